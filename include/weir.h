@@ -1,0 +1,2323 @@
+/* weir: a device layer with a C ABI that runs on your threads.
+ *
+ * Generated from src/abi and src/ffi by cbindgen; do not edit.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Map
+ *
+ *   status and errors   weir_status, weir_last_error_message, weir_status_name
+ *   library             weir_version, weir_check_version, weir_runtime_get_info
+ *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
+ *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
+ *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
+ *   event               weir_event_create, weir_event_record, weir_stream_wait_event
+ *   everything at once  weir_sync_devices
+ *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
+ *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
+ *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
+ *   program and run     weir_program_run, weir_program_start, weir_run_*
+ *
+ * Concepts
+ *
+ *   A thread pool is yours: you fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL
+ *   stands for "the calling thread" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of
+ *   the engine, then the caller.
+ *   An engine is a device: memory and the means to run kernels. A CPU engine may carry a pool.
+ *   A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise. An asynchronous stream that fails keeps its
+ *   first error, skips what is queued behind it, reports once when it is waited for, and refuses new work until the error is cleared.
+ *   An event marks a point in a stream, for other streams and threads to wait for, and for time.
+ *   A tensor is a dense array in an engine's memory or over yours.
+ *   A kernel is a function over tensors: one of the built-in ones or a C function of yours.
+ *   A graph is built once and compiled to a program, which is immutable: run it as often as you like, several times at once.
+ *
+ * Rules for every call
+ *
+ *   Calls return a weir_status, 0 = WEIR_OK. Outputs come last; on failure pointer outputs are NULL and nothing else is written. The text of the
+ *   failure names the call, the argument or object, and the cause. Nothing ever aborts the process.
+ *   Shared objects have _create, _retain and _release; settings and builders have _create and _destroy. No call consumes an argument.
+ *   _release and _destroy take NULL, never block, and may come in any order: children keep their parents alive.
+ *   Handles carry a tag: a handle of the wrong kind is an error status, as far as that can be seen.
+ *   A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct, and zero the rest.
+ *   After fork, the child may only release and destroy; every other call returns FAILED_PRECONDITION once an engine or a pool exists.
+ *   The library stays loaded after dlclose, and does nothing at exit.
+ */
+
+/* WEIR_STATIC: define it when you link the static library on Windows. */
+#if defined(_WIN32) && !defined(WEIR_STATIC)
+#define WEIR_API __declspec(dllimport)
+#else
+#define WEIR_API
+#endif
+
+/* A status that is ignored is a mistake. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#define WEIR_NODISCARD [[nodiscard]]
+#elif defined(__GNUC__)
+#define WEIR_NODISCARD __attribute__((warn_unused_result))
+#else
+#define WEIR_NODISCARD
+#endif
+
+
+/**
+ * Time-outs. All time-outs are relative and in nanoseconds.
+ */
+#define WEIR_TIMEOUT_INFINITE UINT64_MAX
+
+/**
+ * Major version of this header. The library's own is in weir_version.
+ */
+#define WEIR_VERSION_MAJOR 0
+
+/**
+ * Minor version of this header.
+ */
+#define WEIR_VERSION_MINOR 1
+
+/**
+ * Patch version of this header.
+ */
+#define WEIR_VERSION_PATCH 0
+
+/**
+ * Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace one another.
+ */
+#define WEIR_ABI_VERSION 1
+
+/**
+ * The codes a weir_status can hold.
+ */
+typedef enum weir_status_code {
+  /**
+   * Success.
+   */
+  WEIR_OK = 0,
+  /**
+   * The run or call was cancelled.
+   */
+  WEIR_CANCELLED = 1,
+  /**
+   * A host callback failed with a code that weir does not know.
+   */
+  WEIR_UNKNOWN = 2,
+  /**
+   * An argument is wrong whatever the state of the library: NULL, wrong handle, unknown enum value or flag bit.
+   */
+  WEIR_INVALID_ARGUMENT = 3,
+  /**
+   * The time given for a wait or a run has passed. The work itself goes on unless the call says otherwise.
+   */
+  WEIR_DEADLINE_EXCEEDED = 4,
+  /**
+   * A named thing does not exist.
+   */
+  WEIR_NOT_FOUND = 5,
+  /**
+   * A name is already taken.
+   */
+  WEIR_ALREADY_EXISTS = 6,
+  /**
+   * The caller may not do this.
+   */
+  WEIR_PERMISSION_DENIED = 7,
+  /**
+   * Out of memory, or a limit was reached; the text names the size or the limit.
+   */
+  WEIR_RESOURCE_EXHAUSTED = 8,
+  /**
+   * The object is not in a state in which this call is possible.
+   */
+  WEIR_FAILED_PRECONDITION = 9,
+  /**
+   * The work was given up because something it depends on failed; the text names the origin.
+   */
+  WEIR_ABORTED = 10,
+  /**
+   * An index or a size is outside its range, or a size computation overflows.
+   */
+  WEIR_OUT_OF_RANGE = 11,
+  /**
+   * The library was built without this, or it does not exist for this kind of engine.
+   */
+  WEIR_UNIMPLEMENTED = 12,
+  /**
+   * A defect of the library (a caught panic). The text says where; please report it.
+   */
+  WEIR_INTERNAL = 13,
+  /**
+   * The thing exists but cannot be used now (no device, no driver).
+   */
+  WEIR_UNAVAILABLE = 14,
+  /**
+   * Data was lost or corrupted.
+   */
+  WEIR_DATA_LOSS = 15,
+} weir_status_code;
+
+/**
+ * What a pool is like. Fixed for the life of the pool object.
+ */
+typedef enum weir_threadpool_flags {
+  /**
+   * parallel_for may return before its tasks ran; weir waits with a counter of its own.
+   */
+  WEIR_THREADPOOL_ASYNCHRONOUS = 1,
+  /**
+   * Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP).
+   */
+  WEIR_THREADPOOL_AUTO_BALANCING = 2,
+  /**
+   * parallel_for and schedule may be called from inside a task. Without it a region that starts inside a task of the
+   * same pool runs in its caller.
+   */
+  WEIR_THREADPOOL_NESTED = 4,
+} weir_threadpool_flags;
+
+/**
+ * Element types. All are storage types; the built-in kernels compute in f32.
+ */
+typedef enum weir_dtype_value {
+  /**
+   * In a signature: any type. Never the type of a tensor.
+   */
+  WEIR_DTYPE_ANY = 0,
+  /**
+   * IEEE 754 binary32.
+   */
+  WEIR_F32 = 1,
+  /**
+   * Signed 32-bit integer, two's complement.
+   */
+  WEIR_S32 = 2,
+  /**
+   * Unsigned 8-bit integer.
+   */
+  WEIR_U8 = 3,
+  /**
+   * Signed 8-bit integer.
+   */
+  WEIR_S8 = 4,
+  /**
+   * IEEE 754 binary16.
+   */
+  WEIR_F16 = 5,
+  /**
+   * bfloat16: the upper half of a binary32.
+   */
+  WEIR_BF16 = 6,
+  /**
+   * One byte, 0 or 1.
+   */
+  WEIR_BOOL = 7,
+} weir_dtype_value;
+
+/**
+ * Limits of the API.
+ */
+typedef enum weir_limit {
+  /**
+   * Most dimensions of a tensor.
+   */
+  WEIR_MAX_RANK = 8,
+  /**
+   * Most inputs, and most outputs, of one kernel.
+   */
+  WEIR_MAX_ARGS = 64,
+} weir_limit;
+
+/**
+ * Kinds of engines. A build or a machine may lack some: weir_engine_count says how many there are.
+ */
+typedef enum weir_engine_kind_value {
+  /**
+   * The host's processors, through a thread pool or the calling thread.
+   */
+  WEIR_ENGINE_CPU = 1,
+  /**
+   * NVIDIA GPUs through the CUDA driver.
+   */
+  WEIR_ENGINE_CUDA = 2,
+} weir_engine_kind_value;
+
+/**
+ * Flags of weir_stream_create.
+ */
+typedef enum weir_stream_flags {
+  /**
+   * In order; on the CPU the work runs before the enqueuing call returns.
+   */
+  WEIR_STREAM_DEFAULT = 0,
+  /**
+   * In order; enqueuing calls return at once. The same as weir_stream_attr_set_asynchronous(attr, 1).
+   */
+  WEIR_STREAM_ASYNCHRONOUS = 1,
+} weir_stream_flags;
+
+/**
+ * Flags of weir_event_create.
+ */
+typedef enum weir_event_flags {
+  /**
+   * No time stamp.
+   */
+  WEIR_EVENT_DEFAULT = 0,
+  /**
+   * Keep the time at which the stream reached the event, for weir_event_elapsed_ns.
+   */
+  WEIR_EVENT_TIMING = 1,
+} weir_event_flags;
+
+/**
+ * Flags of a host kernel.
+ */
+typedef enum weir_kernel_flags {
+  /**
+   * Output i may share memory with an input. Without it overlapping arguments are refused.
+   */
+  WEIR_KERNEL_IN_PLACE = 1,
+} weir_kernel_flags;
+
+/**
+ * Flags of weir_matmul_desc.
+ */
+typedef enum weir_matmul_flags {
+  /**
+   * A is given as [K, M].
+   */
+  WEIR_MATMUL_TRANSPOSE_A = 1,
+  /**
+   * B is given as [N, K].
+   */
+  WEIR_MATMUL_TRANSPOSE_B = 2,
+  /**
+   * A third input, bias[N], is added to each row.
+   */
+  WEIR_MATMUL_BIAS = 4,
+  /**
+   * The result is max(x, 0). A NaN stays a NaN.
+   */
+  WEIR_MATMUL_RELU = 8,
+} weir_matmul_flags;
+
+/**
+ * Text formats for dumps.
+ */
+typedef enum weir_dump_format_value {
+  /**
+   * Graphviz DOT.
+   */
+  WEIR_DUMP_DOT = 1,
+  /**
+   * JSON (RFC 8259).
+   */
+  WEIR_DUMP_JSON = 2,
+} weir_dump_format_value;
+
+/**
+ * Settings for weir_graph_compile. Owned: create, destroy.
+ */
+typedef struct weir_compile_options weir_compile_options;
+
+/**
+ * A device that runs kernels and owns memory. Shared: create, retain, release.
+ */
+typedef struct weir_engine weir_engine;
+
+/**
+ * Settings for weir_engine_create. Owned: create, destroy.
+ */
+typedef struct weir_engine_attr weir_engine_attr;
+
+/**
+ * A point in a stream that other streams and threads can wait for. Shared: create, retain, release.
+ */
+typedef struct weir_event weir_event;
+
+/**
+ * A dataflow graph under construction. Owned: create, destroy; one thread at a time.
+ */
+typedef struct weir_graph weir_graph;
+
+/**
+ * A function over tensors with a checked signature. Shared: create, retain, release.
+ */
+typedef struct weir_kernel weir_kernel;
+
+/**
+ * Settings for weir_kernel_create_*. Owned: create, destroy.
+ */
+typedef struct weir_kernel_attr weir_kernel_attr;
+
+/**
+ * What a kernel's compute function sees of the call it serves. Valid only during that call.
+ */
+typedef struct weir_kernel_context weir_kernel_context;
+
+/**
+ * A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain, release.
+ */
+typedef struct weir_program weir_program;
+
+/**
+ * One run of a program that was started with weir_program_start. Shared: create (by start), retain, release.
+ */
+typedef struct weir_run weir_run;
+
+/**
+ * Settings for one run of a program. Owned: create, destroy.
+ */
+typedef struct weir_run_options weir_run_options;
+
+/**
+ * An in-order queue of work on one engine. Shared: create, retain, release.
+ */
+typedef struct weir_stream weir_stream;
+
+/**
+ * Settings for weir_stream_create. Owned: create, destroy.
+ */
+typedef struct weir_stream_attr weir_stream_attr;
+
+/**
+ * A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release.
+ */
+typedef struct weir_tensor weir_tensor;
+
+/**
+ * A pool of threads that belongs to the host (or one of the reference pools). All CPU work runs on one of these or in
+ * the calling thread. Shared: create, retain, release.
+ */
+typedef struct weir_threadpool weir_threadpool;
+
+/**
+ * Settings for weir_threadpool_create_builtin. Owned: create, destroy.
+ */
+typedef struct weir_threadpool_attr weir_threadpool_attr;
+
+/**
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values are those of Abseil's
+ * canonical codes (google/abseil status codes), and they are ABI for ever.
+ */
+typedef int32_t weir_status;
+
+/**
+ * Counters of the whole library in this process.
+ */
+typedef struct weir_runtime_info {
+  /**
+   * sizeof(weir_runtime_info), set by the caller before the call.
+   */
+  size_t struct_size;
+  /**
+   * Threads that weir has started since it was loaded (built-in and seeded pools, lanes of asynchronous streams).
+   */
+  uint64_t threads_started;
+  /**
+   * Of these, threads that are running now.
+   */
+  uint64_t threads_alive;
+  /**
+   * Heap allocations (malloc, realloc) that weir has made since it was loaded.
+   */
+  uint64_t allocations;
+  /**
+   * Bytes that weir holds on the heap now.
+   */
+  uint64_t bytes_in_use;
+  /**
+   * Thread pools alive.
+   */
+  uint64_t threadpools;
+  /**
+   * Engines alive.
+   */
+  uint64_t engines;
+  /**
+   * Streams alive.
+   */
+  uint64_t streams;
+  /**
+   * Events alive.
+   */
+  uint64_t events;
+  /**
+   * Tensors alive.
+   */
+  uint64_t tensors;
+  /**
+   * Kernels alive.
+   */
+  uint64_t kernels;
+  /**
+   * Graphs under construction.
+   */
+  uint64_t graphs;
+  /**
+   * Programs alive.
+   */
+  uint64_t programs;
+  /**
+   * Runs alive: handles of weir_program_start.
+   */
+  uint64_t runs;
+  /**
+   * Attributes and options alive, of all kinds.
+   */
+  uint64_t attrs;
+} weir_runtime_info;
+
+/**
+ * One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may
+ * call back into the pool it runs on.
+ */
+typedef void (*weir_task_fn)(void *arg, int32_t i);
+
+/**
+ * Hints for a closure handed to schedule. They never change a result.
+ */
+typedef struct weir_task_hint {
+  /**
+   * sizeof(weir_task_hint), set by weir.
+   */
+  size_t struct_size;
+  /**
+   * Estimated run time in nanoseconds; 0 = unknown.
+   */
+  uint64_t cost_ns;
+  /**
+   * Priority of the stream that the work came from: below 0 = low, 0 = normal, above 0 = high.
+   */
+  int32_t priority;
+  /**
+   * Reserved, 0.
+   */
+  uint32_t flags;
+} weir_task_hint;
+
+/**
+ * A host's thread pool. A host gives parallel_for, schedule, or both; weir derives the other.
+ *
+ * Copied by weir_threadpool_create. All functions may be called from any thread, several at a time, and from inside
+ * tasks of the pool. They must not throw, longjmp or unwind. weir holds no lock while it calls them.
+ * docs/threadpool.md is the contract in full.
+ */
+typedef struct weir_threadpool_vtable {
+  /**
+   * sizeof(weir_threadpool_vtable) of the host's header. Members beyond it read as NULL.
+   */
+  size_t struct_size;
+  /**
+   * OR of weir_threadpool_flags.
+   */
+  uint64_t flags;
+  /**
+   * Required. Threads that can run tasks at once, not counting the caller of weir. May change between calls;
+   * values below 1 count as 1.
+   */
+  int32_t (*num_threads)(void *ctx);
+  /**
+   * Calls fn(arg, i) exactly once for each 0 <= i < n, on any threads, in any order, at once or one after the
+   * other. Returns 0 when all have returned (with WEIR_THREADPOOL_ASYNCHRONOUS: when all are accepted), nonzero if
+   * none was and will be called.
+   */
+  int32_t (*parallel_for)(void *ctx, int32_t n, weir_task_fn task, void *arg);
+  /**
+   * Calls fn(arg, 0) exactly once, on any thread, at any time, even before it returns. Returns 0, or nonzero if
+   * it refuses: then fn is never called and weir does the work elsewhere.
+   */
+  int32_t (*schedule)(void *ctx, weir_task_fn task, void *arg, const struct weir_task_hint *hint);
+  /**
+   * Optional: nonzero if the calling thread belongs to this pool. Without it weir knows only the tasks it handed
+   * over itself.
+   */
+  int32_t (*in_parallel)(void *ctx);
+  /**
+   * Optional: the calling thread's index in the pool, -1 for a foreign thread.
+   */
+  int32_t (*thread_index)(void *ctx);
+  /**
+   * Optional: runs one queued task of the pool in the calling thread; 0 if there was none.
+   */
+  int32_t (*help)(void *ctx);
+  /**
+   * Optional: called exactly once, after the last task returned and the last reference went, never from inside a
+   * task of this pool that weir still has to return from.
+   */
+  void (*release)(void *ctx);
+  /**
+   * Optional: an upper bound of num_threads for the life of the pool; bounds scratch memory. Without it weir uses
+   * what num_threads says when scratch is first made.
+   */
+  int32_t (*max_threads)(void *ctx);
+} weir_threadpool_vtable;
+
+/**
+ * How weir_parallel_for and weir_kernel_context_parallel_for split a region. Zero in a member means "you choose".
+ */
+typedef struct weir_parallel_hint {
+  /**
+   * sizeof(weir_parallel_hint) of the caller's header.
+   */
+  size_t struct_size;
+  /**
+   * Estimated nanoseconds per item; 0 = unknown (a microsecond is assumed).
+   */
+  uint64_t cost_ns;
+  /**
+   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it.
+   */
+  int64_t grain;
+  /**
+   * Most slots (threads at once) to use; 0 = the pool's width and the caller.
+   */
+  int32_t max_slots;
+  /**
+   * Reserved, 0.
+   */
+  uint32_t flags;
+} weir_parallel_hint;
+
+/**
+ * A piece of a region: do the items begin <= i < end. `slot` (0 <= slot < the region's number of slots) is held by no
+ * other piece that runs at the same time, so it may index scratch memory. Returns WEIR_OK, or a status that stops
+ * the pieces that have not started.
+ */
+typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t slot);
+
+/**
+ * The kind of an engine: one of enum weir_engine_kind_value.
+ */
+typedef uint32_t weir_engine_kind;
+
+/**
+ * Facts about an engine.
+ */
+typedef struct weir_engine_info {
+  /**
+   * sizeof(weir_engine_info), set by the caller before the call.
+   */
+  size_t struct_size;
+  /**
+   * Kind of the engine.
+   */
+  uint32_t kind;
+  /**
+   * Index among the engines of its kind.
+   */
+  uint32_t index;
+  /**
+   * Processors that this process may use (from the affinity mask and the cgroup limit).
+   */
+  uint32_t num_processors;
+  /**
+   * Reserved, 0.
+   */
+  uint32_t reserved;
+  /**
+   * Alignment of memory that the engine allocates, in bytes.
+   */
+  uint64_t alignment;
+  /**
+   * Name of the device, NUL-terminated UTF-8.
+   */
+  char name[64];
+} weir_engine_info;
+
+/**
+ * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
+ * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_host_fn)(void *arg);
+
+/**
+ * Releases what a callback's context holds. Runs exactly once, after the last use, on any thread.
+ */
+typedef void (*weir_destroy_fn)(void *ctx);
+
+/**
+ * An element type: one of enum weir_dtype_value.
+ */
+typedef uint32_t weir_dtype;
+
+/**
+ * Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
+ *
+ * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of -1 match anything.
+ */
+typedef struct weir_tensor_desc {
+  /**
+   * Element type.
+   */
+  weir_dtype dtype;
+  /**
+   * Number of dimensions, at most WEIR_MAX_RANK.
+   */
+  uint32_t rank;
+  /**
+   * Dimensions, the slowest first; those from `rank` on are ignored.
+   */
+  int64_t dims[8];
+} weir_tensor_desc;
+
+/**
+ * The body of a host kernel. Inputs, outputs, scratch and the pool come from `context`, which is valid until the
+ * function returns. Returns WEIR_OK or the code of its failure; weir_kernel_context_fail adds a text. May run on any
+ * thread, several calls at once. Must not throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_compute_fn)(void *user, struct weir_kernel_context *context);
+
+/**
+ * Computes a host kernel's output descriptors from its input descriptors, when they depend on them. Must give the same
+ * answer for the same inputs. Returns WEIR_OK, or the code with which these inputs are refused.
+ */
+typedef int32_t (*weir_infer_fn)(void *user,
+                                 const struct weir_tensor_desc *inputs,
+                                 size_t num_inputs,
+                                 struct weir_tensor_desc *outputs,
+                                 size_t num_outputs);
+
+/**
+ * A kernel that the host implements.
+ */
+typedef struct weir_host_kernel_desc {
+  /**
+   * sizeof(weir_host_kernel_desc) of the caller's header.
+   */
+  size_t struct_size;
+  /**
+   * Name for error texts and dumps, UTF-8; copied.
+   */
+  const char *name;
+  /**
+   * The body. Required.
+   */
+  weir_compute_fn compute;
+  /**
+   * First argument of `compute` and `infer`.
+   */
+  void *user;
+  /**
+   * Optional: releases `user` when the kernel dies. Not called if the creation fails.
+   */
+  weir_destroy_fn destroy;
+  /**
+   * Number of inputs, at most WEIR_MAX_ARGS.
+   */
+  size_t num_inputs;
+  /**
+   * What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
+   */
+  const struct weir_tensor_desc *inputs;
+  /**
+   * Number of outputs, at most WEIR_MAX_ARGS.
+   */
+  size_t num_outputs;
+  /**
+   * What the outputs look like; NULL if `infer` says so. Copied.
+   */
+  const struct weir_tensor_desc *outputs;
+  /**
+   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
+   */
+  weir_infer_fn infer;
+  /**
+   * Estimated run time in nanoseconds; 0 = unknown, then the executor measures.
+   */
+  uint64_t cost_ns;
+  /**
+   * Scratch memory per slot, in bytes (weir_kernel_context_get_scratch).
+   */
+  size_t scratch_bytes;
+  /**
+   * OR of weir_kernel_flags.
+   */
+  uint64_t flags;
+} weir_host_kernel_desc;
+
+/**
+ * Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.
+ *
+ * Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
+ */
+typedef struct weir_matmul_desc {
+  /**
+   * sizeof(weir_matmul_desc) of the caller's header.
+   */
+  size_t struct_size;
+  /**
+   * OR of weir_matmul_flags.
+   */
+  uint64_t flags;
+} weir_matmul_desc;
+
+/**
+ * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches. f32.
+ * Inputs: a, b. Output: a + b.
+ */
+typedef struct weir_add_desc {
+  /**
+   * sizeof(weir_add_desc) of the caller's header.
+   */
+  size_t struct_size;
+} weir_add_desc;
+
+/**
+ * Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x.
+ */
+typedef struct weir_relu_desc {
+  /**
+   * sizeof(weir_relu_desc) of the caller's header.
+   */
+  size_t struct_size;
+} weir_relu_desc;
+
+/**
+ * Softmax along one axis: exp(x - max) / sum. f32. Input: x. Output: as x. A row whose greatest element is an infinity
+ * or that holds a NaN becomes NaN.
+ */
+typedef struct weir_softmax_desc {
+  /**
+   * sizeof(weir_softmax_desc) of the caller's header.
+   */
+  size_t struct_size;
+  /**
+   * The axis; negative counts from the end, -1 = last.
+   */
+  int32_t axis;
+  /**
+   * Reserved, 0.
+   */
+  int32_t reserved;
+} weir_softmax_desc;
+
+/**
+ * Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.
+ * Input: x, f32. Output: s32, the shape of x without the axis.
+ */
+typedef struct weir_argmax_desc {
+  /**
+   * sizeof(weir_argmax_desc) of the caller's header.
+   */
+  size_t struct_size;
+  /**
+   * The axis; negative counts from the end, -1 = last.
+   */
+  int32_t axis;
+  /**
+   * Reserved, 0.
+   */
+  int32_t reserved;
+} weir_argmax_desc;
+
+/**
+ * A tensor as a kernel sees it.
+ */
+typedef struct weir_tensor_view {
+  /**
+   * First element.
+   */
+  void *data;
+  /**
+   * Size of the data in bytes.
+   */
+  size_t bytes;
+  /**
+   * Element type and shape.
+   */
+  struct weir_tensor_desc desc;
+} weir_tensor_view;
+
+/**
+ * A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it.
+ */
+typedef uint64_t weir_value;
+
+/**
+ * A node in a graph under construction. Meaningful only for the graph that gave it.
+ */
+typedef uint64_t weir_node;
+
+/**
+ * A text format for dumps: one of enum weir_dump_format_value.
+ */
+typedef uint32_t weir_dump_format;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the running library: major << 16 | minor << 8 | patch.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
+ */
+WEIR_API uint32_t weir_version(void);
+
+/**
+ * The version of the running library as text, "0.1.0".
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+ */
+WEIR_API const char *weir_version_string(void);
+
+/**
+ * The number of the binary interface of the running library (WEIR_ABI_VERSION of its header).
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
+ */
+WEIR_API uint32_t weir_abi_version(void);
+
+/**
+ * Whether the running library can serve a program that was written for version `major`.`minor`. Call it first after
+ * dlopen.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: FAILED_PRECONDITION if the library is older, or another major version (another minor one while major is 0).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_check_version(uint32_t major, uint32_t minor);
+
+/**
+ * The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for a number that is none.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+ */
+WEIR_API const char *weir_status_name(weir_status status);
+
+/**
+ * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave it.
+ * A task that moves between threads (goroutine, virtual thread) must read it before it yields.
+ *
+ * Thread safety: any thread. Blocking: never.
+ * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
+ */
+WEIR_API
+const char *weir_last_error_message(void);
+
+/**
+ * Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
+ * NUL. capacity 0 asks for the length only (then buffer may be NULL); with a buffer out_length may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_last_error_copy(char *buffer, size_t capacity, size_t *out_length);
+
+/**
+ * Fills `info` with the library's counters: threads started, allocations made, objects alive by kind. Copies of
+ * attributes inside engines and streams count as attributes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(struct weir_runtime_info *out_info);
+
+/**
+ * Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist,
+ * and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
+ * reference went and the last task returned; if this call fails, it is never called.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_create(const struct weir_threadpool_vtable *vtable,
+                                   void *ctx,
+                                   struct weir_threadpool **out_pool);
+
+/**
+ * Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL
+ * attr: as many threads as this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED if threads cannot be started.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_create_builtin(const struct weir_threadpool_attr *attr,
+                                           struct weir_threadpool **out_pool);
+
+/**
+ * Makes a pool without threads: whatever is handed to it runs at once in the calling thread.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_create_inline(struct weir_threadpool **out_pool);
+
+/**
+ * Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some inline in
+ * the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
+ * Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_create_seeded(uint64_t seed,
+                                          int32_t num_threads,
+                                          struct weir_threadpool **out_pool);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(struct weir_threadpool *pool);
+
+/**
+ * Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one reference less.
+ * Errors: none.
+ */
+WEIR_API
+void weir_threadpool_release(struct weir_threadpool *pool);
+
+/**
+ * How many threads the pool has now: vtable->num_threads, at least 1. The inline pool has 1.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_get_num_threads(const struct weir_threadpool *pool,
+                                            int32_t *out_num_threads);
+
+/**
+ * The pool's flags: OR of weir_threadpool_flags.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_flags(const struct weir_threadpool *pool, uint64_t *out_flags);
+
+/**
+ * Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir knows of its own tasks.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_in_parallel(const struct weir_threadpool *pool,
+                                        int32_t *out_in_parallel);
+
+/**
+ * Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are done. A NULL pool
+ * means the calling thread alone. `hint` may be NULL. May be called from inside a task of the pool; then it never waits for a
+ * piece that no thread has begun. A region that is too small to be worth a thread runs in the caller.
+ *
+ * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun by then are skipped.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_parallel_for(struct weir_threadpool *pool,
+                              int64_t n,
+                              const struct weir_parallel_hint *hint,
+                              weir_range_fn fn,
+                              void *arg);
+
+/**
+ * Makes settings for weir_threadpool_create_builtin, all default.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_attr_create(struct weir_threadpool_attr **out_attr);
+
+/**
+ * Destroys settings. NULL does nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_threadpool_attr_destroy(struct weir_threadpool_attr *attr);
+
+/**
+ * Number of threads, 1 to 256; 0 = the default (see weir_threadpool_create_builtin).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_set_num_threads(struct weir_threadpool_attr *attr,
+                                                 int32_t num_threads);
+
+/**
+ * The number of threads that was set; 0 = the default.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_get_num_threads(const struct weir_threadpool_attr *attr,
+                                                 int32_t *out_num_threads);
+
+/**
+ * How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
+ * at most one second.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_set_spin_ns(struct weir_threadpool_attr *attr,
+                                             uint64_t spin_ns);
+
+/**
+ * The spin budget that was set, in nanoseconds.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_get_spin_ns(const struct weir_threadpool_attr *attr,
+                                             uint64_t *out_spin_ns);
+
+/**
+ * Makes settings for engines of one kind, all default.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
+ * Errors: INVALID_ARGUMENT (NULL, unknown kind).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_create(weir_engine_kind kind, struct weir_engine_attr **out_attr);
+
+/**
+ * Destroys settings. NULL does nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_engine_attr_destroy(struct weir_engine_attr *attr);
+
+/**
+ * The kind of engine that these settings are for.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
+                                      weir_engine_kind *out_kind);
+
+/**
+ * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread (the default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_threadpool(struct weir_engine_attr *attr,
+                                            struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_threadpool(const struct weir_engine_attr *attr,
+                                            struct weir_threadpool **out_pool);
+
+/**
+ * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uint32_t *out_count);
+
+/**
+ * Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
+ *
+ * Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to *out_engine; attr is copied.
+ * Errors: INVALID_ARGUMENT (also an attr of another kind); OUT_OF_RANGE (index); UNAVAILABLE or UNIMPLEMENTED if this
+ * machine or build has no such device.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_create(weir_engine_kind kind,
+                               uint32_t index,
+                               const struct weir_engine_attr *attr,
+                               struct weir_engine **out_engine);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(struct weir_engine *engine);
+
+/**
+ * Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_engine_release(struct weir_engine *engine);
+
+/**
+ * The engine's kind.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_get_kind(const struct weir_engine *engine, weir_engine_kind *out_kind);
+
+/**
+ * The engine's index among the devices of its kind.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_get_index(const struct weir_engine *engine, uint32_t *out_index);
+
+/**
+ * The settings that the engine was made with.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do not destroy it.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_attr(const struct weir_engine *engine,
+                                 const struct weir_engine_attr **out_attr);
+
+/**
+ * The engine's thread pool, or NULL if none was set.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_threadpool(const struct weir_engine *engine,
+                                       struct weir_threadpool **out_pool);
+
+/**
+ * Fills `out_info` with facts about the engine's device.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_info(const struct weir_engine *engine,
+                                 struct weir_engine_info *out_info);
+
+/**
+ * Waits until everything is done that was queued before this call on the engine's streams, and for nothing later. Returns
+ * the engine's first late error that no engine or device synchronisation has returned yet; the streams keep theirs.
+ *
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+ * task of a pool that the work needs it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_synchronize(struct weir_engine *engine,
+                                    uint64_t timeout_ns);
+
+/**
+ * Makes settings for streams on engines of one kind, all default.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
+ * Errors: INVALID_ARGUMENT (NULL, unknown kind).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_create(weir_engine_kind kind, struct weir_stream_attr **out_attr);
+
+/**
+ * Destroys settings. NULL does nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_stream_attr_destroy(struct weir_stream_attr *attr);
+
+/**
+ * The kind of engine that these settings are for.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
+                                      weir_engine_kind *out_kind);
+
+/**
+ * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_set_threadpool(struct weir_stream_attr *attr,
+                                            struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_get_threadpool(const struct weir_stream_attr *attr,
+                                            struct weir_threadpool **out_pool);
+
+/**
+ * Whether enqueuing calls return before the work is done (1) or after it (0, the default on the CPU).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_set_asynchronous(struct weir_stream_attr *attr,
+                                              int32_t asynchronous);
+
+/**
+ * What weir_stream_attr_set_asynchronous set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_get_asynchronous(const struct weir_stream_attr *attr,
+                                              int32_t *out_asynchronous);
+
+/**
+ * How long a thread that waits for the stream looks around before it sleeps, in nanoseconds; 0 = not at all.
+ * Default 20 us, at most one second.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_spin_ns(struct weir_stream_attr *attr, uint64_t spin_ns);
+
+/**
+ * The spin budget that was set, in nanoseconds.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_get_spin_ns(const struct weir_stream_attr *attr,
+                                         uint64_t *out_spin_ns);
+
+/**
+ * Priority, -100 to 100; 0 = normal (the default). It travels to the pool as weir_task_hint.priority.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_priority(struct weir_stream_attr *attr, int32_t priority);
+
+/**
+ * The priority that was set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_get_priority(const struct weir_stream_attr *attr,
+                                          int32_t *out_priority);
+
+/**
+ * A name for error texts, UTF-8. Without one a stream is called "stream 7".
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_name(struct weir_stream_attr *attr, const char *name);
+
+/**
+ * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_attr_get_name(const struct weir_stream_attr *attr,
+                                      char *buffer,
+                                      size_t capacity,
+                                      size_t *out_length);
+
+/**
+ * Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the attribute.
+ * An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool, or on none, it starts one
+ * thread of its own (a lane), which weir_runtime_get_info counts.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
+ * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be started.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_create(struct weir_engine *engine,
+                               uint64_t stream_flags,
+                               const struct weir_stream_attr *attr,
+                               struct weir_stream **out_stream);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_retain(struct weir_stream *stream);
+
+/**
+ * Gives up one reference. NULL does nothing. Work that is queued still runs; its errors can then only be seen by
+ * weir_engine_synchronize and weir_sync_devices.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_stream_release(struct weir_stream *stream);
+
+/**
+ * The engine that the stream is on.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the stream.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_get_engine(const struct weir_stream *stream,
+                                   struct weir_engine **out_engine);
+
+/**
+ * The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream's engine is not a CPU engine.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_get_threadpool(const struct weir_stream *stream,
+                                       struct weir_threadpool **out_pool);
+
+/**
+ * The settings that the stream was made with.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do not destroy it.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_get_attr(const struct weir_stream *stream,
+                                 const struct weir_stream_attr **out_attr);
+
+/**
+ * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, the stream has failed. `destroy`
+ * (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if this call is refused.
+ *
+ * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
+ * Ownership: arg passes to the stream if destroy is given.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work;
+ * on a synchronous stream also fn's status.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_task(struct weir_stream *stream,
+                              weir_host_fn fn,
+                              void *arg,
+                              weir_destroy_fn destroy);
+
+/**
+ * Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the first time it
+ * sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until weir_stream_clear_error.
+ *
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+ * task of the stream's pool it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if waiting here would block a
+ * worker that the work needs; else the stream's failure.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_synchronize(struct weir_stream *stream,
+                                    uint64_t timeout_ns);
+
+/**
+ * Whether everything queued so far is done (1) or not (0). Says nothing of failure.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_query(const struct weir_stream *stream, int32_t *out_done);
+
+/**
+ * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading it changes
+ * nothing.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_error(const struct weir_stream *stream,
+                              weir_status *out_code,
+                              char *buffer,
+                              size_t capacity,
+                              size_t *out_length);
+
+/**
+ * Forgets the stream's failure: work enqueued from now on runs again. Work that was skipped stays skipped.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION while skipped work is still queued (synchronize first).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(struct weir_stream *stream);
+
+/**
+ * Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An event that was never
+ * recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and the origin's text.
+ *
+ * Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is reached.
+ * Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_wait_event(struct weir_stream *stream,
+                                   struct weir_event *event);
+
+/**
+ * Makes an event, not recorded. `event_flags` is OR of weir_event_flags.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_event_create(struct weir_engine *engine,
+                              uint64_t event_flags,
+                              struct weir_event **out_event);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_event_retain(struct weir_event *event);
+
+/**
+ * Gives up one reference. NULL does nothing. A recorded event may be released before it is reached.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_event_release(struct weir_event *event);
+
+/**
+ * Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the earlier
+ * record still wait for that one.
+ *
+ * Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a failed stream the record is
+ * legal, and the event carries the failure.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_event_record(struct weir_event *event,
+                              struct weir_stream *stream);
+
+/**
+ * Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as reached.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_event_query(const struct weir_event *event,
+                             int32_t *out_done);
+
+/**
+ * Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never recorded.
+ *
+ * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+ * task of the pool that the event's stream runs on it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else the
+ * failure of the stream that the event was recorded on, each time.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_event_synchronize(struct weir_event *event,
+                                   uint64_t timeout_ns);
+
+/**
+ * Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_event_elapsed_ns(const struct weir_event *start,
+                                  const struct weir_event *end,
+                                  int64_t *out_ns);
+
+/**
+ * Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
+ * later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late error
+ * that no engine or device synchronisation has returned yet, engine by engine; the streams keep theirs.
+ *
+ * Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
+ * Ownership: none.
+ * Errors: FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sync_devices(void);
+
+/**
+ * As weir_sync_devices, for at most timeout_ns (0 = look once).
+ *
+ * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
+ * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+/**
+ * The name of an element type, "f32"; "?" for a number that is none.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+ */
+WEIR_API const char *weir_dtype_name(weir_dtype dtype);
+
+/**
+ * The size of an element in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown type).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
+
+/**
+ * Makes a tensor in the engine's memory, filled with zeros.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
+ * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create(struct weir_engine *engine,
+                               const struct weir_tensor_desc *desc,
+                               struct weir_tensor **out_tensor);
+
+/**
+ * Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the element size.
+ * `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more; not if this call fails.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory must live until release
+ * is called, or, without release, until the tensor and all work on it are gone.
+ * Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension); OUT_OF_RANGE.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_from(struct weir_engine *engine,
+                                    const struct weir_tensor_desc *desc,
+                                    void *data,
+                                    weir_destroy_fn release,
+                                    void *release_ctx,
+                                    struct weir_tensor **out_tensor);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_tensor_retain(struct weir_tensor *tensor);
+
+/**
+ * Gives up one reference. NULL does nothing. Queued work holds references of its own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_tensor_release(struct weir_tensor *tensor);
+
+/**
+ * Element type and shape.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_get_desc(const struct weir_tensor *tensor,
+                                 struct weir_tensor_desc *out_desc);
+
+/**
+ * Address of the first element, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const struct weir_tensor *tensor, void **out_data);
+
+/**
+ * Size of the elements in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_size(const struct weir_tensor *tensor, size_t *out_bytes);
+
+/**
+ * The engine whose memory the tensor is in.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the tensor.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
+                                   struct weir_engine **out_engine);
+
+/**
+ * Makes settings for kernels, all default.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_create(struct weir_kernel_attr **out_attr);
+
+/**
+ * Destroys settings. NULL does nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_kernel_attr_destroy(struct weir_kernel_attr *attr);
+
+/**
+ * A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_name(struct weir_kernel_attr *attr, const char *name);
+
+/**
+ * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_attr_get_name(const struct weir_kernel_attr *attr,
+                                      char *buffer,
+                                      size_t capacity,
+                                      size_t *out_length);
+
+/**
+ * Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides scheduling and never
+ * changes a result.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_attr_set_cost_ns(struct weir_kernel_attr *attr,
+                                         uint64_t cost_ns);
+
+/**
+ * The run time that was set, in nanoseconds.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_attr_get_cost_ns(const struct weir_kernel_attr *attr,
+                                         uint64_t *out_cost_ns);
+
+/**
+ * Makes a kernel from a function of the host's.
+ *
+ * Thread safety: any thread. Blocking: never.
+ * Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if desc->destroy is given.
+ * Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_host(struct weir_engine *engine,
+                                    const struct weir_host_kernel_desc *desc,
+                                    struct weir_kernel **out_kernel);
+
+/**
+ * Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no flags.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_matmul(struct weir_engine *engine,
+                                      const struct weir_matmul_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Makes a sum of two tensors, see weir_add_desc. desc may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_add(struct weir_engine *engine,
+                                   const struct weir_add_desc *desc,
+                                   const struct weir_kernel_attr *attr,
+                                   struct weir_kernel **out_kernel);
+
+/**
+ * Makes a rectifier, see weir_relu_desc. desc may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_relu(struct weir_engine *engine,
+                                    const struct weir_relu_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
+
+/**
+ * Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_softmax(struct weir_engine *engine,
+                                       const struct weir_softmax_desc *desc,
+                                       const struct weir_kernel_attr *attr,
+                                       struct weir_kernel **out_kernel);
+
+/**
+ * Makes an argmax, see weir_argmax_desc. NULL desc = the last axis.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_argmax(struct weir_engine *engine,
+                                      const struct weir_argmax_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_retain(struct weir_kernel *kernel);
+
+/**
+ * Gives up one reference. NULL does nothing. Graphs, programs and queued work hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_kernel_release(struct weir_kernel *kernel);
+
+/**
+ * Copies the kernel's name, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_get_name(const struct weir_kernel *kernel,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *out_length);
+
+/**
+ * How many inputs and outputs the kernel has.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_get_arity(const struct weir_kernel *kernel,
+                                  size_t *out_num_inputs,
+                                  size_t *out_num_outputs);
+
+/**
+ * Computes what the kernel's outputs look like for inputs of these types and shapes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
+ * Errors: INVALID_ARGUMENT (also inputs that the kernel refuses; the text names the input).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_infer(const struct weir_kernel *kernel,
+                              const struct weir_tensor_desc *inputs,
+                              size_t num_inputs,
+                              struct weir_tensor_desc *out_outputs,
+                              size_t num_outputs);
+
+/**
+ * Runs a kernel on a stream. The tensors are checked against the kernel's signature before anything is queued, and they stay
+ * alive until the work is done. An output may share memory with an input only if the kernel says WEIR_KERNEL_IN_PLACE.
+ *
+ * Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous one.
+ * Ownership: the stream takes references to kernel and tensors; the arrays are copied.
+ * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); FAILED_PRECONDITION if the stream has
+ * failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue(struct weir_stream *stream,
+                         struct weir_kernel *kernel,
+                         struct weir_tensor *const *inputs,
+                         size_t num_inputs,
+                         struct weir_tensor *const *outputs,
+                         size_t num_outputs);
+
+/**
+ * The inputs, an array of num_inputs views.
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_get_inputs(const struct weir_kernel_context *context,
+                                           const struct weir_tensor_view **out_views,
+                                           size_t *out_count);
+
+/**
+ * The outputs, an array of num_outputs views.
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_get_outputs(const struct weir_kernel_context *context,
+                                            const struct weir_tensor_view **out_views,
+                                            size_t *out_count);
+
+/**
+ * How many slots a region of this call can have: pieces that run at once, the calling thread included.
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_get_num_slots(const struct weir_kernel_context *context,
+                                              int32_t *out_num_slots);
+
+/**
+ * The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if scratch_bytes is 0. Slot 0
+ * may be used outside of a region.
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (slot).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_get_scratch(const struct weir_kernel_context *context,
+                                            int32_t slot,
+                                            void **out_scratch);
+
+/**
+ * As weir_parallel_for, on the pool and with the slots of this call.
+ *
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the caller's.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_parallel_for(const struct weir_kernel_context *context,
+                                             int64_t n,
+                                             const struct weir_parallel_hint *hint,
+                                             weir_range_fn fn,
+                                             void *arg);
+
+/**
+ * Whether the run was cancelled or has failed elsewhere (1), so that the result is not wanted any more, or not (0).
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_is_cancelled(const struct weir_kernel_context *context,
+                                             int32_t *out_cancelled);
+
+/**
+ * Makes the kernel fail with a code and a text, whatever compute returns afterwards. The first failure counts.
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: message is copied.
+ * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
+                                     weir_status code,
+                                     const char *message);
+
+/**
+ * Makes an empty graph. `name` (may be NULL) appears in error texts and dumps.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, struct weir_graph **out_graph);
+
+/**
+ * Destroys a graph under construction. NULL does nothing. Programs compiled from it live on.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_graph_destroy(struct weir_graph *graph);
+
+/**
+ * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
+ * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_input(struct weir_graph *graph,
+                                 const char *name,
+                                 const struct weir_tensor_desc *desc,
+                                 weir_value *out_value);
+
+/**
+ * Adds a constant. The program keeps the tensor; its contents must not change any more.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the tensor.
+ * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_constant(struct weir_graph *graph,
+                                    const char *name,
+                                    struct weir_tensor *tensor,
+                                    weir_value *out_value);
+
+/**
+ * Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs values; out_node
+ * (may be NULL) receives the node, for control edges. Values of nodes added later may not be used here: to close a
+ * cycle is an error of compile, and only control edges can.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the kernel; name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_kernel(struct weir_graph *graph,
+                                  const char *name,
+                                  struct weir_kernel *kernel,
+                                  const weir_value *inputs,
+                                  size_t num_inputs,
+                                  weir_value *out_outputs,
+                                  size_t num_outputs,
+                                  weir_node *out_node);
+
+/**
+ * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is done. It has no inputs and
+ * no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL) is called with arg when graph and programs are gone.
+ * Calls of several runs may overlap.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy is given.
+ * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_task(struct weir_graph *graph,
+                                const char *name,
+                                weir_host_fn fn,
+                                void *arg,
+                                weir_destroy_fn destroy,
+                                uint64_t cost_ns,
+                                weir_node *out_node);
+
+/**
+ * Makes `to` wait for `from`, without data.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (foreign node, an edge to itself).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(struct weir_graph *graph, weir_node from, weir_node to);
+
+/**
+ * Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in the order in which
+ * they were added.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_output(struct weir_graph *graph,
+                                  const char *name,
+                                  weir_value value);
+
+/**
+ * Copies a drawing of the graph as it is now, in DOT or JSON, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_dump(const struct weir_graph *graph,
+                            weir_dump_format format,
+                            char *buffer,
+                            size_t capacity,
+                            size_t *out_length);
+
+/**
+ * Makes settings for weir_graph_compile, all default.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_compile_options_create(struct weir_compile_options **out_options);
+
+/**
+ * Destroys settings. NULL does nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options);
+
+/**
+ * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread that made it
+ * ready. Default 5000. It never changes a result.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_hop_ns(struct weir_compile_options *options,
+                                            uint64_t hop_ns);
+
+/**
+ * What weir_compile_options_set_hop_ns set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *options,
+                                            uint64_t *out_hop_ns);
+
+/**
+ * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. The graph may be changed
+ * and compiled again. options may be NULL.
+ *
+ * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to *out_program; the program takes
+ * references to kernels, constants and engines.
+ * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of an engine that is
+ * not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_compile(const struct weir_graph *graph,
+                               struct weir_engine *const *engines,
+                               size_t num_engines,
+                               const struct weir_compile_options *options,
+                               struct weir_program **out_program);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_program_retain(struct weir_program *program);
+
+/**
+ * Gives up one reference. NULL does nothing. Runs hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_program_release(struct weir_program *program);
+
+/**
+ * How many inputs and outputs a run takes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_arity(const struct weir_program *program,
+                                   size_t *out_num_inputs,
+                                   size_t *out_num_outputs);
+
+/**
+ * Element type and shape of input `index`.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_input_desc(const struct weir_program *program,
+                                        size_t index,
+                                        struct weir_tensor_desc *out_desc);
+
+/**
+ * Element type and shape of output `index`.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_output_desc(const struct weir_program *program,
+                                         size_t index,
+                                         struct weir_tensor_desc *out_desc);
+
+/**
+ * Copies a drawing of the compiled program, in DOT or JSON, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_dump(const struct weir_program *program,
+                              weir_dump_format format,
+                              char *buffer,
+                              size_t capacity,
+                              size_t *out_length);
+
+/**
+ * Makes settings for a run, all default. They may serve any number of runs.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_run_options_create(struct weir_run_options **out_options);
+
+/**
+ * Destroys settings. NULL does nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+ */
+WEIR_API void weir_run_options_destroy(struct weir_run_options *options);
+
+/**
+ * The pool for this run; it comes before the stream's and the engine's. NULL (the default) = theirs.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of their own.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_threadpool(struct weir_run_options *options,
+                                            struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_threadpool(const struct weir_run_options *options,
+                                            struct weir_threadpool **out_pool);
+
+/**
+ * Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of the
+ * stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the program's first engine). The first node that
+ * fails ends the run, and the error names it. The second and later runs allocate nothing.
+ *
+ * Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
+ * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
+ * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
+ * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another output; the text names input or output);
+ * FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when it blocks, also the failure of a node.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_run(struct weir_program *program,
+                             struct weir_stream *stream,
+                             struct weir_tensor *const *inputs,
+                             size_t num_inputs,
+                             struct weir_tensor *const *outputs,
+                             size_t num_outputs,
+                             const struct weir_run_options *options);
+
+/**
+ * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read its error. The
+ * failure of a run that was started this way belongs to the handle and not to the stream: the stream goes on.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as weir_program_run.
+ * Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_start(struct weir_program *program,
+                               struct weir_stream *stream,
+                               struct weir_tensor *const *inputs,
+                               size_t num_inputs,
+                               struct weir_tensor *const *outputs,
+                               size_t num_outputs,
+                               const struct weir_run_options *options,
+                               struct weir_run **out_run);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_run_retain(struct weir_run *run);
+
+/**
+ * Gives up one reference. NULL does nothing. The run itself goes on.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_run_release(struct weir_run *run);
+
+/**
+ * Waits until the run is done, and returns how it ended.
+ *
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+ * task of the stream's pool it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a worker that the run needs; else how the run
+ * ended: the first node's failure, CANCELLED, or ABORTED if the stream had failed before it.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_wait(struct weir_run *run,
+                          uint64_t timeout_ns);
+
+/**
+ * Whether the run is done (1) or not (0). Says nothing of failure.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_run_query(const struct weir_run *run, int32_t *out_done);
+
+/**
+ * Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are undefined. A run that is
+ * done is left alone. The program can be run again at once.
+ *
+ * Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_cancel(struct weir_run *run);
+
+/**
+ * How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy copies it, the text, which names the
+ * node. Reading it changes nothing.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_error(const struct weir_run *run,
+                           weir_status *out_code,
+                           char *buffer,
+                           size_t capacity,
+                           size_t *out_length);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* WEIR_H */

@@ -1,0 +1,67 @@
+//! Opaque handle types. The objects behind them live in the rooms; `ffi` does the casts.
+
+/// A pool of threads that belongs to the host (or one of the reference pools). All CPU work runs on one of these or in
+/// the calling thread. Shared: create, retain, release.
+pub struct weir_threadpool {
+    _opaque: [u8; 0],
+}
+/// Settings for weir_threadpool_create_builtin. Owned: create, destroy.
+pub struct weir_threadpool_attr {
+    _opaque: [u8; 0],
+}
+/// A device that runs kernels and owns memory. Shared: create, retain, release.
+pub struct weir_engine {
+    _opaque: [u8; 0],
+}
+/// Settings for weir_engine_create. Owned: create, destroy.
+pub struct weir_engine_attr {
+    _opaque: [u8; 0],
+}
+/// An in-order queue of work on one engine. Shared: create, retain, release.
+pub struct weir_stream {
+    _opaque: [u8; 0],
+}
+/// Settings for weir_stream_create. Owned: create, destroy.
+pub struct weir_stream_attr {
+    _opaque: [u8; 0],
+}
+/// A point in a stream that other streams and threads can wait for. Shared: create, retain, release.
+pub struct weir_event {
+    _opaque: [u8; 0],
+}
+/// A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release.
+pub struct weir_tensor {
+    _opaque: [u8; 0],
+}
+/// A function over tensors with a checked signature. Shared: create, retain, release.
+pub struct weir_kernel {
+    _opaque: [u8; 0],
+}
+/// Settings for weir_kernel_create_*. Owned: create, destroy.
+pub struct weir_kernel_attr {
+    _opaque: [u8; 0],
+}
+/// What a kernel's compute function sees of the call it serves. Valid only during that call.
+pub struct weir_kernel_context {
+    _opaque: [u8; 0],
+}
+/// A dataflow graph under construction. Owned: create, destroy; one thread at a time.
+pub struct weir_graph {
+    _opaque: [u8; 0],
+}
+/// Settings for weir_graph_compile. Owned: create, destroy.
+pub struct weir_compile_options {
+    _opaque: [u8; 0],
+}
+/// A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain, release.
+pub struct weir_program {
+    _opaque: [u8; 0],
+}
+/// Settings for one run of a program. Owned: create, destroy.
+pub struct weir_run_options {
+    _opaque: [u8; 0],
+}
+/// One run of a program that was started with weir_program_start. Shared: create (by start), retain, release.
+pub struct weir_run {
+    _opaque: [u8; 0],
+}

@@ -1,0 +1,150 @@
+//! Kernels: descriptors and callback types; and the integers that name parts of a graph.
+use super::handles::weir_kernel_context;
+use super::tensor::weir_tensor_desc;
+use super::threadpool::weir_destroy_fn;
+use std::ffi::c_void;
+
+/// The body of a host kernel. Inputs, outputs, scratch and the pool come from `context`, which is valid until the
+/// function returns. Returns WEIR_OK or the code of its failure; weir_kernel_context_fail adds a text. May run on any
+/// thread, several calls at once. Must not throw, longjmp or unwind.
+pub type weir_compute_fn = Option<unsafe extern "C" fn(user: *mut c_void, context: *mut weir_kernel_context) -> i32>;
+
+/// Computes a host kernel's output descriptors from its input descriptors, when they depend on them. Must give the same
+/// answer for the same inputs. Returns WEIR_OK, or the code with which these inputs are refused.
+pub type weir_infer_fn = Option<
+    unsafe extern "C" fn(
+        user: *mut c_void,
+        inputs: *const weir_tensor_desc,
+        num_inputs: usize,
+        outputs: *mut weir_tensor_desc,
+        num_outputs: usize,
+    ) -> i32,
+>;
+
+/// A kernel that the host implements.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_host_kernel_desc {
+    /// sizeof(weir_host_kernel_desc) of the caller's header.
+    pub struct_size: usize,
+    /// Name for error texts and dumps, UTF-8; copied.
+    pub name: *const std::ffi::c_char,
+    /// The body. Required.
+    pub compute: weir_compute_fn,
+    /// First argument of `compute` and `infer`.
+    pub user: *mut c_void,
+    /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
+    pub destroy: weir_destroy_fn,
+    /// Number of inputs, at most WEIR_MAX_ARGS.
+    pub num_inputs: usize,
+    /// What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
+    pub inputs: *const weir_tensor_desc,
+    /// Number of outputs, at most WEIR_MAX_ARGS.
+    pub num_outputs: usize,
+    /// What the outputs look like; NULL if `infer` says so. Copied.
+    pub outputs: *const weir_tensor_desc,
+    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
+    pub infer: weir_infer_fn,
+    /// Estimated run time in nanoseconds; 0 = unknown, then the executor measures.
+    pub cost_ns: u64,
+    /// Scratch memory per slot, in bytes (weir_kernel_context_get_scratch).
+    pub scratch_bytes: usize,
+    /// OR of weir_kernel_flags.
+    pub flags: u64,
+}
+
+/// Flags of a host kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_kernel_flags {
+    /// Output i may share memory with an input. Without it overlapping arguments are refused.
+    WEIR_KERNEL_IN_PLACE = 1,
+}
+
+/// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.
+///
+/// Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_matmul_desc {
+    /// sizeof(weir_matmul_desc) of the caller's header.
+    pub struct_size: usize,
+    /// OR of weir_matmul_flags.
+    pub flags: u64,
+}
+
+/// Flags of weir_matmul_desc.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_matmul_flags {
+    /// A is given as [K, M].
+    WEIR_MATMUL_TRANSPOSE_A = 1,
+    /// B is given as [N, K].
+    WEIR_MATMUL_TRANSPOSE_B = 2,
+    /// A third input, bias[N], is added to each row.
+    WEIR_MATMUL_BIAS = 4,
+    /// The result is max(x, 0). A NaN stays a NaN.
+    WEIR_MATMUL_RELU = 8,
+}
+
+/// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches. f32.
+/// Inputs: a, b. Output: a + b.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_add_desc {
+    /// sizeof(weir_add_desc) of the caller's header.
+    pub struct_size: usize,
+}
+
+/// Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_relu_desc {
+    /// sizeof(weir_relu_desc) of the caller's header.
+    pub struct_size: usize,
+}
+
+/// Softmax along one axis: exp(x - max) / sum. f32. Input: x. Output: as x. A row whose greatest element is an infinity
+/// or that holds a NaN becomes NaN.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_softmax_desc {
+    /// sizeof(weir_softmax_desc) of the caller's header.
+    pub struct_size: usize,
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Reserved, 0.
+    pub reserved: i32,
+}
+
+/// Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.
+/// Input: x, f32. Output: s32, the shape of x without the axis.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_argmax_desc {
+    /// sizeof(weir_argmax_desc) of the caller's header.
+    pub struct_size: usize,
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Reserved, 0.
+    pub reserved: i32,
+}
+
+/// A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it.
+pub type weir_value = u64;
+
+/// A node in a graph under construction. Meaningful only for the graph that gave it.
+pub type weir_node = u64;
+
+/// A text format for dumps: one of enum weir_dump_format_value.
+pub type weir_dump_format = u32;
+
+/// Text formats for dumps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_dump_format_value {
+    /// Graphviz DOT.
+    WEIR_DUMP_DOT = 1,
+    /// JSON (RFC 8259).
+    WEIR_DUMP_JSON = 2,
+}

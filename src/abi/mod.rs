@@ -1,0 +1,21 @@
+//! What the library and C must agree on: plain `#[repr(C)]` types, integer typedefs, callback types.
+//!
+//! No functions and no logic live here, so every room can name a C type without knowing the border (`ffi`).
+#![forbid(unsafe_code)]
+#![allow(non_camel_case_types)]
+
+pub mod handles;
+pub mod kernel;
+pub mod runtime;
+pub mod status;
+pub mod stream;
+pub mod tensor;
+pub mod threadpool;
+
+pub use handles::*;
+pub use kernel::*;
+pub use runtime::*;
+pub use status::*;
+pub use stream::*;
+pub use tensor::*;
+pub use threadpool::*;

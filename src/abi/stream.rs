@@ -1,0 +1,42 @@
+//! Engines, streams and events: kinds and flags.
+use std::ffi::c_void;
+
+/// The kind of an engine: one of enum weir_engine_kind_value.
+pub type weir_engine_kind = u32;
+
+/// Kinds of engines. A build or a machine may lack some: weir_engine_count says how many there are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_engine_kind_value {
+    /// The host's processors, through a thread pool or the calling thread.
+    WEIR_ENGINE_CPU = 1,
+    /// NVIDIA GPUs through the CUDA driver.
+    WEIR_ENGINE_CUDA = 2,
+}
+
+/// Flags of weir_stream_create.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_stream_flags {
+    /// In order; on the CPU the work runs before the enqueuing call returns.
+    WEIR_STREAM_DEFAULT = 0,
+    /// In order; enqueuing calls return at once. The same as weir_stream_attr_set_asynchronous(attr, 1).
+    WEIR_STREAM_ASYNCHRONOUS = 1,
+}
+
+/// Flags of weir_event_create.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_event_flags {
+    /// No time stamp.
+    WEIR_EVENT_DEFAULT = 0,
+    /// Keep the time at which the stream reached the event, for weir_event_elapsed_ns.
+    WEIR_EVENT_TIMING = 1,
+}
+
+/// Time-outs. All time-outs are relative and in nanoseconds.
+pub const WEIR_TIMEOUT_INFINITE: u64 = u64::MAX;
+
+/// A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
+/// (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
+pub type weir_host_fn = Option<unsafe extern "C" fn(arg: *mut c_void) -> i32>;

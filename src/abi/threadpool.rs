@@ -1,0 +1,102 @@
+//! The host's thread pool, as a vtable of C functions.
+use std::ffi::c_void;
+
+/// One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may
+/// call back into the pool it runs on.
+pub type weir_task_fn = Option<unsafe extern "C" fn(arg: *mut c_void, i: i32)>;
+
+/// A piece of a region: do the items begin <= i < end. `slot` (0 <= slot < the region's number of slots) is held by no
+/// other piece that runs at the same time, so it may index scratch memory. Returns WEIR_OK, or a status that stops
+/// the pieces that have not started.
+pub type weir_range_fn = Option<unsafe extern "C" fn(arg: *mut c_void, begin: i64, end: i64, slot: i32) -> i32>;
+
+/// Releases what a callback's context holds. Runs exactly once, after the last use, on any thread.
+pub type weir_destroy_fn = Option<unsafe extern "C" fn(ctx: *mut c_void)>;
+
+/// What a pool is like. Fixed for the life of the pool object.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_threadpool_flags {
+    /// parallel_for may return before its tasks ran; weir waits with a counter of its own.
+    WEIR_THREADPOOL_ASYNCHRONOUS = 1,
+    /// Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP).
+    WEIR_THREADPOOL_AUTO_BALANCING = 2,
+    /// parallel_for and schedule may be called from inside a task. Without it a region that starts inside a task of the
+    /// same pool runs in its caller.
+    WEIR_THREADPOOL_NESTED = 4,
+}
+
+/// Hints for a closure handed to schedule. They never change a result.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_task_hint {
+    /// sizeof(weir_task_hint), set by weir.
+    pub struct_size: usize,
+    /// Estimated run time in nanoseconds; 0 = unknown.
+    pub cost_ns: u64,
+    /// Priority of the stream that the work came from: below 0 = low, 0 = normal, above 0 = high.
+    pub priority: i32,
+    /// Reserved, 0.
+    pub flags: u32,
+}
+
+/// A host's thread pool. A host gives parallel_for, schedule, or both; weir derives the other.
+///
+/// Copied by weir_threadpool_create. All functions may be called from any thread, several at a time, and from inside
+/// tasks of the pool. They must not throw, longjmp or unwind. weir holds no lock while it calls them.
+/// docs/threadpool.md is the contract in full.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_threadpool_vtable {
+    /// sizeof(weir_threadpool_vtable) of the host's header. Members beyond it read as NULL.
+    pub struct_size: usize,
+    /// OR of weir_threadpool_flags.
+    pub flags: u64,
+    /// Required. Threads that can run tasks at once, not counting the caller of weir. May change between calls;
+    /// values below 1 count as 1.
+    pub num_threads: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
+    /// Calls fn(arg, i) exactly once for each 0 <= i < n, on any threads, in any order, at once or one after the
+    /// other. Returns 0 when all have returned (with WEIR_THREADPOOL_ASYNCHRONOUS: when all are accepted), nonzero if
+    /// none was and will be called.
+    pub parallel_for:
+        Option<unsafe extern "C" fn(ctx: *mut c_void, n: i32, task: weir_task_fn, arg: *mut c_void) -> i32>,
+    /// Calls fn(arg, 0) exactly once, on any thread, at any time, even before it returns. Returns 0, or nonzero if
+    /// it refuses: then fn is never called and weir does the work elsewhere.
+    pub schedule: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            task: weir_task_fn,
+            arg: *mut c_void,
+            hint: *const weir_task_hint,
+        ) -> i32,
+    >,
+    /// Optional: nonzero if the calling thread belongs to this pool. Without it weir knows only the tasks it handed
+    /// over itself.
+    pub in_parallel: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
+    /// Optional: the calling thread's index in the pool, -1 for a foreign thread.
+    pub thread_index: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
+    /// Optional: runs one queued task of the pool in the calling thread; 0 if there was none.
+    pub help: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
+    /// Optional: called exactly once, after the last task returned and the last reference went, never from inside a
+    /// task of this pool that weir still has to return from.
+    pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
+    /// Optional: an upper bound of num_threads for the life of the pool; bounds scratch memory. Without it weir uses
+    /// what num_threads says when scratch is first made.
+    pub max_threads: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
+}
+
+/// How weir_parallel_for and weir_kernel_context_parallel_for split a region. Zero in a member means "you choose".
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_parallel_hint {
+    /// sizeof(weir_parallel_hint) of the caller's header.
+    pub struct_size: usize,
+    /// Estimated nanoseconds per item; 0 = unknown (a microsecond is assumed).
+    pub cost_ns: u64,
+    /// Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it.
+    pub grain: i64,
+    /// Most slots (threads at once) to use; 0 = the pool's width and the caller.
+    pub max_slots: i32,
+    /// Reserved, 0.
+    pub flags: u32,
+}

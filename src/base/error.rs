@@ -1,0 +1,188 @@
+//! The library's error: a code and an owned text that names the object and the cause.
+
+use super::object;
+use crate::abi::{weir_status, weir_status_code as C};
+use std::any::Any;
+use std::ffi::CStr;
+use std::fmt;
+use std::sync::Arc;
+
+/// `Result` with the library's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of failure it is; the values of `weir_status_code` without OK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    Cancelled,
+    Unknown,
+    InvalidArgument,
+    DeadlineExceeded,
+    NotFound,
+    AlreadyExists,
+    PermissionDenied,
+    ResourceExhausted,
+    FailedPrecondition,
+    Aborted,
+    OutOfRange,
+    Unimplemented,
+    Internal,
+    Unavailable,
+    DataLoss,
+}
+
+const CODES: [(Code, C, &CStr); 15] = [
+    (Code::Cancelled, C::WEIR_CANCELLED, c"CANCELLED"),
+    (Code::Unknown, C::WEIR_UNKNOWN, c"UNKNOWN"),
+    (Code::InvalidArgument, C::WEIR_INVALID_ARGUMENT, c"INVALID_ARGUMENT"),
+    (Code::DeadlineExceeded, C::WEIR_DEADLINE_EXCEEDED, c"DEADLINE_EXCEEDED"),
+    (Code::NotFound, C::WEIR_NOT_FOUND, c"NOT_FOUND"),
+    (Code::AlreadyExists, C::WEIR_ALREADY_EXISTS, c"ALREADY_EXISTS"),
+    (Code::PermissionDenied, C::WEIR_PERMISSION_DENIED, c"PERMISSION_DENIED"),
+    (Code::ResourceExhausted, C::WEIR_RESOURCE_EXHAUSTED, c"RESOURCE_EXHAUSTED"),
+    (Code::FailedPrecondition, C::WEIR_FAILED_PRECONDITION, c"FAILED_PRECONDITION"),
+    (Code::Aborted, C::WEIR_ABORTED, c"ABORTED"),
+    (Code::OutOfRange, C::WEIR_OUT_OF_RANGE, c"OUT_OF_RANGE"),
+    (Code::Unimplemented, C::WEIR_UNIMPLEMENTED, c"UNIMPLEMENTED"),
+    (Code::Internal, C::WEIR_INTERNAL, c"INTERNAL"),
+    (Code::Unavailable, C::WEIR_UNAVAILABLE, c"UNAVAILABLE"),
+    (Code::DataLoss, C::WEIR_DATA_LOSS, c"DATA_LOSS"),
+];
+
+impl Code {
+    /// The number that C sees.
+    pub fn status(self) -> weir_status {
+        CODES.iter().find(|row| row.0 == self).map_or(C::WEIR_INTERNAL as i32, |row| row.1 as i32)
+    }
+
+    /// The code with this number; None for OK and for numbers that are no code.
+    pub fn from_status(status: weir_status) -> Option<Code> {
+        CODES.iter().find(|row| row.1 as i32 == status).map(|row| row.0)
+    }
+
+    /// The name of a status number.
+    pub fn name_of(status: weir_status) -> &'static CStr {
+        if status == C::WEIR_OK as i32 {
+            return c"OK";
+        }
+        CODES.iter().find(|row| row.1 as i32 == status).map_or(c"UNKNOWN_CODE", |row| row.2)
+    }
+}
+
+/// A failure. Cheap to clone: the text is shared, because a late error is kept by its stream and reported by others.
+#[must_use]
+#[derive(Clone)]
+pub struct Error(Arc<Body>);
+
+struct Body {
+    code: Code,
+    message: String,
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error(Arc::new(Body { code, message: message.into() }))
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error::new(Code::InvalidArgument, message)
+    }
+
+    pub fn out_of_range(message: impl Into<String>) -> Error {
+        Error::new(Code::OutOfRange, message)
+    }
+
+    pub fn precondition(message: impl Into<String>) -> Error {
+        Error::new(Code::FailedPrecondition, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Error {
+        Error::new(Code::Internal, message)
+    }
+
+    /// Memory is short: `bytes` were wanted for `what`.
+    pub fn exhausted(what: &str, bytes: usize) -> Error {
+        Error::new(Code::ResourceExhausted, format!("out of memory: {what} needs {bytes} bytes"))
+    }
+
+    /// A NULL where none may be.
+    pub fn null(argument: &str) -> Error {
+        Error::invalid(format!("{argument} is NULL"))
+    }
+
+    /// A handle of another kind, or a pointer to something else altogether.
+    pub fn wrong_handle(argument: &str, expected: &str, tag: Option<u32>) -> Error {
+        match tag.and_then(object::name_of) {
+            Some(found) => Error::invalid(format!("{argument} is not a {expected} (it is a {found})")),
+            None => Error::invalid(format!("{argument} is not a {expected} (it is no weir object)")),
+        }
+    }
+
+    /// A host callback returned `status`.
+    pub fn from_status(status: weir_status, what: impl fmt::Display) -> Error {
+        match Code::from_status(status) {
+            Some(code) => Error::new(code, format!("{what} failed with {}", Code::name_of(status).to_string_lossy())),
+            None => Error::new(Code::Unknown, format!("{what} returned {status}, which is no status of weir")),
+        }
+    }
+
+    /// A caught panic.
+    pub fn from_panic(payload: &(dyn Any + Send)) -> Error {
+        let text = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no text");
+        Error::internal(format!("a defect of weir, please report it: {text}"))
+    }
+
+    /// The same code, with words in front of the text.
+    pub fn within(self, place: impl fmt::Display) -> Error {
+        Error::new(self.0.code, format!("{place}: {}", self.0.message))
+    }
+
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", Code::name_of(self.0.code.status()).to_string_lossy(), self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_numbers_agree_both_ways() {
+        for (code, number, name) in CODES {
+            assert_eq!(code.status(), number as i32);
+            assert_eq!(Code::from_status(number as i32), Some(code));
+            assert_eq!(Code::name_of(number as i32), name);
+        }
+        assert_eq!(Code::from_status(0), None);
+        assert_eq!(Code::name_of(0), c"OK");
+        assert_eq!(Code::name_of(99), c"UNKNOWN_CODE");
+    }
+
+    #[test]
+    fn an_unknown_callback_status_is_named() {
+        let error = Error::from_status(4711, "task 'a'");
+        assert_eq!(error.code(), Code::Unknown);
+        assert_eq!(error.message(), "task 'a' returned 4711, which is no status of weir");
+    }
+}

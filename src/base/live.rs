@@ -1,0 +1,92 @@
+//! Process-wide counters: objects alive by kind, threads started.
+//!
+//! All are statistics. ORDERING: Relaxed everywhere; a reader gets each counter as of some recent moment, and nothing else is read on
+//! the strength of it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is counted together.
+#[derive(Clone, Copy, Debug)]
+pub enum Counter {
+    Threadpools,
+    Engines,
+    Streams,
+    Events,
+    Tensors,
+    Kernels,
+    Graphs,
+    Programs,
+    Runs,
+    Attrs,
+}
+
+const KINDS: usize = Counter::Attrs as usize + 1;
+static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
+static THREADS_STARTED: AtomicU64 = AtomicU64::new(0);
+static THREADS_ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Objects alive, by kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    pub threadpools: u64,
+    pub engines: u64,
+    pub streams: u64,
+    pub events: u64,
+    pub tensors: u64,
+    pub kernels: u64,
+    pub graphs: u64,
+    pub programs: u64,
+    pub runs: u64,
+    pub attrs: u64,
+}
+
+pub fn add(counter: Counter) {
+    ALIVE[counter as usize].fetch_add(1, Relaxed);
+}
+
+pub fn remove(counter: Counter) {
+    ALIVE[counter as usize].fetch_sub(1, Relaxed);
+}
+
+pub fn counts() -> Counts {
+    let of = |counter: Counter| ALIVE[counter as usize].load(Relaxed);
+    Counts {
+        threadpools: of(Counter::Threadpools),
+        engines: of(Counter::Engines),
+        streams: of(Counter::Streams),
+        events: of(Counter::Events),
+        tensors: of(Counter::Tensors),
+        kernels: of(Counter::Kernels),
+        graphs: of(Counter::Graphs),
+        programs: of(Counter::Programs),
+        runs: of(Counter::Runs),
+        attrs: of(Counter::Attrs),
+    }
+}
+
+/// Counts one thread from its start to the end of its life.
+#[derive(Debug)]
+pub struct CountedThread(());
+
+impl CountedThread {
+    pub fn started() -> CountedThread {
+        THREADS_STARTED.fetch_add(1, Relaxed);
+        CountedThread(())
+    }
+}
+
+impl Drop for CountedThread {
+    fn drop(&mut self) {
+        THREADS_ENDED.fetch_add(1, Relaxed);
+    }
+}
+
+pub fn threads_started() -> u64 {
+    THREADS_STARTED.load(Relaxed)
+}
+
+pub fn threads_alive() -> u64 {
+    // Ended first: a thread that starts in between must not make the difference negative.
+    let ended = THREADS_ENDED.load(Relaxed);
+    THREADS_STARTED.load(Relaxed).saturating_sub(ended)
+}

@@ -1,0 +1,48 @@
+//! The host's processors.
+
+use super::{Device, DeviceKind};
+use crate::base::Result;
+use crate::memory::{ALIGNMENT, Buffer};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Cpu;
+
+impl Device for Cpu {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn index(&self) -> u32 {
+        0
+    }
+
+    fn name(&self) -> &str {
+        std::env::consts::ARCH
+    }
+
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
+        Buffer::zeroed(bytes, what)
+    }
+
+    fn alignment(&self) -> usize {
+        ALIGNMENT
+    }
+}
+
+/// All processors together are one device.
+pub(super) struct Factory;
+
+impl super::Factory for Factory {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn count(&self) -> u32 {
+        1
+    }
+
+    fn open(&self, _index: u32) -> Result<Arc<dyn Device>> {
+        Ok(Arc::new(Cpu))
+    }
+}

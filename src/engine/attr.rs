@@ -1,0 +1,100 @@
+//! Settings of engines, streams and kernels.
+
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Ref, Result, live};
+use crate::device::DeviceKind;
+use crate::threadpool::{PoolAttr, ThreadPool};
+
+#[derive(Clone, Debug)]
+pub struct EngineAttr {
+    pub kind: DeviceKind,
+    threadpool: Option<Ref<ThreadPool>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StreamAttr {
+    pub kind: DeviceKind,
+    pub asynchronous: bool,
+    pub spin_ns: u64,
+    pub priority: i32,
+    pub name: String,
+    threadpool: Option<Ref<ThreadPool>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct KernelAttr {
+    /// "" = the operation's name.
+    pub name: String,
+    /// 0 = the kernel's own estimate.
+    pub cost_ns: u64,
+}
+
+/// Only CPU engines and streams have a thread pool.
+fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
+    match kind {
+        DeviceKind::Cpu => Ok(()),
+        other => Err(Error::precondition(format!(
+            "attr is for a {} {noun}, only a cpu {noun} has a thread pool",
+            other.name()
+        ))),
+    }
+}
+
+impl EngineAttr {
+    pub fn new(kind: DeviceKind) -> EngineAttr {
+        EngineAttr { kind, threadpool: None }
+    }
+
+    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
+        check_cpu(self.kind, "engine")?;
+        self.threadpool = pool;
+        Ok(())
+    }
+
+    pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
+        check_cpu(self.kind, "engine")?;
+        Ok(self.threadpool.as_ref())
+    }
+}
+
+impl StreamAttr {
+    pub fn new(kind: DeviceKind) -> StreamAttr {
+        StreamAttr {
+            kind,
+            asynchronous: false,
+            spin_ns: PoolAttr::default().spin_ns,
+            priority: 0,
+            name: String::new(),
+            threadpool: None,
+        }
+    }
+
+    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
+        check_cpu(self.kind, "stream")?;
+        self.threadpool = pool;
+        Ok(())
+    }
+
+    pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
+        check_cpu(self.kind, "stream")?;
+        Ok(self.threadpool.as_ref())
+    }
+}
+
+impl Kind for EngineAttr {
+    const TAG: u32 = tag::ENGINE_ATTR;
+    const NAME: &'static str = "engine_attr";
+    const COUNTER: live::Counter = live::Counter::Attrs;
+}
+
+impl Kind for StreamAttr {
+    const TAG: u32 = tag::STREAM_ATTR;
+    const NAME: &'static str = "stream_attr";
+    const COUNTER: live::Counter = live::Counter::Attrs;
+}
+
+impl Kind for KernelAttr {
+    const TAG: u32 = tag::KERNEL_ATTR;
+    const NAME: &'static str = "kernel_attr";
+    const COUNTER: live::Counter = live::Counter::Attrs;
+}

@@ -1,0 +1,96 @@
+//! An engine: a device, settings, and an account of its queues.
+
+use super::attr::EngineAttr;
+use crate::abi::weir_engine_info;
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::device::{self, Device, DeviceKind};
+use crate::stream::Account;
+use crate::sync::fork;
+use crate::threadpool::{ThreadPool, num_processors};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct Engine {
+    device: Arc<dyn Device>,
+    attr: Object<EngineAttr>,
+    account: Arc<Account>,
+}
+
+impl Kind for Engine {
+    const TAG: u32 = tag::ENGINE;
+    const NAME: &'static str = "engine";
+    const COUNTER: live::Counter = live::Counter::Engines;
+}
+
+impl Engine {
+    pub fn create(kind: DeviceKind, index: u32, attr: Option<&EngineAttr>) -> Result<Ref<Engine>> {
+        let attr = attr.cloned().unwrap_or_else(|| EngineAttr::new(kind));
+        if attr.kind != kind {
+            return Err(Error::invalid(format!(
+                "attr is for a {} engine, kind asks for a {} engine",
+                attr.kind.name(),
+                kind.name()
+            )));
+        }
+        let device = device::open(kind, index)?;
+        fork::arm();
+        let account = Account::open(format!("engine {}:{index}", kind.name()));
+        Ok(Object::shared(Engine { device, attr: Object::new(attr), account }))
+    }
+
+    pub fn kind(&self) -> DeviceKind {
+        self.device.kind()
+    }
+
+    pub fn index(&self) -> u32 {
+        self.device.index()
+    }
+
+    /// "cpu:0"
+    pub fn label(&self) -> String {
+        format!("{}:{}", self.kind().name(), self.index())
+    }
+
+    pub fn attr(&self) -> &Object<EngineAttr> {
+        &self.attr
+    }
+
+    /// The pool that streams without one of their own use.
+    pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
+        self.attr.threadpool().ok().flatten()
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// Whether the two share their memory.
+    pub fn is_same_device(&self, other: &Engine) -> bool {
+        self.kind() == other.kind() && self.index() == other.index()
+    }
+
+    pub fn info(&self) -> weir_engine_info {
+        let mut name = [0; 64];
+        for (to, from) in name[..63].iter_mut().zip(self.device.name().bytes()) {
+            *to = from as std::ffi::c_char;
+        }
+        weir_engine_info {
+            struct_size: 0,
+            kind: self.kind().value(),
+            index: self.index(),
+            num_processors: num_processors() as u32,
+            reserved: 0,
+            alignment: self.device.alignment() as u64,
+            name,
+        }
+    }
+
+    pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
+        self.account.synchronize(timeout_ns)
+    }
+}

@@ -1,0 +1,78 @@
+//! An event: the last mark that was put into a stream under its name.
+
+use super::engine::Engine;
+use super::stream::Stream;
+use crate::base::object::tag;
+use crate::base::time::Deadline;
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::stream::{Mark, Op};
+use crate::threadpool::PoolAttr;
+use std::sync::{Arc, Mutex};
+
+#[derive(Debug)]
+pub struct Event {
+    engine: Ref<Engine>,
+    timing: bool,
+    mark: Mutex<Option<Arc<Mark>>>,
+}
+
+impl Kind for Event {
+    const TAG: u32 = tag::EVENT;
+    const NAME: &'static str = "event";
+    const COUNTER: live::Counter = live::Counter::Events;
+}
+
+impl Event {
+    pub fn create(engine: Ref<Engine>, timing: bool) -> Ref<Event> {
+        Object::shared(Event { engine, timing, mark: Mutex::new(None) })
+    }
+
+    /// What the event stands for now; None = never recorded.
+    pub fn last_mark(&self) -> Option<Arc<Mark>> {
+        self.mark.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        if !self.engine.is_same_device(stream.engine()) {
+            return Err(Error::invalid(format!(
+                "event is of engine {}, stream '{}' is on engine {}",
+                self.engine.label(),
+                stream.queue().name(),
+                stream.engine().label()
+            )));
+        }
+        let mark = Mark::new(stream.queue());
+        // Submitted first: on a synchronous stream that may be refused, and then the event stays what it was.
+        stream.queue().submit(Op::Record(Arc::clone(&mark)))?;
+        *self.mark.lock().unwrap_or_else(|e| e.into_inner()) = Some(mark);
+        Ok(())
+    }
+
+    pub fn is_reached(&self) -> bool {
+        self.last_mark().is_none_or(|mark| mark.is_reached())
+    }
+
+    /// Waits, and gives the failure of the stream that the event was recorded on.
+    pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
+        let Some(mark) = self.last_mark() else { return Ok(()) };
+        mark.wait(PoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
+        mark.failure().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn time_ns(&self, argument: &str) -> Result<u64> {
+        if !self.timing {
+            return Err(Error::precondition(format!("{argument} was created without WEIR_EVENT_TIMING")));
+        }
+        let mark = self.last_mark().ok_or_else(|| Error::precondition(format!("{argument} was never recorded")))?;
+        if !mark.is_reached() {
+            return Err(Error::precondition(format!("{argument} has not been reached yet")));
+        }
+        Ok(mark.time_ns())
+    }
+
+    /// Nanoseconds from `start` to `end`.
+    pub fn elapsed_ns(start: &Event, end: &Event) -> Result<i64> {
+        let (start, end) = (start.time_ns("start")?, end.time_ns("end")?);
+        Ok(end.wrapping_sub(start) as i64)
+    }
+}

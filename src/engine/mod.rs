@@ -1,0 +1,33 @@
+//! What the host holds: engines, and the streams, events, tensors and kernels that belong to them.
+//!
+//! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; the pool that its work uses is settled
+//! when it is made: the stream's own, else the engine's, else none. `call` turns a kernel and its tensors into a piece of a queue's work.
+#![forbid(unsafe_code)]
+
+mod attr;
+mod call;
+mod engine;
+mod event;
+mod kernel;
+mod stream;
+mod tensor;
+
+pub use attr::{EngineAttr, KernelAttr, StreamAttr};
+pub use call::{check_overlaps, check_tensor, scratch_slots};
+pub use engine::Engine;
+pub use event::Event;
+pub use kernel::BoundKernel;
+pub use stream::Stream;
+pub use tensor::Tensor;
+
+pub use crate::device::count;
+pub use crate::stream::sync_all as sync_devices;
+
+use crate::abi::weir_engine_kind;
+use crate::base::Result;
+use crate::device::DeviceKind;
+
+/// Checks an engine kind from C.
+pub fn checked_kind(kind: weir_engine_kind) -> Result<DeviceKind> {
+    DeviceKind::from_value(kind)
+}

@@ -1,0 +1,106 @@
+//! A stream: a queue on an engine.
+
+use super::attr::StreamAttr;
+use super::call::{Call, HostCall};
+use super::engine::Engine;
+use super::event::Event;
+use super::kernel::BoundKernel;
+use super::tensor::Tensor;
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::kernel::Task;
+use crate::memory::Buffer;
+use crate::stream::{Op, Queue, QueueAttr};
+use crate::sync::HandOff;
+use crate::threadpool::ThreadPool;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct Stream {
+    queue: Arc<Queue>,
+    attr: Object<StreamAttr>,
+    engine: Ref<Engine>,
+    /// Scratch memory of the last call, for the next one.
+    scratch: Arc<HandOff<Buffer>>,
+}
+
+impl Kind for Stream {
+    const TAG: u32 = tag::STREAM;
+    const NAME: &'static str = "stream";
+    const COUNTER: live::Counter = live::Counter::Streams;
+}
+
+impl Stream {
+    pub fn create(engine: Ref<Engine>, attr: StreamAttr) -> Result<Ref<Stream>> {
+        if attr.kind != engine.kind() {
+            return Err(Error::invalid(format!(
+                "attr is for a {} stream, the engine is a {} engine",
+                attr.kind.name(),
+                engine.kind().name()
+            )));
+        }
+        let queue = Queue::create(
+            QueueAttr {
+                name: attr.name.clone(),
+                asynchronous: attr.asynchronous,
+                pool: attr.threadpool()?.or(engine.pool()).cloned(),
+                spin_ns: attr.spin_ns,
+                priority: attr.priority,
+            },
+            Arc::clone(engine.account()),
+        )?;
+        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: Arc::default() }))
+    }
+
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub fn engine(&self) -> &Ref<Engine> {
+        &self.engine
+    }
+
+    pub fn attr(&self) -> &Object<StreamAttr> {
+        &self.attr
+    }
+
+    /// The pool that the stream's work uses: its own, else the engine's.
+    pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
+        self.queue.pool()
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_idle()
+    }
+
+    pub fn error(&self) -> Option<Error> {
+        self.queue.error()
+    }
+
+    pub fn clear_error(&self) -> Result<()> {
+        self.queue.clear_error()
+    }
+
+    pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
+        self.queue.synchronize(timeout_ns)
+    }
+
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        self.queue.admit()?;
+        match event.last_mark() {
+            Some(mark) => self.queue.submit(Op::Wait(mark)),
+            None => Ok(()),
+        }
+    }
+
+    pub fn enqueue_task(&self, task: Arc<dyn Task>) -> Result<()> {
+        self.queue.admit()?;
+        self.queue.submit(Op::Work(Arc::new(HostCall::new(task))))
+    }
+
+    pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
+        self.queue.admit()?;
+        let call = Call::new(self, kernel, inputs, outputs, &self.scratch)?;
+        self.queue.submit(Op::Work(Arc::new(call)))
+    }
+}

@@ -1,0 +1,168 @@
+//! Host kernels: a C function behind the kernel trait, and the C view of a call's context.
+
+use super::argument::{array, string};
+use crate::abi::*;
+use crate::base::object;
+use crate::base::{Desc, Error, Result};
+use crate::ffi::task::Destroy;
+use crate::kernel::{Kernel, KernelContext, signature};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// A kernel that the host implements.
+pub(super) struct HostKernel {
+    name: String,
+    compute: unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32,
+    infer: weir_infer_fn,
+    user: *mut c_void,
+    destroy: Arc<Destroy>,
+    /// None = anything goes.
+    inputs: Option<Vec<Desc>>,
+    num_inputs: usize,
+    /// What the outputs look like, where `infer` does not say.
+    outputs: Option<Vec<Desc>>,
+    num_outputs: usize,
+    cost_ns: u64,
+    scratch_bytes: usize,
+    in_place: bool,
+}
+
+// SAFETY: the host promises that its functions may run on any thread, several calls at once.
+unsafe impl Send for HostKernel {}
+// SAFETY: as above.
+unsafe impl Sync for HostKernel {}
+
+impl HostKernel {
+    /// # Safety
+    /// The pointers in `desc` are NULL or point to what the C documentation says.
+    pub(super) unsafe fn new(desc: &weir_host_kernel_desc) -> Result<Arc<HostKernel>> {
+        let compute = desc.compute.ok_or_else(|| Error::null("desc->compute"))?;
+        let limit = weir_limit::WEIR_MAX_ARGS as usize;
+        for (what, count) in [("num_inputs", desc.num_inputs), ("num_outputs", desc.num_outputs)] {
+            if count > limit {
+                return Err(Error::out_of_range(format!("desc->{what} is {count}, the limit is {limit}")));
+            }
+        }
+        // SAFETY: as demanded of the caller.
+        let (name, inputs, outputs) = unsafe {
+            (
+                if desc.name.is_null() { "host" } else { string(desc.name, "desc->name")? },
+                patterns(desc.inputs, desc.num_inputs, "desc->inputs")?,
+                patterns(desc.outputs, desc.num_outputs, "desc->outputs")?,
+            )
+        };
+        let settled = outputs.as_ref().is_some_and(|outputs| outputs.iter().all(Desc::is_concrete));
+        if desc.num_outputs > 0 && !settled && desc.infer.is_none() {
+            return Err(Error::invalid("desc->outputs is NULL or leaves something open, and desc->infer is NULL"));
+        }
+        Ok(Arc::new(HostKernel {
+            name: name.to_owned(),
+            compute,
+            infer: desc.infer,
+            user: desc.user,
+            destroy: Destroy::new(desc.destroy, desc.user),
+            inputs,
+            num_inputs: desc.num_inputs,
+            outputs,
+            num_outputs: desc.num_outputs,
+            cost_ns: desc.cost_ns,
+            scratch_bytes: desc.scratch_bytes,
+            in_place: desc.flags & weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64 != 0,
+        }))
+    }
+
+    /// From now on `user` is the kernel's to release.
+    pub(super) fn adopt(&self) {
+        self.destroy.adopt();
+    }
+}
+
+/// # Safety
+/// `data` is NULL or points to `len` descriptors.
+unsafe fn patterns(data: *const weir_tensor_desc, len: usize, argument: &str) -> Result<Option<Vec<Desc>>> {
+    if data.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as demanded of the caller.
+    let descs = unsafe { array(data, len, argument) }?;
+    let checked = descs
+        .iter()
+        .enumerate()
+        .map(|(i, desc)| desc.check_pattern().map_err(|error| error.within(format_args!("{argument}[{i}]"))));
+    checked.collect::<Result<Vec<_>>>().map(Some)
+}
+
+impl Kernel for HostKernel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.num_inputs
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.num_outputs
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        if let Some(patterns) = &self.inputs {
+            signature::check("input", patterns, inputs)?;
+        }
+        let mut outputs = self.outputs.clone().unwrap_or_else(|| vec![Desc::new(0, &[]); self.num_outputs]);
+        if let Some(infer) = self.infer {
+            // SAFETY: the host's function; both arrays have the lengths that it is told.
+            let status =
+                unsafe { infer(self.user, inputs.as_ptr(), inputs.len(), outputs.as_mut_ptr(), outputs.len()) };
+            if status != 0 {
+                return Err(Error::from_status(status, "its infer function"));
+            }
+            if let Some(patterns) = &self.outputs {
+                signature::check("output", patterns, &outputs)?;
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn scratch_bytes(&self, _inputs: &[Desc], _outputs: &[Desc]) -> usize {
+        self.scratch_bytes
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        self.cost_ns
+    }
+
+    fn in_place(&self) -> bool {
+        self.in_place
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and outlives the call.
+        let status = unsafe { (self.compute)(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
+        match (context.take_failure(), status) {
+            (Some(error), _) => Err(error),
+            (None, 0) => Ok(()),
+            (None, status) => Err(Error::from_status(status, "its compute function")),
+        }
+    }
+}
+
+/// Borrows the context of a call.
+///
+/// # Safety
+/// `context` is NULL, or points to readable memory; if it is a context, its call is still running.
+pub(super) unsafe fn borrow<'a>(context: *const weir_kernel_context, argument: &str) -> Result<&'a KernelContext<'a>> {
+    if context.is_null() {
+        return Err(Error::null(argument));
+    }
+    if !context.cast::<u64>().is_aligned() {
+        return Err(Error::wrong_handle(argument, "kernel_context", None));
+    }
+    // SAFETY: every handle and every context begins with its tag.
+    let tag = unsafe { context.cast::<u32>().read() };
+    if tag != object::tag::KERNEL_CONTEXT {
+        return Err(Error::wrong_handle(argument, "kernel_context", Some(tag)));
+    }
+    // SAFETY: the tag proves the type; the call is running.
+    Ok(unsafe { &*context.cast::<KernelContext<'a>>() })
+}

@@ -1,0 +1,242 @@
+//! Engines and their attributes.
+
+use super::argument::{out_const, out_ptr, out_value};
+use super::guard::{guard, guard_release};
+use super::{handle, versioned};
+use crate::abi::*;
+use crate::engine::{self, Engine, EngineAttr};
+
+/// Makes settings for engines of one kind, all default.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
+/// Errors: INVALID_ARGUMENT (NULL, unknown kind).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_create(
+    kind: weir_engine_kind,
+    out_attr: *mut *mut weir_engine_attr,
+) -> weir_status {
+    guard("weir_engine_attr_create", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_ptr(out_attr, "out_attr") }?;
+        handle::into_owned_c(EngineAttr::new(engine::checked_kind(kind)?), out)
+    })
+}
+
+/// Destroys settings. NULL does nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_destroy(attr: *mut weir_engine_attr) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_engine_attr_destroy", || unsafe { handle::destroy(attr) });
+}
+
+/// The kind of engine that these settings are for.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_kind(
+    attr: *const weir_engine_attr,
+    out_kind: *mut weir_engine_kind,
+) -> weir_status {
+    guard("weir_engine_attr_get_kind", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_kind, "out_kind")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.kind.value());
+        Ok(())
+    })
+}
+
+/// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread (the default).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_threadpool(
+    attr: *mut weir_engine_attr,
+    pool: *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_engine_attr_set_threadpool", || {
+        // SAFETY: the caller's handles, as documented.
+        let (attr, pool) = unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(pool, "pool")?) };
+        attr.set_threadpool(pool)
+    })
+}
+
+/// The pool that was set, or NULL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
+    attr: *const weir_engine_attr,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_engine_attr_get_threadpool", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(attr, "attr")?) };
+        *out = handle::borrowed_opt_c(attr.threadpool()?);
+        Ok(())
+    })
+}
+
+/// How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *mut u32) -> weir_status {
+    guard("weir_engine_count", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_value(out_count, "out_count") }?;
+        out.set(engine::count(engine::checked_kind(kind)?));
+        Ok(())
+    })
+}
+
+/// Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
+///
+/// Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to *out_engine; attr is copied.
+/// Errors: INVALID_ARGUMENT (also an attr of another kind); OUT_OF_RANGE (index); UNAVAILABLE or UNIMPLEMENTED if this
+/// machine or build has no such device.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_create(
+    kind: weir_engine_kind,
+    index: u32,
+    attr: *const weir_engine_attr,
+    out_engine: *mut *mut weir_engine,
+) -> weir_status {
+    guard("weir_engine_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow_opt(attr, "attr")?) };
+        let kind = engine::checked_kind(kind)?;
+        handle::into_c(Engine::create(kind, index, attr.map(|attr| &**attr))?, out)
+    })
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_retain(engine: *mut weir_engine) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_engine_retain", || unsafe { handle::retain(engine, "engine") })
+}
+
+/// Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_release(engine: *mut weir_engine) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_engine_release", || unsafe { handle::release(engine) });
+}
+
+/// The engine's kind.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_kind(
+    engine: *const weir_engine,
+    out_kind: *mut weir_engine_kind,
+) -> weir_status {
+    guard("weir_engine_get_kind", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_value(out_kind, "out_kind")?, handle::borrow(engine, "engine")?) };
+        out.set(engine.kind().value());
+        Ok(())
+    })
+}
+
+/// The engine's index among the devices of its kind.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_index(engine: *const weir_engine, out_index: *mut u32) -> weir_status {
+    guard("weir_engine_get_index", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_value(out_index, "out_index")?, handle::borrow(engine, "engine")?) };
+        out.set(engine.index());
+        Ok(())
+    })
+}
+
+/// The settings that the engine was made with.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do not destroy it.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_attr(
+    engine: *const weir_engine,
+    out_attr: *mut *const weir_engine_attr,
+) -> weir_status {
+    guard("weir_engine_get_attr", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_const(out_attr, "out_attr")?, handle::borrow(engine, "engine")?) };
+        *out = handle::borrowed_c(engine.attr());
+        Ok(())
+    })
+}
+
+/// The engine's thread pool, or NULL if none was set.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_threadpool(
+    engine: *const weir_engine,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_engine_get_threadpool", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(engine, "engine")?) };
+        *out = handle::borrowed_opt_c(engine.attr().threadpool()?);
+        Ok(())
+    })
+}
+
+/// Fills `out_info` with facts about the engine's device.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_info(
+    engine: *const weir_engine,
+    out_info: *mut weir_engine_info,
+) -> weir_status {
+    guard("weir_engine_get_info", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let engine = handle::borrow(engine, "engine")?;
+            versioned::write(out_info, &engine.info(), "out_info")
+        }
+    })
+}
+
+/// Waits until everything is done that was queued before this call on the engine's streams, and for nothing later. Returns
+/// the engine's first late error that no engine or device synchronisation has returned yet; the streams keep theirs.
+///
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+/// task of a pool that the work needs it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_synchronize(engine: *mut weir_engine, timeout_ns: u64) -> weir_status {
+    guard("weir_engine_synchronize", || {
+        // SAFETY: the caller's handle, as documented.
+        let engine = unsafe { handle::borrow(engine, "engine") }?;
+        engine.synchronize(timeout_ns)
+    })
+}

@@ -1,0 +1,111 @@
+//! Events.
+
+use super::argument::{flags, out_ptr, out_value};
+use super::guard::{guard, guard_release};
+use super::handle;
+use crate::abi::*;
+use crate::engine::Event;
+
+/// Makes an event, not recorded. `event_flags` is OR of weir_event_flags.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_create(
+    engine: *mut weir_engine,
+    event_flags: u64,
+    out_event: *mut *mut weir_event,
+) -> weir_status {
+    guard("weir_event_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_ptr(out_event, "out_event")?, handle::share(engine, "engine")?) };
+        const TIMING: u64 = weir_event_flags::WEIR_EVENT_TIMING as u64;
+        let timing = flags(event_flags, TIMING, "event_flags")? != 0;
+        handle::into_c(Event::create(engine, timing), out)
+    })
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_retain(event: *mut weir_event) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_event_retain", || unsafe { handle::retain(event, "event") })
+}
+
+/// Gives up one reference. NULL does nothing. A recorded event may be released before it is reached.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_release(event: *mut weir_event) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_event_release", || unsafe { handle::release(event) });
+}
+
+/// Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the earlier
+/// record still wait for that one.
+///
+/// Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a failed stream the record is
+/// legal, and the event carries the failure.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_record(event: *mut weir_event, stream: *mut weir_stream) -> weir_status {
+    guard("weir_event_record", || {
+        // SAFETY: the caller's handles, as documented.
+        let (event, stream) = unsafe { (handle::borrow(event, "event")?, handle::borrow(stream, "stream")?) };
+        event.record(stream)
+    })
+}
+
+/// Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as reached.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *mut i32) -> weir_status {
+    guard("weir_event_query", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, event) = unsafe { (out_value(out_done, "out_done")?, handle::borrow(event, "event")?) };
+        out.set(i32::from(event.is_reached()));
+        Ok(())
+    })
+}
+
+/// Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never recorded.
+///
+/// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+/// task of the pool that the event's stream runs on it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else the
+/// failure of the stream that the event was recorded on, each time.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_ns: u64) -> weir_status {
+    guard("weir_event_synchronize", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(event, "event") }?.synchronize(timeout_ns)
+    })
+}
+
+/// Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_elapsed_ns(
+    start: *const weir_event,
+    end: *const weir_event,
+    out_ns: *mut i64,
+) -> weir_status {
+    guard("weir_event_elapsed_ns", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, start, end) =
+            unsafe { (out_value(out_ns, "out_ns")?, handle::borrow(start, "start")?, handle::borrow(end, "end")?) };
+        out.set(Event::elapsed_ns(start, end)?);
+        Ok(())
+    })
+}

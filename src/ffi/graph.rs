@@ -1,0 +1,225 @@
+//! The graph builder.
+
+use super::argument::{array, array_mut, out_ptr, out_value as checked_out, string};
+use super::guard::{guard, guard_release};
+use super::tensor::read_desc;
+use super::{handle, task, text};
+use crate::abi::*;
+use crate::base::{Error, Result};
+use crate::graph::{DumpFormat, Graph, NodeId, ValueId};
+use crate::kernel::Task;
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+/// Makes an empty graph. `name` (may be NULL) appears in error texts and dumps.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_create(name: *const c_char, out_graph: *mut *mut weir_graph) -> weir_status {
+    guard("weir_graph_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, name) = unsafe {
+            let out = out_ptr(out_graph, "out_graph")?;
+            (out, if name.is_null() { "graph" } else { string(name, "name")? })
+        };
+        handle::into_owned_c(Graph::new(name), out)
+    })
+}
+
+/// Destroys a graph under construction. NULL does nothing. Programs compiled from it live on.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_destroy(graph: *mut weir_graph) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_graph_destroy", || unsafe { handle::destroy(graph) });
+}
+
+/// Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
+/// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_input(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    desc: *const weir_tensor_desc,
+    out_value: *mut weir_value,
+) -> weir_status {
+    guard("weir_graph_add_input", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, graph, name, desc) = unsafe {
+            (
+                checked_out(out_value, "out_value")?,
+                handle::borrow_mut(graph, "graph")?,
+                string(name, "name")?,
+                read_desc(desc, "desc")?,
+            )
+        };
+        out.set(graph.add_input(name, desc)?.into());
+        Ok(())
+    })
+}
+
+/// Adds a constant. The program keeps the tensor; its contents must not change any more.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the tensor.
+/// Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_constant(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    tensor: *mut weir_tensor,
+    out_value: *mut weir_value,
+) -> weir_status {
+    guard("weir_graph_add_constant", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, graph, name, tensor) = unsafe {
+            (
+                checked_out(out_value, "out_value")?,
+                handle::borrow_mut(graph, "graph")?,
+                string(name, "name")?,
+                handle::share(tensor, "tensor")?,
+            )
+        };
+        out.set(graph.add_constant(name, tensor)?.into());
+        Ok(())
+    })
+}
+
+/// Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs values; out_node
+/// (may be NULL) receives the node, for control edges. Values of nodes added later may not be used here: to close a
+/// cycle is an error of compile, and only control edges can.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the kernel; name is copied.
+/// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_kernel(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    kernel: *mut weir_kernel,
+    inputs: *const weir_value,
+    num_inputs: usize,
+    out_outputs: *mut weir_value,
+    num_outputs: usize,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_kernel", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let outputs = array_mut(out_outputs, num_outputs, "out_outputs")?;
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let name = string(name, "name")?;
+            let kernel = handle::share(kernel, "kernel")?;
+            let inputs: Vec<ValueId> = array(inputs, num_inputs, "inputs")?.iter().map(|&v| v.into()).collect();
+            let node = graph.add_kernel(name, kernel, &inputs, outputs.len())?;
+            for (i, out) in outputs.iter_mut().enumerate() {
+                *out = node.output(i).into();
+            }
+            if !out_node.is_null() {
+                out_node.write(node.into());
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is done. It has no inputs and
+/// no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL) is called with arg when graph and programs are gone.
+/// Calls of several runs may overlap.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy is given.
+/// Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_task(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    r#fn: weir_host_fn,
+    arg: *mut c_void,
+    destroy: weir_destroy_fn,
+    cost_ns: u64,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_task", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, graph, name) =
+            unsafe { (checked_out(out_node, "out_node")?, handle::borrow_mut(graph, "graph")?, string(name, "name")?) };
+        let f = r#fn.ok_or_else(|| Error::null("fn"))?;
+        let task = task::HostTask::new(f, arg, destroy);
+        let node = graph.add_task(name, Arc::clone(&task) as Arc<dyn Task>, cost_ns)?;
+        task.adopt();
+        out.set(node.into());
+        Ok(())
+    })
+}
+
+/// Makes `to` wait for `from`, without data.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (foreign node, an edge to itself).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_control_edge(
+    graph: *mut weir_graph,
+    from: weir_node,
+    to: weir_node,
+) -> weir_status {
+    guard("weir_graph_add_control_edge", || {
+        // SAFETY: the caller's handle, as documented.
+        let graph = unsafe { handle::borrow_mut(graph, "graph") }?;
+        graph.add_control_edge(NodeId::from(from), NodeId::from(to))
+    })
+}
+
+/// Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in the order in which
+/// they were added.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+/// Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_output(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    value: weir_value,
+) -> weir_status {
+    guard("weir_graph_add_output", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (graph, name) = unsafe { (handle::borrow_mut(graph, "graph")?, string(name, "name")?) };
+        graph.add_output(name, ValueId::from(value))
+    })
+}
+
+/// Copies a drawing of the graph as it is now, in DOT or JSON, as weir_last_error_copy copies its text.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_dump(
+    graph: *const weir_graph,
+    format: weir_dump_format,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_graph_dump", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let graph = handle::borrow(graph, "graph")?;
+            text::copy(&graph.dump(dump_format(format)?), buffer, capacity, out_length)
+        }
+    })
+}
+
+/// Checks a format argument.
+pub(super) fn dump_format(format: weir_dump_format) -> Result<DumpFormat> {
+    DumpFormat::from_value(format)
+        .ok_or_else(|| Error::invalid(format!("format is {format}, expected 1 (DOT) or 2 (JSON)")))
+}

@@ -1,0 +1,63 @@
+//! The panic guard: every exported body runs in here.
+
+use super::last_error;
+use crate::abi::weir_status;
+use crate::base::{Code, Error, Result};
+use crate::memory::heap;
+use crate::sync::fork;
+use crate::threadpool::release_buried;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs one exported body: errors and panics become a status and a message.
+pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
+    let checked = || {
+        fork::check()?;
+        heap::enter()?;
+        body()
+    };
+    let result = catch_unwind(AssertUnwindSafe(checked));
+    release_ended_pools();
+    match result {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => fail(function, &error),
+        Err(payload) => fail(function, &panicked(payload)),
+    }
+}
+
+/// Runs the body of a release or destroy function: legal in a forked child and when memory is short, and silent.
+pub(super) fn guard_release(function: &'static str, body: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+        fail(function, &panicked(payload));
+    }
+    if !fork::forked() {
+        release_ended_pools();
+    }
+}
+
+/// Runs the body of a query that cannot fail: legal in a forked child too.
+pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        std::mem::forget(payload);
+        fallback
+    })
+}
+
+/// Lets go of pools whose last reference went inside one of their own tasks.
+fn release_ended_pools() {
+    let _ = catch_unwind(release_buried);
+}
+
+/// Keeps the message for weir_last_error_message and gives the code.
+fn fail(function: &'static str, error: &Error) -> weir_status {
+    last_error::set(function, error.message());
+    error.code().status()
+}
+
+/// Turns a caught panic into an error. The payload is forgotten: its destructor could panic again.
+pub(super) fn panicked(payload: Box<dyn Any + Send>) -> Error {
+    let error = Error::from_panic(&*payload);
+    std::mem::forget(payload);
+    debug_assert_eq!(error.code(), Code::Internal);
+    error
+}

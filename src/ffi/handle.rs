@@ -1,0 +1,167 @@
+//! Opaque C handles and the Rust objects behind them: all pointer casts of handles are here.
+
+use crate::abi::*;
+use crate::base::{Error, Kind, Object, Ref, Result};
+use crate::memory::heap;
+use std::sync::Arc;
+
+/// Ties an opaque C type to the Rust object behind it. The handle points to an `Object`, whose first field is a tag.
+///
+/// # Safety
+/// Every non-NULL pointer to `Self` that the library hands out points to an `Object<Self::Inner>`.
+pub(super) unsafe trait Handle {
+    type Inner: Kind;
+}
+
+macro_rules! handles {
+    ($($handle:ident => $inner:ty),* $(,)?) => {
+        // SAFETY: `into_c`, `borrowed_c` and `into_owned_c` below are the only makers of these pointers.
+        $(unsafe impl Handle for $handle { type Inner = $inner; })*
+    };
+}
+
+handles! {
+    weir_threadpool => crate::threadpool::ThreadPool,
+    weir_threadpool_attr => crate::threadpool::PoolAttr,
+    weir_engine => crate::engine::Engine,
+    weir_engine_attr => crate::engine::EngineAttr,
+    weir_stream => crate::engine::Stream,
+    weir_stream_attr => crate::engine::StreamAttr,
+    weir_event => crate::engine::Event,
+    weir_tensor => crate::engine::Tensor,
+    weir_kernel => crate::engine::BoundKernel,
+    weir_kernel_attr => crate::engine::KernelAttr,
+    weir_graph => crate::graph::Graph,
+    weir_compile_options => crate::graph::CompileOptions,
+    weir_program => crate::graph::Program,
+    weir_run_options => crate::graph::RunOptions,
+    weir_run => crate::graph::Run,
+}
+
+/// Borrows the object behind a handle.
+///
+/// # Safety
+/// `handle` is NULL or points to readable memory of a live weir handle, kept alive by the caller during `'a`.
+pub(super) unsafe fn borrow<'a, H: Handle>(handle: *const H, argument: &str) -> Result<&'a Object<H::Inner>> {
+    // SAFETY: as demanded of the caller.
+    unsafe { borrow_opt(handle, argument) }?.ok_or_else(|| Error::null(argument))
+}
+
+/// As `borrow`, with NULL as a legal value.
+///
+/// # Safety
+/// As `borrow`.
+pub(super) unsafe fn borrow_opt<'a, H: Handle>(
+    handle: *const H,
+    argument: &str,
+) -> Result<Option<&'a Object<H::Inner>>> {
+    if handle.is_null() {
+        return Ok(None);
+    }
+    if !handle.cast::<u64>().is_aligned() {
+        return Err(Error::wrong_handle(argument, H::Inner::NAME, None));
+    }
+    // SAFETY: every weir handle points to an Object, whose first field is the tag (repr(C)).
+    let tag = unsafe { handle.cast::<u32>().read() };
+    if tag != H::Inner::TAG {
+        return Err(Error::wrong_handle(argument, H::Inner::NAME, Some(tag)));
+    }
+    // SAFETY: the tag proves the type; the caller keeps the object alive.
+    Ok(Some(unsafe { &*handle.cast::<Object<H::Inner>>() }))
+}
+
+/// Borrows an exclusively owned object (attribute, builder) for change.
+///
+/// # Safety
+/// As `borrow`; moreover no other thread uses the object during `'a` (the documented rule of attributes and builders).
+pub(super) unsafe fn borrow_mut<'a, H: Handle>(handle: *mut H, argument: &str) -> Result<&'a mut Object<H::Inner>> {
+    // SAFETY: as demanded of the caller.
+    unsafe { borrow(handle.cast_const(), argument) }?;
+    // SAFETY: the tag was checked just now; exclusive use is demanded of the caller.
+    Ok(unsafe { &mut *handle.cast::<Object<H::Inner>>() })
+}
+
+/// Takes a reference of its own to a shared object.
+///
+/// # Safety
+/// As `borrow`; `H` is a shared kind (made by `into_c`).
+pub(super) unsafe fn share<H: Handle>(handle: *const H, argument: &str) -> Result<Ref<H::Inner>> {
+    // SAFETY: as demanded of the caller.
+    let object: *const Object<H::Inner> = unsafe { borrow(handle, argument) }?;
+    // SAFETY: shared handles come from Arc::into_raw, and the caller's own reference keeps the count above zero.
+    unsafe {
+        Arc::increment_strong_count(object);
+        Ok(Arc::from_raw(object))
+    }
+}
+
+/// As `share`, with NULL as a legal value.
+///
+/// # Safety
+/// As `share`.
+pub(super) unsafe fn share_opt<H: Handle>(handle: *const H, argument: &str) -> Result<Option<Ref<H::Inner>>> {
+    if handle.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as demanded of the caller.
+    unsafe { share(handle, argument) }.map(Some)
+}
+
+/// The body of every `_retain`.
+///
+/// # Safety
+/// As `share`.
+pub(super) unsafe fn retain<H: Handle>(handle: *const H, argument: &str) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    std::mem::forget(unsafe { share(handle, argument) }?);
+    Ok(())
+}
+
+/// The body of every `_release`. NULL does nothing; a handle of another kind is left alone.
+///
+/// # Safety
+/// As `share`; the caller gives up one reference that it owns.
+pub(super) unsafe fn release<H: Handle>(handle: *mut H) {
+    // SAFETY: as demanded of the caller; the reference given up is the one that `into_c` made.
+    if let Ok(Some(object)) = unsafe { borrow_opt(handle.cast_const(), "handle") } {
+        // SAFETY: made by Arc::into_raw in `into_c`.
+        drop(unsafe { Arc::from_raw(std::ptr::from_ref(object)) });
+    }
+}
+
+/// Hands a new shared object out; the receiver owns one reference.
+pub(super) fn into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) -> Result<()> {
+    heap::check()?;
+    *out = Arc::into_raw(object).cast_mut().cast();
+    Ok(())
+}
+
+/// The handle of an object that something else keeps alive.
+pub(super) fn borrowed_c<H: Handle>(object: &Object<H::Inner>) -> *mut H {
+    std::ptr::from_ref(object).cast_mut().cast()
+}
+
+/// The handle of an optional object; NULL for none.
+pub(super) fn borrowed_opt_c<H: Handle>(object: Option<&Ref<H::Inner>>) -> *mut H {
+    object.map_or(std::ptr::null_mut(), |object| borrowed_c(object))
+}
+
+/// Hands a new exclusively owned object out.
+pub(super) fn into_owned_c<H: Handle>(inner: H::Inner, out: &mut *mut H) -> Result<()> {
+    let object = Box::new(Object::new(inner));
+    heap::check()?;
+    *out = Box::into_raw(object).cast();
+    Ok(())
+}
+
+/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone.
+///
+/// # Safety
+/// `handle` is NULL or came from `into_owned_c`, and nobody uses it any more.
+pub(super) unsafe fn destroy<H: Handle>(handle: *mut H) {
+    // SAFETY: as demanded of the caller.
+    if let Ok(Some(_)) = unsafe { borrow_opt(handle.cast_const(), "handle") } {
+        // SAFETY: made by Box::into_raw in `into_owned_c`.
+        drop(unsafe { Box::from_raw(handle.cast::<Object<H::Inner>>()) });
+    }
+}

@@ -1,0 +1,427 @@
+//! Kernels: settings, creation, enqueuing.
+
+use super::argument::{array, flags, out_ptr, out_value, string};
+use super::guard::{guard, guard_release};
+use super::{context, handle, text, versioned};
+use crate::abi::*;
+use crate::base::{Error, Ref, Result};
+use crate::engine::{BoundKernel, Engine, KernelAttr};
+use crate::kernel::{Kernel, builtin};
+use std::ffi::c_char;
+use std::sync::Arc;
+
+/// Makes settings for kernels, all default.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_attr_create(out_attr: *mut *mut weir_kernel_attr) -> weir_status {
+    guard("weir_kernel_attr_create", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_ptr(out_attr, "out_attr") }?;
+        handle::into_owned_c(KernelAttr::default(), out)
+    })
+}
+
+/// Destroys settings. NULL does nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_attr_destroy(attr: *mut weir_kernel_attr) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_kernel_attr_destroy", || unsafe { handle::destroy(attr) });
+}
+
+/// A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_attr_set_name(attr: *mut weir_kernel_attr, name: *const c_char) -> weir_status {
+    guard("weir_kernel_attr_set_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (attr, name) = unsafe { (handle::borrow_mut(attr, "attr")?, string(name, "name")?) };
+        attr.name = name.to_owned();
+        Ok(())
+    })
+}
+
+/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_attr_get_name(
+    attr: *const weir_kernel_attr,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_kernel_attr_get_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { text::copy(&handle::borrow(attr, "attr")?.name, buffer, capacity, out_length) }
+    })
+}
+
+/// Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides scheduling and never
+/// changes a result.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_attr_set_cost_ns(attr: *mut weir_kernel_attr, cost_ns: u64) -> weir_status {
+    guard("weir_kernel_attr_set_cost_ns", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(attr, "attr") }?.cost_ns = cost_ns;
+        Ok(())
+    })
+}
+
+/// The run time that was set, in nanoseconds.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_attr_get_cost_ns(
+    attr: *const weir_kernel_attr,
+    out_cost_ns: *mut u64,
+) -> weir_status {
+    guard("weir_kernel_attr_get_cost_ns", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_cost_ns, "out_cost_ns")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.cost_ns);
+        Ok(())
+    })
+}
+
+/// Makes a kernel from a function of the host's.
+///
+/// Thread safety: any thread. Blocking: never.
+/// Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if desc->destroy is given.
+/// Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_host(
+    engine: *mut weir_engine,
+    desc: *const weir_host_kernel_desc,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    guard("weir_kernel_create_host", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_kernel, "out_kernel")?;
+            let engine = handle::share(engine, "engine")?;
+            let desc = versioned::read(desc, "desc")?;
+            flags(desc.flags, weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64, "desc->flags")?;
+            let kernel = context::HostKernel::new(&desc)?;
+            let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default());
+            handle::into_c(bound, out)?;
+            // Only now, with the creation a success, is `user` the kernel's to release.
+            kernel.adopt();
+            Ok(())
+        }
+    })
+}
+
+/// The common end of every built-in kernel's creation.
+///
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+unsafe fn create(
+    engine: *mut weir_engine,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+    make: impl FnOnce(&Ref<Engine>) -> Result<Arc<dyn Kernel>>,
+) -> Result<()> {
+    // SAFETY: the caller's pointers, as documented.
+    unsafe {
+        let out = out_ptr(out_kernel, "out_kernel")?;
+        let engine = handle::share(engine, "engine")?;
+        let attr = handle::borrow_opt(attr, "attr")?;
+        let kernel = make(&engine)?;
+        let default = KernelAttr::default();
+        handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr)), out)
+    }
+}
+
+/// Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no flags.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_matmul(
+    engine: *mut weir_engine,
+    desc: *const weir_matmul_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_kernel_create_matmul", || unsafe {
+        create(engine, attr, out_kernel, |_| {
+            use weir_matmul_flags::*;
+            let bits = versioned::read_opt(desc, "desc")?.map_or(0, |desc| desc.flags);
+            let known = WEIR_MATMUL_TRANSPOSE_A as u64
+                | WEIR_MATMUL_TRANSPOSE_B as u64
+                | WEIR_MATMUL_BIAS as u64
+                | WEIR_MATMUL_RELU as u64;
+            flags(bits, known, "desc->flags")?;
+            Ok(Arc::new(builtin::Matmul {
+                transpose_a: bits & WEIR_MATMUL_TRANSPOSE_A as u64 != 0,
+                transpose_b: bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0,
+                bias: bits & WEIR_MATMUL_BIAS as u64 != 0,
+                relu: bits & WEIR_MATMUL_RELU as u64 != 0,
+            }))
+        })
+    })
+}
+
+/// Makes a sum of two tensors, see weir_add_desc. desc may be NULL.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_add(
+    engine: *mut weir_engine,
+    desc: *const weir_add_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_kernel_create_add", || unsafe {
+        create(engine, attr, out_kernel, |_| {
+            versioned::read_opt(desc, "desc")?;
+            Ok(Arc::new(builtin::Add))
+        })
+    })
+}
+
+/// Makes a rectifier, see weir_relu_desc. desc may be NULL.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_relu(
+    engine: *mut weir_engine,
+    desc: *const weir_relu_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_kernel_create_relu", || unsafe {
+        create(engine, attr, out_kernel, |_| {
+            versioned::read_opt(desc, "desc")?;
+            Ok(Arc::new(builtin::Relu))
+        })
+    })
+}
+
+/// Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_softmax(
+    engine: *mut weir_engine,
+    desc: *const weir_softmax_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_kernel_create_softmax", || unsafe {
+        create(engine, attr, out_kernel, |_| {
+            let desc = versioned::read_opt(desc, "desc")?;
+            let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
+            Ok(Arc::new(builtin::Softmax { axis }))
+        })
+    })
+}
+
+/// Makes an argmax, see weir_argmax_desc. NULL desc = the last axis.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_argmax(
+    engine: *mut weir_engine,
+    desc: *const weir_argmax_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_kernel_create_argmax", || unsafe {
+        create(engine, attr, out_kernel, |_| {
+            let desc = versioned::read_opt(desc, "desc")?;
+            let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
+            Ok(Arc::new(builtin::Argmax { axis }))
+        })
+    })
+}
+
+/// Checks the axis members; None means the last axis.
+fn axis(members: Option<(i32, i32)>) -> Result<i32> {
+    let max = weir_limit::WEIR_MAX_RANK as i32;
+    match members {
+        None => Ok(-1),
+        Some((_, reserved)) if reserved != 0 => {
+            Err(Error::invalid(format!("desc->reserved is {reserved}, expected 0")))
+        }
+        Some((axis, _)) if !(-max..max).contains(&axis) => {
+            Err(Error::out_of_range(format!("desc->axis is {axis}, expected {} to {}", -max, max - 1)))
+        }
+        Some((axis, _)) => Ok(axis),
+    }
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_retain(kernel: *mut weir_kernel) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_kernel_retain", || unsafe { handle::retain(kernel, "kernel") })
+}
+
+/// Gives up one reference. NULL does nothing. Graphs, programs and queued work hold references of their own.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_release(kernel: *mut weir_kernel) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_kernel_release", || unsafe { handle::release(kernel) });
+}
+
+/// Copies the kernel's name, as weir_last_error_copy copies its text.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_get_name(
+    kernel: *const weir_kernel,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_kernel_get_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { text::copy(handle::borrow(kernel, "kernel")?.name(), buffer, capacity, out_length) }
+    })
+}
+
+/// How many inputs and outputs the kernel has.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_get_arity(
+    kernel: *const weir_kernel,
+    out_num_inputs: *mut usize,
+    out_num_outputs: *mut usize,
+) -> weir_status {
+    guard("weir_kernel_get_arity", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (inputs, outputs, kernel) = unsafe {
+            (
+                out_value(out_num_inputs, "out_num_inputs")?,
+                out_value(out_num_outputs, "out_num_outputs")?,
+                handle::borrow(kernel, "kernel")?,
+            )
+        };
+        inputs.set(kernel.num_inputs());
+        outputs.set(kernel.num_outputs());
+        Ok(())
+    })
+}
+
+/// Computes what the kernel's outputs look like for inputs of these types and shapes.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
+/// Errors: INVALID_ARGUMENT (also inputs that the kernel refuses; the text names the input).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_infer(
+    kernel: *const weir_kernel,
+    inputs: *const weir_tensor_desc,
+    num_inputs: usize,
+    out_outputs: *mut weir_tensor_desc,
+    num_outputs: usize,
+) -> weir_status {
+    guard("weir_kernel_infer", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (kernel, inputs, outputs) = unsafe {
+            (
+                handle::borrow(kernel, "kernel")?,
+                array(inputs, num_inputs, "inputs")?,
+                super::argument::array_mut(out_outputs, num_outputs, "out_outputs")?,
+            )
+        };
+        let answer = kernel.infer(inputs)?;
+        if answer.len() != outputs.len() {
+            return Err(Error::invalid(format!(
+                "num_outputs is {}, kernel '{}' has {}",
+                outputs.len(),
+                kernel.name(),
+                answer.len()
+            )));
+        }
+        outputs.copy_from_slice(&answer);
+        Ok(())
+    })
+}
+
+/// Runs a kernel on a stream. The tensors are checked against the kernel's signature before anything is queued, and they stay
+/// alive until the work is done. An output may share memory with an input only if the kernel says WEIR_KERNEL_IN_PLACE.
+///
+/// Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous one.
+/// Ownership: the stream takes references to kernel and tensors; the arrays are copied.
+/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); FAILED_PRECONDITION if the stream has
+/// failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_enqueue(
+    stream: *mut weir_stream,
+    kernel: *mut weir_kernel,
+    inputs: *const *mut weir_tensor,
+    num_inputs: usize,
+    outputs: *const *mut weir_tensor,
+    num_outputs: usize,
+) -> weir_status {
+    guard("weir_enqueue", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let stream = handle::borrow(stream, "stream")?;
+            let kernel = handle::share(kernel, "kernel")?;
+            let inputs = tensors(inputs, num_inputs, "inputs")?;
+            let outputs = tensors(outputs, num_outputs, "outputs")?;
+            stream.enqueue(kernel, inputs, outputs)
+        }
+    })
+}
+
+/// An array of tensor handles, each with a reference of its own.
+///
+/// # Safety
+/// `data` is NULL or points to `len` tensor handles.
+pub(super) unsafe fn tensors(
+    data: *const *mut weir_tensor,
+    len: usize,
+    argument: &str,
+) -> Result<Vec<Ref<crate::engine::Tensor>>> {
+    // SAFETY: as demanded of the caller.
+    let handles = unsafe { array(data, len, argument) }?;
+    if len > weir_limit::WEIR_MAX_ARGS as usize {
+        return Err(Error::out_of_range(format!(
+            "{argument} has {len} tensors, the limit is {}",
+            weir_limit::WEIR_MAX_ARGS as usize
+        )));
+    }
+    // SAFETY: as demanded of the caller.
+    handles.iter().enumerate().map(|(i, &h)| unsafe { handle::share(h, &format!("{argument}[{i}]")) }).collect()
+}

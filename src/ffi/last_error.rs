@@ -1,0 +1,69 @@
+//! The calling thread's last error message.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_char;
+
+/// Longest message kept, with its NUL. Longer ones are cut at a character boundary and end in "...".
+const CAPACITY: usize = 1024;
+
+/// A plain array, so that the thread-local needs no destructor and no allocation: it works while memory is short and
+/// while the thread is ending.
+struct Message {
+    len: usize,
+    bytes: [u8; CAPACITY],
+}
+
+thread_local! {
+    static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { len: 0, bytes: [0; CAPACITY] }) };
+}
+
+/// Keeps "function: message" for this thread.
+pub(super) fn set(function: &str, message: &str) {
+    with(|last| {
+        last.len = 0;
+        for part in [function, ": ", message] {
+            last.push(part);
+        }
+        last.bytes[last.len] = 0;
+    });
+}
+
+/// The NUL-terminated message, "" when there is none. It stays valid until this thread's next failing weir call.
+pub(super) fn pointer() -> *const c_char {
+    with(|last| last.bytes.as_ptr().cast()).unwrap_or(c"".as_ptr())
+}
+
+/// Runs `f` with the message as text.
+pub(super) fn with_text<T>(f: impl FnOnce(&str) -> T) -> T {
+    let mut copy = [0u8; CAPACITY];
+    let len = with(|last| {
+        copy[..last.len].copy_from_slice(&last.bytes[..last.len]);
+        last.len
+    });
+    f(std::str::from_utf8(&copy[..len.unwrap_or(0)]).unwrap_or(""))
+}
+
+fn with<T>(f: impl FnOnce(&mut Message) -> T) -> Option<T> {
+    // SAFETY: the cell belongs to this thread, `f` calls nothing that comes back here, and no reference leaves it.
+    LAST.try_with(|cell| f(unsafe { &mut *cell.get() })).ok()
+}
+
+impl Message {
+    fn push(&mut self, part: &str) {
+        const DOTS: &str = "...";
+        let room = CAPACITY - 1 - self.len;
+        if part.len() <= room {
+            self.bytes[self.len..self.len + part.len()].copy_from_slice(part.as_bytes());
+            self.len += part.len();
+        } else if room > DOTS.len() {
+            let mut cut = room - DOTS.len();
+            while !part.is_char_boundary(cut) {
+                cut -= 1;
+            }
+            self.bytes[self.len..self.len + cut].copy_from_slice(&part.as_bytes()[..cut]);
+            self.len += cut;
+            self.bytes[self.len..self.len + DOTS.len()].copy_from_slice(DOTS.as_bytes());
+            self.len += DOTS.len();
+        }
+    }
+}

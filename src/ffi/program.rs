@@ -1,0 +1,200 @@
+//! Compiling a graph, and the compiled program.
+
+use super::argument::{array, out_ptr, out_value};
+use super::graph::dump_format;
+use super::guard::{guard, guard_release};
+use super::{handle, text};
+use crate::abi::*;
+use crate::graph::{CompileOptions, Program};
+use std::ffi::c_char;
+
+/// Makes settings for weir_graph_compile, all default.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_create(out_options: *mut *mut weir_compile_options) -> weir_status {
+    guard("weir_compile_options_create", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_ptr(out_options, "out_options") }?;
+        handle::into_owned_c(CompileOptions::default(), out)
+    })
+}
+
+/// Destroys settings. NULL does nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile_options) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_compile_options_destroy", || unsafe { handle::destroy(options) });
+}
+
+/// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread that made it
+/// ready. Default 5000. It never changes a result.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_hop_ns(
+    options: *mut weir_compile_options,
+    hop_ns: u64,
+) -> weir_status {
+    guard("weir_compile_options_set_hop_ns", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(options, "options") }?.hop_ns = hop_ns;
+        Ok(())
+    })
+}
+
+/// What weir_compile_options_set_hop_ns set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
+    options: *const weir_compile_options,
+    out_hop_ns: *mut u64,
+) -> weir_status {
+    guard("weir_compile_options_get_hop_ns", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) = unsafe { (out_value(out_hop_ns, "out_hop_ns")?, handle::borrow(options, "options")?) };
+        out.set(options.hop_ns);
+        Ok(())
+    })
+}
+
+/// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. The graph may be changed
+/// and compiled again. options may be NULL.
+///
+/// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to *out_program; the program takes
+/// references to kernels, constants and engines.
+/// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of an engine that is
+/// not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_compile(
+    graph: *const weir_graph,
+    engines: *const *mut weir_engine,
+    num_engines: usize,
+    options: *const weir_compile_options,
+    out_program: *mut *mut weir_program,
+) -> weir_status {
+    guard("weir_graph_compile", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_program, "out_program")?;
+            let graph = handle::borrow(graph, "graph")?;
+            let engines = array(engines, num_engines, "engines")?
+                .iter()
+                .enumerate()
+                .map(|(i, &engine)| handle::share(engine, &format!("engines[{i}]")))
+                .collect::<Result<Vec<_>, _>>()?;
+            let options = handle::borrow_opt(options, "options")?;
+            let default = CompileOptions::default();
+            handle::into_c(Program::compile(graph, engines, options.map_or(&default, |o| &**o))?, out)
+        }
+    })
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_retain(program: *mut weir_program) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_program_retain", || unsafe { handle::retain(program, "program") })
+}
+
+/// Gives up one reference. NULL does nothing. Runs hold references of their own.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_program_release", || unsafe { handle::release(program) });
+}
+
+/// How many inputs and outputs a run takes.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_arity(
+    program: *const weir_program,
+    out_num_inputs: *mut usize,
+    out_num_outputs: *mut usize,
+) -> weir_status {
+    guard("weir_program_get_arity", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (inputs, outputs, program) = unsafe {
+            (
+                out_value(out_num_inputs, "out_num_inputs")?,
+                out_value(out_num_outputs, "out_num_outputs")?,
+                handle::borrow(program, "program")?,
+            )
+        };
+        inputs.set(program.inputs().len());
+        outputs.set(program.outputs().len());
+        Ok(())
+    })
+}
+
+/// Element type and shape of input `index`.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_input_desc(
+    program: *const weir_program,
+    index: usize,
+    out_desc: *mut weir_tensor_desc,
+) -> weir_status {
+    guard("weir_program_get_input_desc", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, program) = unsafe { (out_value(out_desc, "out_desc")?, handle::borrow(program, "program")?) };
+        out.set(Program::port(program.inputs(), index)?.desc);
+        Ok(())
+    })
+}
+
+/// Element type and shape of output `index`.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_output_desc(
+    program: *const weir_program,
+    index: usize,
+    out_desc: *mut weir_tensor_desc,
+) -> weir_status {
+    guard("weir_program_get_output_desc", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, program) = unsafe { (out_value(out_desc, "out_desc")?, handle::borrow(program, "program")?) };
+        out.set(Program::port(program.outputs(), index)?.desc);
+        Ok(())
+    })
+}
+
+/// Copies a drawing of the compiled program, in DOT or JSON, as weir_last_error_copy copies its text.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_dump(
+    program: *const weir_program,
+    format: weir_dump_format,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_program_dump", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let program = handle::borrow(program, "program")?;
+            text::copy(&program.dump(dump_format(format)?), buffer, capacity, out_length)
+        }
+    })
+}

@@ -1,0 +1,246 @@
+//! Running a program.
+
+use super::argument::{array, out_ptr, out_value};
+use super::guard::{guard, guard_release};
+use super::{handle, text};
+use crate::abi::*;
+use crate::base::{Error, Ref, Result};
+use crate::engine::Tensor;
+use crate::graph::{Program, RunOptions};
+use std::ffi::c_char;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+/// Makes settings for a run, all default. They may serve any number of runs.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_create(out_options: *mut *mut weir_run_options) -> weir_status {
+    guard("weir_run_options_create", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_ptr(out_options, "out_options") }?;
+        handle::into_owned_c(RunOptions::default(), out)
+    })
+}
+
+/// Destroys settings. NULL does nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_destroy(options: *mut weir_run_options) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_run_options_destroy", || unsafe { handle::destroy(options) });
+}
+
+/// The pool for this run; it comes before the stream's and the engine's. NULL (the default) = theirs.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of their own.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_set_threadpool(
+    options: *mut weir_run_options,
+    pool: *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_run_options_set_threadpool", || {
+        // SAFETY: the caller's handles, as documented.
+        let (options, pool) = unsafe { (handle::borrow_mut(options, "options")?, handle::share_opt(pool, "pool")?) };
+        options.threadpool = pool;
+        Ok(())
+    })
+}
+
+/// The pool that was set, or NULL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_get_threadpool(
+    options: *const weir_run_options,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_run_options_get_threadpool", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(options, "options")?) };
+        *out = handle::borrowed_opt_c(options.threadpool.as_ref());
+        Ok(())
+    })
+}
+
+/// Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of the
+/// stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the program's first engine). The first node that
+/// fails ends the run, and the error names it. The second and later runs allocate nothing.
+///
+/// Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
+/// Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
+/// Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
+/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another output; the text names input or output);
+/// FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when it blocks, also the failure of a node.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_run(
+    program: *mut weir_program,
+    stream: *mut weir_stream,
+    inputs: *const *mut weir_tensor,
+    num_inputs: usize,
+    outputs: *const *mut weir_tensor,
+    num_outputs: usize,
+    options: *const weir_run_options,
+) -> weir_status {
+    guard("weir_program_run", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let program = handle::share(program, "program")?;
+            let stream = handle::borrow_opt(stream, "stream")?;
+            let options = handle::borrow_opt(options, "options")?;
+            let inputs = array(inputs, num_inputs, "inputs")?;
+            let outputs = array(outputs, num_outputs, "outputs")?;
+            let input = |i: usize| tensor(inputs, i, "inputs");
+            let output = |i: usize| tensor(outputs, i, "outputs");
+            let run = Program::bind(&program, (inputs.len(), &input), (outputs.len(), &output))?;
+            run.run(stream, options.map(|o| &**o))
+        }
+    })
+}
+
+/// As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read its error. The
+/// failure of a run that was started this way belongs to the handle and not to the stream: the stream goes on.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as weir_program_run.
+/// Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_start(
+    program: *mut weir_program,
+    stream: *mut weir_stream,
+    inputs: *const *mut weir_tensor,
+    num_inputs: usize,
+    outputs: *const *mut weir_tensor,
+    num_outputs: usize,
+    options: *const weir_run_options,
+    out_run: *mut *mut weir_run,
+) -> weir_status {
+    guard("weir_program_start", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_run, "out_run")?;
+            let program = handle::share(program, "program")?;
+            let stream = handle::borrow(stream, "stream")?;
+            let options = handle::borrow_opt(options, "options")?;
+            let inputs = array(inputs, num_inputs, "inputs")?;
+            let outputs = array(outputs, num_outputs, "outputs")?;
+            let input = |i: usize| tensor(inputs, i, "inputs");
+            let output = |i: usize| tensor(outputs, i, "outputs");
+            let bound = Program::bind(&program, (inputs.len(), &input), (outputs.len(), &output))?;
+            let run = bound.start(stream, options.map(|o| &**o))?;
+            handle::into_c(run, out)
+        }
+    })
+}
+
+/// Tensor `i` of an argument array.
+///
+/// # Safety
+/// The handles are NULL or live.
+unsafe fn tensor(handles: &[*mut weir_tensor], i: usize, argument: &str) -> Result<ManuallyDrop<Ref<Tensor>>> {
+    let handle = *handles.get(i).ok_or_else(|| Error::internal("argument index"))?;
+    if handle.is_null() {
+        return Err(Error::null(&format!("{argument}[{i}]")));
+    }
+    // SAFETY: as demanded of the caller. The host's reference outlives the call, so this one need not be counted.
+    unsafe {
+        let object = handle::borrow(handle.cast_const(), argument)?;
+        Ok(ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(object))))
+    }
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_retain(run: *mut weir_run) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_run_retain", || unsafe { handle::retain(run, "run") })
+}
+
+/// Gives up one reference. NULL does nothing. The run itself goes on.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_run_release", || unsafe { handle::release(run) });
+}
+
+/// Waits until the run is done, and returns how it ended.
+///
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+/// task of the stream's pool it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a worker that the run needs; else how the run
+/// ended: the first node's failure, CANCELLED, or ABORTED if the stream had failed before it.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_wait(run: *mut weir_run, timeout_ns: u64) -> weir_status {
+    guard("weir_run_wait", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(run, "run") }?.wait(timeout_ns)
+    })
+}
+
+/// Whether the run is done (1) or not (0). Says nothing of failure.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32) -> weir_status {
+    guard("weir_run_query", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, run) = unsafe { (out_value(out_done, "out_done")?, handle::borrow(run, "run")?) };
+        out.set(i32::from(run.is_done()));
+        Ok(())
+    })
+}
+
+/// Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are undefined. A run that is
+/// done is left alone. The program can be run again at once.
+///
+/// Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
+    guard("weir_run_cancel", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(run, "run") }?.cancel();
+        Ok(())
+    })
+}
+
+/// How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy copies it, the text, which names the
+/// node. Reading it changes nothing.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_error(
+    run: *const weir_run,
+    out_code: *mut weir_status,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_run_error", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, run) = unsafe { (out_value(out_code, "out_code")?, handle::borrow(run, "run")?) };
+        let error = run.error();
+        out.set(error.as_ref().map_or(0, |error| error.code().status()));
+        if capacity == 0 && out_length.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's buffer, as documented.
+        unsafe { text::copy(error.as_ref().map_or("", |error| error.message()), buffer, capacity, out_length) }
+    })
+}

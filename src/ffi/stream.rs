@@ -1,0 +1,431 @@
+//! Streams and their attributes.
+
+use super::argument::{boolean, flags, out_const, out_ptr, out_value, string};
+use super::guard::{guard, guard_release};
+use super::{handle, task, text};
+use crate::abi::*;
+use crate::base::Error;
+use crate::engine::{self, Stream, StreamAttr};
+use std::ffi::{c_char, c_void};
+
+/// Makes settings for streams on engines of one kind, all default.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
+/// Errors: INVALID_ARGUMENT (NULL, unknown kind).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_create(
+    kind: weir_engine_kind,
+    out_attr: *mut *mut weir_stream_attr,
+) -> weir_status {
+    guard("weir_stream_attr_create", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_ptr(out_attr, "out_attr") }?;
+        handle::into_owned_c(StreamAttr::new(engine::checked_kind(kind)?), out)
+    })
+}
+
+/// Destroys settings. NULL does nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_destroy(attr: *mut weir_stream_attr) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_stream_attr_destroy", || unsafe { handle::destroy(attr) });
+}
+
+/// The kind of engine that these settings are for.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_get_kind(
+    attr: *const weir_stream_attr,
+    out_kind: *mut weir_engine_kind,
+) -> weir_status {
+    guard("weir_stream_attr_get_kind", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_kind, "out_kind")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.kind.value());
+        Ok(())
+    })
+}
+
+/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_set_threadpool(
+    attr: *mut weir_stream_attr,
+    pool: *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_stream_attr_set_threadpool", || {
+        // SAFETY: the caller's handles, as documented.
+        let (attr, pool) = unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(pool, "pool")?) };
+        attr.set_threadpool(pool)
+    })
+}
+
+/// The pool that was set, or NULL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_get_threadpool(
+    attr: *const weir_stream_attr,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_stream_attr_get_threadpool", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(attr, "attr")?) };
+        *out = handle::borrowed_opt_c(attr.threadpool()?);
+        Ok(())
+    })
+}
+
+/// Whether enqueuing calls return before the work is done (1) or after it (0, the default on the CPU).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_set_asynchronous(
+    attr: *mut weir_stream_attr,
+    asynchronous: i32,
+) -> weir_status {
+    guard("weir_stream_attr_set_asynchronous", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.asynchronous = boolean(asynchronous, "asynchronous")?;
+        Ok(())
+    })
+}
+
+/// What weir_stream_attr_set_asynchronous set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_get_asynchronous(
+    attr: *const weir_stream_attr,
+    out_asynchronous: *mut i32,
+) -> weir_status {
+    guard("weir_stream_attr_get_asynchronous", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_asynchronous, "out_asynchronous")?, handle::borrow(attr, "attr")?) };
+        out.set(i32::from(attr.asynchronous));
+        Ok(())
+    })
+}
+
+/// How long a thread that waits for the stream looks around before it sleeps, in nanoseconds; 0 = not at all.
+/// Default 20 us, at most one second.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_set_spin_ns(attr: *mut weir_stream_attr, spin_ns: u64) -> weir_status {
+    guard("weir_stream_attr_set_spin_ns", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.spin_ns = crate::threadpool::checked_spin_ns(spin_ns)?;
+        Ok(())
+    })
+}
+
+/// The spin budget that was set, in nanoseconds.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_get_spin_ns(
+    attr: *const weir_stream_attr,
+    out_spin_ns: *mut u64,
+) -> weir_status {
+    guard("weir_stream_attr_get_spin_ns", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_spin_ns, "out_spin_ns")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.spin_ns);
+        Ok(())
+    })
+}
+
+/// Priority, -100 to 100; 0 = normal (the default). It travels to the pool as weir_task_hint.priority.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_set_priority(attr: *mut weir_stream_attr, priority: i32) -> weir_status {
+    guard("weir_stream_attr_set_priority", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        if !(-100..=100).contains(&priority) {
+            return Err(Error::out_of_range(format!("priority is {priority}, expected -100 to 100")));
+        }
+        attr.priority = priority;
+        Ok(())
+    })
+}
+
+/// The priority that was set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_get_priority(
+    attr: *const weir_stream_attr,
+    out_priority: *mut i32,
+) -> weir_status {
+    guard("weir_stream_attr_get_priority", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_priority, "out_priority")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.priority);
+        Ok(())
+    })
+}
+
+/// A name for error texts, UTF-8. Without one a stream is called "stream 7".
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_set_name(attr: *mut weir_stream_attr, name: *const c_char) -> weir_status {
+    guard("weir_stream_attr_set_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (attr, name) = unsafe { (handle::borrow_mut(attr, "attr")?, string(name, "name")?) };
+        attr.name = name.to_owned();
+        Ok(())
+    })
+}
+
+/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_attr_get_name(
+    attr: *const weir_stream_attr,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_stream_attr_get_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { text::copy(&handle::borrow(attr, "attr")?.name, buffer, capacity, out_length) }
+    })
+}
+
+/// Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the attribute.
+/// An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool, or on none, it starts one
+/// thread of its own (a lane), which weir_runtime_get_info counts.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
+/// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be started.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_create(
+    engine: *mut weir_engine,
+    stream_flags: u64,
+    attr: *const weir_stream_attr,
+    out_stream: *mut *mut weir_stream,
+) -> weir_status {
+    guard("weir_stream_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine, attr) = unsafe {
+            (out_ptr(out_stream, "out_stream")?, handle::share(engine, "engine")?, handle::borrow_opt(attr, "attr")?)
+        };
+        const ASYNCHRONOUS: u64 = weir_stream_flags::WEIR_STREAM_ASYNCHRONOUS as u64;
+        let asynchronous = flags(stream_flags, ASYNCHRONOUS, "stream_flags")? != 0;
+        let mut attr = attr.map_or_else(|| StreamAttr::new(engine.kind()), |attr| StreamAttr::clone(attr));
+        attr.asynchronous |= asynchronous;
+        handle::into_c(Stream::create(engine, attr)?, out)
+    })
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_retain(stream: *mut weir_stream) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_stream_retain", || unsafe { handle::retain(stream, "stream") })
+}
+
+/// Gives up one reference. NULL does nothing. Work that is queued still runs; its errors can then only be seen by
+/// weir_engine_synchronize and weir_sync_devices.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_release(stream: *mut weir_stream) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_stream_release", || unsafe { handle::release(stream) });
+}
+
+/// The engine that the stream is on.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the stream.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_get_engine(
+    stream: *const weir_stream,
+    out_engine: *mut *mut weir_engine,
+) -> weir_status {
+    guard("weir_stream_get_engine", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, stream) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow(stream, "stream")?) };
+        *out = handle::borrowed_c(stream.engine());
+        Ok(())
+    })
+}
+
+/// The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream's engine is not a CPU engine.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_get_threadpool(
+    stream: *const weir_stream,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_stream_get_threadpool", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, stream) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(stream, "stream")?) };
+        *out = handle::borrowed_opt_c(stream.attr().threadpool()?);
+        Ok(())
+    })
+}
+
+/// The settings that the stream was made with.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do not destroy it.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_get_attr(
+    stream: *const weir_stream,
+    out_attr: *mut *const weir_stream_attr,
+) -> weir_status {
+    guard("weir_stream_get_attr", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, stream) = unsafe { (out_const(out_attr, "out_attr")?, handle::borrow(stream, "stream")?) };
+        *out = handle::borrowed_c(stream.attr());
+        Ok(())
+    })
+}
+
+/// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, the stream has failed. `destroy`
+/// (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if this call is refused.
+///
+/// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
+/// Ownership: arg passes to the stream if destroy is given.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work;
+/// on a synchronous stream also fn's status.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_enqueue_task(
+    stream: *mut weir_stream,
+    r#fn: weir_host_fn,
+    arg: *mut c_void,
+    destroy: weir_destroy_fn,
+) -> weir_status {
+    guard("weir_enqueue_task", || {
+        // SAFETY: the caller's handle, as documented.
+        let stream = unsafe { handle::borrow(stream, "stream") }?;
+        let f = r#fn.ok_or_else(|| Error::null("fn"))?;
+        stream.enqueue_task(task::HostTask::new(f, arg, destroy))
+    })
+}
+
+/// Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the first time it
+/// sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until weir_stream_clear_error.
+///
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
+/// task of the stream's pool it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if waiting here would block a
+/// worker that the work needs; else the stream's failure.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {
+    guard("weir_stream_synchronize", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(stream, "stream") }?.synchronize(timeout_ns)
+    })
+}
+
+/// Whether everything queued so far is done (1) or not (0). Says nothing of failure.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_query(stream: *const weir_stream, out_done: *mut i32) -> weir_status {
+    guard("weir_stream_query", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, stream) = unsafe { (out_value(out_done, "out_done")?, handle::borrow(stream, "stream")?) };
+        out.set(i32::from(stream.is_idle()));
+        Ok(())
+    })
+}
+
+/// The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading it changes
+/// nothing.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_error(
+    stream: *const weir_stream,
+    out_code: *mut weir_status,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_stream_error", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, stream) = unsafe { (out_value(out_code, "out_code")?, handle::borrow(stream, "stream")?) };
+        let error = stream.error();
+        out.set(error.as_ref().map_or(0, |error| error.code().status()));
+        if capacity == 0 && out_length.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's buffer, as documented.
+        unsafe { text::copy(error.as_ref().map_or("", |error| error.message()), buffer, capacity, out_length) }
+    })
+}
+
+/// Forgets the stream's failure: work enqueued from now on runs again. Work that was skipped stays skipped.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION while skipped work is still queued (synchronize first).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> weir_status {
+    guard("weir_stream_clear_error", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(stream, "stream") }?.clear_error()
+    })
+}
+
+/// Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An event that was never
+/// recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and the origin's text.
+///
+/// Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is reached.
+/// Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_wait_event(stream: *mut weir_stream, event: *mut weir_event) -> weir_status {
+    guard("weir_stream_wait_event", || {
+        // SAFETY: the caller's handles, as documented.
+        let (stream, event) = unsafe { (handle::borrow(stream, "stream")?, handle::borrow(event, "event")?) };
+        stream.wait_event(event)
+    })
+}

@@ -1,0 +1,138 @@
+//! Version, ABI check, status names, error text, runtime counters.
+
+use super::guard::{guard, guard_value};
+use super::{last_error, text, versioned};
+use crate::abi::*;
+use crate::base::{Code, Error, live};
+use crate::memory::heap;
+use std::ffi::c_char;
+
+/// Major version of this header. The library's own is in weir_version.
+pub const WEIR_VERSION_MAJOR: u32 = 0;
+/// Minor version of this header.
+pub const WEIR_VERSION_MINOR: u32 = 1;
+/// Patch version of this header.
+pub const WEIR_VERSION_PATCH: u32 = 0;
+/// Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace one another.
+pub const WEIR_ABI_VERSION: u32 = 1;
+
+/// The version of the running library: major << 16 | minor << 8 | patch.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_version() -> u32 {
+    WEIR_VERSION_MAJOR << 16 | WEIR_VERSION_MINOR << 8 | WEIR_VERSION_PATCH
+}
+
+/// The version of the running library as text, "0.1.0".
+///
+/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_version_string() -> *const c_char {
+    const TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    TEXT.as_ptr().cast()
+}
+
+/// The number of the binary interface of the running library (WEIR_ABI_VERSION of its header).
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_abi_version() -> u32 {
+    WEIR_ABI_VERSION
+}
+
+/// Whether the running library can serve a program that was written for version `major`.`minor`. Call it first after
+/// dlopen.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none.
+/// Errors: FAILED_PRECONDITION if the library is older, or another major version (another minor one while major is 0).
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_check_version(major: u32, minor: u32) -> weir_status {
+    guard("weir_check_version", || {
+        if major == WEIR_VERSION_MAJOR && (minor == WEIR_VERSION_MINOR || (major > 0 && minor < WEIR_VERSION_MINOR)) {
+            return Ok(());
+        }
+        Err(Error::precondition(format!(
+            "the program wants weir {major}.{minor}, this library is {}",
+            env!("CARGO_PKG_VERSION")
+        )))
+    })
+}
+
+/// The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for a number that is none.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_status_name(status: weir_status) -> *const c_char {
+    Code::name_of(status).as_ptr()
+}
+
+/// The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave it.
+/// A task that moves between threads (goroutine, virtual thread) must read it before it yields.
+///
+/// Thread safety: any thread. Blocking: never.
+/// Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_last_error_message() -> *const c_char {
+    guard_value(c"".as_ptr(), last_error::pointer)
+}
+
+/// Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
+/// NUL. capacity 0 asks for the length only (then buffer may be NULL); with a buffer out_length may be NULL.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set, the text kept).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_last_error_copy(
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    let mut code = 0;
+    // SAFETY: the caller's buffer, as documented.
+    let copied = guard_value(Err(Error::internal("panic")), || {
+        last_error::with_text(|message| unsafe { text::copy(message, buffer, capacity, out_length) })
+    });
+    if let Err(error) = copied {
+        // The text that was asked for must survive a buffer that is too small.
+        code = error.code().status();
+        if error.code() != Code::OutOfRange {
+            last_error::set("weir_last_error_copy", error.message());
+        }
+    }
+    code
+}
+
+/// Fills `info` with the library's counters: threads started, allocations made, objects alive by kind. Copies of
+/// attributes inside engines and streams count as attributes.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info) -> weir_status {
+    guard("weir_runtime_get_info", || {
+        let alive = live::counts();
+        let info = weir_runtime_info {
+            struct_size: 0,
+            threads_started: live::threads_started(),
+            threads_alive: live::threads_alive(),
+            allocations: heap::allocations(),
+            bytes_in_use: heap::bytes_in_use(),
+            threadpools: alive.threadpools,
+            engines: alive.engines,
+            streams: alive.streams,
+            events: alive.events,
+            tensors: alive.tensors,
+            kernels: alive.kernels,
+            graphs: alive.graphs,
+            programs: alive.programs,
+            runs: alive.runs,
+            attrs: alive.attrs,
+        };
+        // SAFETY: the caller's struct, as documented.
+        unsafe { versioned::write(out_info, &info, "out_info") }
+    })
+}

@@ -1,0 +1,115 @@
+//! Structs that begin with their size, so that either side may be older than the other.
+
+use crate::base::{Error, Result};
+use std::mem::MaybeUninit;
+
+/// A versioned struct that the host fills.
+///
+/// # Safety
+/// The type is repr(C), begins with its `struct_size: usize`, and all-zero bytes are a valid value of it.
+pub(super) unsafe trait Versioned: Copy {
+    /// The size that the first published header had.
+    const FIRST_SIZE: usize;
+}
+
+macro_rules! versioned {
+    ($($name:ident : $last:ident : $last_type:ty),* $(,)?) => {
+        // SAFETY: plain repr(C) structs of integers, raw pointers and optional function pointers.
+        $(unsafe impl Versioned for crate::abi::$name {
+            const FIRST_SIZE: usize = std::mem::offset_of!(crate::abi::$name, $last) + size_of::<$last_type>();
+        })*
+    };
+}
+
+// The last member of each struct in the first published header; later members are optional.
+versioned! {
+    weir_threadpool_vtable: release: usize,
+    weir_parallel_hint: flags: u32,
+    weir_host_kernel_desc: flags: u64,
+    weir_matmul_desc: flags: u64,
+    weir_add_desc: struct_size: usize,
+    weir_relu_desc: struct_size: usize,
+    weir_softmax_desc: reserved: i32,
+    weir_argmax_desc: reserved: i32,
+    weir_runtime_info: attrs: u64,
+    weir_engine_info: name: [std::ffi::c_char; 64],
+}
+
+/// A size beyond which a struct_size is taken for garbage rather than for a newer header.
+const ABSURD: usize = 4096;
+
+/// Copies the first `struct_size` bytes that both sides know; the rest reads as zero. Bytes that only the caller knows
+/// must be zero, so that nothing that was asked for is silently left out.
+///
+/// # Safety
+/// `ptr` is NULL or points to `struct_size` readable bytes.
+pub(super) unsafe fn read<T: Versioned>(ptr: *const T, argument: &str) -> Result<T> {
+    // SAFETY: as demanded of the caller.
+    let size = unsafe { check_size(ptr, argument) }?;
+    let known = size.min(size_of::<T>());
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: `known` bytes are readable at ptr and writable in value; the zero tail is valid for T (trait contract).
+    let value = unsafe {
+        std::ptr::copy_nonoverlapping(ptr.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), known);
+        value.assume_init()
+    };
+    // SAFETY: the caller vouches for `size` readable bytes.
+    let tail = unsafe { std::slice::from_raw_parts(ptr.cast::<u8>().add(known), size - known) };
+    if tail.iter().any(|&byte| byte != 0) {
+        return Err(Error::invalid(format!(
+            "{argument} sets members that this version of weir does not know (struct_size {size}, known {known})"
+        )));
+    }
+    Ok(value)
+}
+
+/// As `read`, with NULL for "all default".
+///
+/// # Safety
+/// As `read`.
+pub(super) unsafe fn read_opt<T: Versioned>(ptr: *const T, argument: &str) -> Result<Option<T>> {
+    if ptr.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as demanded of the caller.
+    unsafe { read(ptr, argument) }.map(Some)
+}
+
+/// Fills a struct that the caller owns, as far as the caller's header knows it. struct_size stays as the caller set it.
+///
+/// # Safety
+/// `ptr` is NULL or points to `struct_size` writable bytes.
+pub(super) unsafe fn write<T: Versioned>(ptr: *mut T, value: &T, argument: &str) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let size = unsafe { check_size(ptr.cast_const(), argument) }?;
+    let known = size.min(size_of::<T>());
+    let head = size_of::<usize>();
+    // SAFETY: both sides have `known` bytes, and known >= FIRST_SIZE >= head.
+    unsafe {
+        let from = std::ptr::from_ref(value).cast::<u8>().add(head);
+        std::ptr::copy_nonoverlapping(from, ptr.cast::<u8>().add(head), known - head);
+        std::ptr::write_bytes(ptr.cast::<u8>().add(known), 0, size - known);
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `ptr` is NULL or points to at least a readable size_t.
+unsafe fn check_size<T: Versioned>(ptr: *const T, argument: &str) -> Result<usize> {
+    if ptr.is_null() {
+        return Err(Error::null(argument));
+    }
+    if !ptr.is_aligned() {
+        return Err(Error::invalid(format!("{argument} is not aligned")));
+    }
+    // SAFETY: every versioned struct starts with its size_t size.
+    let size = unsafe { ptr.cast::<usize>().read() };
+    if size < T::FIRST_SIZE || size > ABSURD {
+        return Err(Error::invalid(format!(
+            "{argument}->struct_size is {size}, expected {} (at least {})",
+            size_of::<T>(),
+            T::FIRST_SIZE
+        )));
+    }
+    Ok(size)
+}

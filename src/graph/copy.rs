@@ -1,0 +1,34 @@
+//! The node that compile adds where an output of the program is an input, a constant, or another output: it copies.
+
+use crate::base::{Desc, Result};
+use crate::kernel::{Kernel, KernelContext};
+
+pub(super) struct Copy;
+
+impl Kernel for Copy {
+    fn name(&self) -> &str {
+        "copy"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(inputs.to_vec())
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        // About 10 bytes per nanosecond.
+        inputs[0].bytes().map_or(0, |bytes| 100 + bytes as u64 / 10)
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        context.outputs()[0].copy_from(&context.inputs()[0]);
+        Ok(())
+    }
+}

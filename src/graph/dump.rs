@@ -1,0 +1,189 @@
+//! Drawings of graphs and programs: Graphviz DOT, and JSON.
+
+use super::builder::{Body as BuilderBody, Graph};
+use super::program::{Body, DIRECT, Layout, Place};
+use crate::abi::weir_dump_format_value as F;
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Text formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpFormat {
+    Dot,
+    Json,
+}
+
+impl DumpFormat {
+    pub fn from_value(value: u32) -> Option<DumpFormat> {
+        [(F::WEIR_DUMP_DOT, DumpFormat::Dot), (F::WEIR_DUMP_JSON, DumpFormat::Json)]
+            .into_iter()
+            .find(|(number, _)| *number as u32 == value)
+            .map(|(_, format)| format)
+    }
+}
+
+/// What both formats show of a node.
+struct Item {
+    name: String,
+    kind: String,
+    /// "key": value pairs beyond name and kind, values as JSON.
+    facts: Vec<(&'static str, String)>,
+    /// Indices of items that this one waits for, with data (true) or without.
+    before: Vec<(usize, bool)>,
+}
+
+/// Draws a graph under construction.
+pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
+    let mut items: Vec<Item> = graph
+        .nodes
+        .iter()
+        .map(|node| Item {
+            name: node.name.clone(),
+            kind: node.kind().to_owned(),
+            facts: match &node.body {
+                BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
+                BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
+                BuilderBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
+                BuilderBody::Kernel { .. } => vec![],
+            },
+            before: node
+                .inputs()
+                .iter()
+                .map(|&(producer, _)| (producer, true))
+                .chain(node.after.iter().map(|&before| (before, false)))
+                .collect(),
+        })
+        .collect();
+    for (name, (node, _)) in &graph.outputs {
+        let before = vec![(*node, true)];
+        items.push(Item { name: name.clone(), kind: "output".to_owned(), facts: vec![], before });
+    }
+    render(&graph.name, &items, format)
+}
+
+/// Draws a program: its nodes in schedule order, with costs, and the arrivals that are counted.
+pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
+    let n = layout.len();
+    let mut items: Vec<Item> = (0..n)
+        .map(|index| {
+            let node = &layout.nodes[index];
+            let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
+            let outputs = &args[usize::from(node.num_inputs)..];
+            let descs: Vec<_> = outputs.iter().map(|arg| json_string(&arg.desc.text())).collect();
+            Item {
+                name: layout.names[index].clone(),
+                kind: match &layout.bodies[index] {
+                    Body::Kernel(kernel) => kernel.name().to_owned(),
+                    Body::Task(_) => "task".to_owned(),
+                },
+                facts: vec![
+                    ("outputs", format!("[{}]", descs.join(","))),
+                    ("cost_ns", layout.costs[index].load(Relaxed).to_string()),
+                    ("reads", places(&args[..usize::from(node.num_inputs)])),
+                    ("writes", places(outputs)),
+                ],
+                before: Vec::new(),
+            }
+        })
+        .collect();
+    for index in 0..n {
+        for edge in layout.edges(index) {
+            items[edge.target as usize].before.push((index, true));
+        }
+    }
+    for item in &mut items {
+        let counted = item.before.len() > 1;
+        item.facts.push(("counted", counted.to_string()));
+    }
+    debug_assert!(
+        layout.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < layout.counters.len())
+    );
+    render(&layout.name, &items, format)
+}
+
+fn places(args: &[super::program::Arg]) -> String {
+    let texts: Vec<_> = args
+        .iter()
+        .map(|arg| {
+            json_string(&match arg.place {
+                Place::Arena(offset) => format!("arena+{offset}"),
+                Place::Constant(i) => format!("constant {i}"),
+                Place::Input(i) => format!("input {i}"),
+                Place::Output(i) => format!("output {i}"),
+            })
+        })
+        .collect();
+    format!("[{}]", texts.join(","))
+}
+
+fn render(name: &str, items: &[Item], format: DumpFormat) -> String {
+    match format {
+        DumpFormat::Dot => dot(name, items),
+        DumpFormat::Json => json(name, items),
+    }
+}
+
+fn dot(name: &str, items: &[Item]) -> String {
+    let mut text = format!("digraph {} {{\n  node [shape=box];\n", dot_string(name));
+    for (index, item) in items.iter().enumerate() {
+        let label = format!("{}\n{}", item.name, item.kind);
+        let _ = writeln!(text, "  n{index} [label={}];", dot_string(&label));
+    }
+    for (index, item) in items.iter().enumerate() {
+        for (before, data) in &item.before {
+            let style = if *data { "" } else { " [style=dashed]" };
+            let _ = writeln!(text, "  n{before} -> n{index}{style};");
+        }
+    }
+    text + "}\n"
+}
+
+fn json(name: &str, items: &[Item]) -> String {
+    let mut text = format!("{{\"name\":{},\"nodes\":[", json_string(name));
+    for (index, item) in items.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        let _ = write!(text, "{comma}\n{{\"name\":{},\"kind\":{}", json_string(&item.name), json_string(&item.kind));
+        for (key, value) in &item.facts {
+            let _ = write!(text, ",\"{key}\":{value}");
+        }
+        let after = |data: bool| {
+            let all: Vec<_> = item.before.iter().filter(|b| b.1 == data).map(|b| b.0.to_string()).collect();
+            all.join(",")
+        };
+        let _ = write!(text, ",\"after\":[{}],\"after_control\":[{}]}}", after(true), after(false));
+    }
+    text + "\n]}\n"
+}
+
+/// A quoted JSON string (RFC 8259, section 7).
+fn json_string(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if (c as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+/// A quoted DOT string.
+fn dot_string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped() {
+        assert_eq!(json_string("a\"b\\c\n\u{1}"), r#""a\"b\\c\n\u0001""#);
+        assert_eq!(dot_string("a\"b\n"), r#""a\"b\n""#);
+    }
+}

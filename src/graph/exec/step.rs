@@ -1,0 +1,141 @@
+//! The memory of one run at a time, kept for the next run.
+
+use super::queue::WorkQueue;
+use super::run::Run;
+use crate::base::{Error, Ref, Result};
+use crate::engine::Tensor;
+use crate::graph::Program;
+use crate::graph::program::{Layout, Place};
+use crate::kernel::Scratch;
+use crate::memory::{Buffer, View, heap};
+use crate::stream::Queue;
+use crate::sync::{Gate, HandOff, Slots, Tokens};
+use crate::threadpool::{MAX_SLOTS, ThreadPool};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex};
+
+/// Everything that a run changes. Who may touch what:
+///
+/// - `args`' addresses: set by the binding thread before the run is opened, read by workers inside.
+/// - `counters`, `links`, `queues`, `tokens`: the workers, as their modules say.
+/// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that completes the run.
+pub struct Step {
+    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once.
+    pub(super) id: u64,
+    pub(super) layout: Arc<Layout>,
+    pub(super) args: Box<[View]>,
+    _arena: Buffer,
+    scratch: Box<[(Buffer, usize)]>,
+    slots: usize,
+
+    pub(super) counters: Box<[AtomicU64]>,
+    /// The node after this one on whatever list it is.
+    pub(super) links: Box<[AtomicU32]>,
+    pub(super) queues: Box<[WorkQueue]>,
+    /// Which queues have an owner.
+    pub(super) owners: Slots,
+    pub(super) tokens: Tokens,
+    /// Helpers asked for in this run, and the most that may be.
+    pub(super) asked: AtomicU32,
+    pub(super) width: AtomicU32,
+    /// Workers without work, looking around.
+    pub(super) hungry: AtomicU32,
+    /// Advanced when somebody else than the caller closed the run.
+    pub(super) closed: Gate,
+
+    /// Nonzero: nothing is begun any more.
+    pub(super) stop: AtomicU32,
+    pub(super) error: Mutex<Option<Error>>,
+
+    /// The program, while a run is bound: it gets the step back.
+    pub(super) program: HandOff<Ref<Program>>,
+    /// What an asynchronous run keeps alive, and the empty list in between.
+    pub(super) tensors: HandOff<Vec<Ref<Tensor>>>,
+    pub(super) pool: HandOff<Ref<ThreadPool>>,
+    pub(super) handle: HandOff<Ref<Run>>,
+    pub(super) waiter: HandOff<Arc<Queue>>,
+    /// 0 = bound, 1 = running, 2 = closed; for runs that go on after their first poll.
+    pub(super) phase: AtomicU32,
+}
+
+impl Step {
+    /// Memory for runs of up to `workers` workers.
+    pub fn create(layout: &Arc<Layout>, workers: usize) -> Result<Arc<Step>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = &layout.name;
+        let arena = Buffer::zeroed(layout.arena_bytes, &format!("the values of program '{name}'"))?;
+        let mut args = Vec::new();
+        args.try_reserve_exact(layout.args.len())
+            .map_err(|_| Error::exhausted("a run's arguments", layout.args.len() * size_of::<View>()))?;
+        for arg in &layout.args {
+            let data = match arg.place {
+                Place::Arena(offset) => arena.at(offset),
+                Place::Constant(index) => layout.constants[index].data(),
+                Place::Input(_) | Place::Output(_) => std::ptr::null_mut(),
+            };
+            args.push(View::new(data, arg.bytes, arg.desc));
+        }
+        let slots = workers.clamp(1, MAX_SLOTS);
+        let mut scratch = Vec::with_capacity(layout.scratch.len());
+        for &bytes in &layout.scratch {
+            let total = Scratch::stride(bytes)
+                .checked_mul(slots)
+                .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
+            scratch.push((Buffer::zeroed(total, &format!("scratch of program '{name}'"))?, bytes));
+        }
+        let n = layout.len();
+        let mut start = layout.counters.iter();
+        let counters = heap::filled(layout.counters.len(), "a run's counters", || {
+            AtomicU64::new(start.next().map_or(0, |&n| u64::from(n)))
+        })?;
+        Ok(Arc::new(Step {
+            id: NEXT.fetch_add(1, Relaxed),
+            layout: Arc::clone(layout),
+            args: args.into_boxed_slice(),
+            _arena: arena,
+            scratch: scratch.into_boxed_slice(),
+            slots,
+            counters,
+            links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
+            queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
+            owners: Slots::new(slots),
+            tokens: Tokens::new(),
+            asked: AtomicU32::new(0),
+            width: AtomicU32::new(0),
+            hungry: AtomicU32::new(0),
+            closed: Gate::new(),
+            stop: AtomicU32::new(0),
+            error: Mutex::new(None),
+            program: HandOff::default(),
+            tensors: HandOff::default(),
+            pool: HandOff::default(),
+            handle: HandOff::default(),
+            waiter: HandOff::default(),
+            phase: AtomicU32::new(0),
+        }))
+    }
+
+    /// Most workers in a run of this step.
+    pub fn workers(&self) -> usize {
+        self.slots
+    }
+
+    /// The scratch memory of a node.
+    pub(super) fn scratch(&self, index: u32) -> Scratch {
+        match self.scratch.get(index as usize) {
+            Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, self.slots),
+            None => Scratch::new(std::ptr::null_mut(), 0, self.slots),
+        }
+    }
+
+    /// Keeps the first failure and stops the rest.
+    pub(super) fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+        self.stop();
+    }
+
+    /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
+    pub(super) fn stop(&self) {
+        self.stop.store(1, Relaxed);
+    }
+}

@@ -1,0 +1,326 @@
+//! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
+//!
+//! The loop exists in four versions: with and without other workers (without, arrivals are plain loads and stores), and with and without measuring.
+
+use super::queue::Offer;
+use super::step::Step;
+use crate::base::time::now_ns;
+use crate::base::{Error, Ref};
+use crate::graph::program::{Body, DIRECT};
+use crate::kernel::KernelContext;
+use crate::sync::{Entry, Exit, ambient};
+use crate::threadpool::{Job, ThreadPool};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// End of a list.
+const NONE: u32 = u32::MAX;
+/// How long a worker without work looks around before it leaves.
+const LOOK_NS: u64 = 20_000;
+/// Most nodes that change hands in one offer.
+const MOST_OFFERED: usize = 1024;
+
+/// A list of ready nodes, linked through the step's links, the newest first; and what they are worth.
+#[derive(Clone, Copy)]
+struct List {
+    first: u32,
+    cost_ns: u64,
+}
+
+const EMPTY: List = List { first: NONE, cost_ns: 0 };
+
+pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
+    step: &'a Arc<Step>,
+    pool: Option<&'a Ref<ThreadPool>>,
+    generation: u64,
+    /// The queue that is this worker's; None for one more worker than there are queues (it offers nothing).
+    own: Option<usize>,
+    /// Whether this worker may ask for helpers through `parallel_for` (the caller of a run on a pool without schedule).
+    bulk: bool,
+    list: List,
+    done: u32,
+}
+
+impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
+    pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, bulk: bool) -> Self {
+        let own = if SHARED { step.owners.claim() } else { None };
+        Worker { step, pool, generation, own, bulk, list: EMPTY, done: 0 }
+    }
+
+    /// Begins with the run's roots.
+    pub fn with_roots(mut self) -> Self {
+        let layout = &self.step.layout;
+        layout.roots.iter().for_each(|&root| self.push(root));
+        self
+    }
+
+    /// Works until there is nothing to do, and leaves the run.
+    pub fn work(mut self) -> Exit {
+        loop {
+            while let Some(node) = self.pop() {
+                self.chain(node);
+            }
+            if !SHARED {
+                break;
+            }
+            match self.take().or_else(|| self.look_around()) {
+                Some(offer) => self.list = List { first: offer.first, cost_ns: u64::from(offer.cost_ns) },
+                None => break,
+            }
+        }
+        if let Some(own) = self.own {
+            self.step.owners.give_back(own);
+        }
+        self.step.tokens.leave(self.done)
+    }
+
+    /// Runs a node, then its best ready successor, and so on.
+    fn chain(&mut self, mut node: u32) {
+        loop {
+            self.run(node);
+            self.done += 1;
+            match self.propagate(node) {
+                Some(next) => node = next,
+                None => return,
+            }
+            if SHARED && self.list.cost_ns > self.step.layout.hop_ns {
+                self.share();
+            }
+        }
+    }
+
+    fn run(&self, node: u32) {
+        let step = self.step;
+        if step.stop.load(Relaxed) != 0 {
+            return;
+        }
+        let start = if MEASURE { now_ns() } else { 0 };
+        let result = catch_unwind(AssertUnwindSafe(|| self.execute(node as usize)));
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.fail(node, &error),
+            Err(payload) => {
+                self.fail(node, &Error::from_panic(&*payload));
+                std::mem::forget(payload);
+            }
+        }
+        if MEASURE {
+            self.measured(node as usize, now_ns() - start);
+        }
+    }
+
+    fn execute(&self, node: usize) -> crate::base::Result<()> {
+        let (step, layout) = (self.step, &self.step.layout);
+        match &layout.bodies[node] {
+            Body::Task(task) => task.run(),
+            Body::Kernel(kernel) => {
+                let facts = &layout.nodes[node];
+                let args = &step.args[facts.args as usize..];
+                let (inputs, rest) = args.split_at(usize::from(facts.num_inputs));
+                let outputs = &rest[..usize::from(facts.num_outputs)];
+                let scratch = step.scratch(facts.scratch);
+                kernel.compute(&KernelContext::new(inputs, outputs, self.pool, scratch, &step.stop))
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&self, node: u32, error: &Error) {
+        let name = &self.step.layout.names[node as usize];
+        self.step.fail(error.clone().within(format_args!("node '{name}'")));
+    }
+
+    fn measured(&self, node: usize, ns: u64) {
+        let layout = &self.step.layout;
+        let cost = &layout.costs[node];
+        let ns = u32::try_from(ns).unwrap_or(u32::MAX);
+        // The first measurement replaces the prior.
+        let first = layout.runs.load(Relaxed) <= 1;
+        let old = cost.load(Relaxed);
+        cost.store(if first { ns } else { old - old / 8 + ns / 8 }, Relaxed);
+    }
+
+    /// Makes a finished node's arrivals. The first target that becomes ready is returned, the others go onto the list.
+    fn propagate(&mut self, node: u32) -> Option<u32> {
+        let step = self.step;
+        let mut next = None;
+        for edge in step.layout.edges(node as usize) {
+            if edge.counter != DIRECT && !self.arrive(edge.counter as usize) {
+                continue;
+            }
+            match next {
+                None => next = Some(edge.target),
+                Some(_) => self.push(edge.target),
+            }
+        }
+        next
+    }
+
+    /// One arrival at a counter; true if it was the last, and then the counter is whole again.
+    fn arrive(&self, index: usize) -> bool {
+        let counter = &self.step.counters[index];
+        // ORDERING: AcqRel; the last arrival acquires what every earlier one released: the producers' outputs.
+        let before = if SHARED {
+            counter.fetch_sub(1, AcqRel)
+        } else {
+            let before = counter.load(Relaxed);
+            counter.store(before - 1, Relaxed);
+            before
+        };
+        if before == 1 {
+            // ORDERING: Relaxed; this thread owns the node, and the next run is ordered behind this one's closing.
+            counter.store(u64::from(self.step.layout.counters[index]), Relaxed);
+        }
+        before == 1
+    }
+
+    fn cost(&self, node: u32) -> u64 {
+        u64::from(self.step.layout.costs[node as usize].load(Relaxed))
+    }
+
+    fn push(&mut self, node: u32) {
+        // ORDERING: Relaxed; the links of a list are this worker's until `WorkQueue` publishes it.
+        self.step.links[node as usize].store(self.list.first, Relaxed);
+        self.list.first = node;
+        if SHARED {
+            self.list.cost_ns += self.cost(node);
+        }
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        let node = self.list.first;
+        if node == NONE {
+            return None;
+        }
+        self.list.first = self.step.links[node as usize].load(Relaxed);
+        if SHARED {
+            self.list.cost_ns = self.list.cost_ns.saturating_sub(self.cost(node));
+            // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
+            if self.list.first != NONE && self.list.cost_ns > self.step.layout.hop_ns {
+                self.share();
+            }
+        }
+        Some(node)
+    }
+
+    /// Offers half of the list, if somebody wants it or the pool has a thread left for this run.
+    fn share(&mut self) {
+        let step = self.step;
+        let Some(queue) = self.own.map(|own| &step.queues[own]) else { return };
+        let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
+        // ORDERING: Relaxed; both are hints, a helper too many finds nothing and leaves.
+        let may_ask = step.asked.load(Relaxed) < step.width.load(Relaxed);
+        if !hungry && !may_ask {
+            return;
+        }
+        let offer = self.cut();
+        if !queue.push(offer) {
+            self.prepend(offer);
+            return;
+        }
+        if may_ask && !hungry {
+            self.ask();
+        }
+    }
+
+    /// Takes about half of the list's worth off its front (all of it if this worker is about to block in `parallel_for`).
+    fn cut(&mut self) -> Offer {
+        let links = &self.step.links;
+        let whole = self.bulk;
+        let (first, half) = (self.list.first, self.list.cost_ns / 2);
+        let (mut last, mut cost) = (first, self.cost(first));
+        for _ in 1..MOST_OFFERED {
+            let next = links[last as usize].load(Relaxed);
+            if next == NONE || (!whole && cost + self.cost(next) > half) {
+                break;
+            }
+            last = next;
+            cost += self.cost(last);
+        }
+        self.list.first = links[last as usize].load(Relaxed);
+        self.list.cost_ns = self.list.cost_ns.saturating_sub(cost);
+        links[last as usize].store(NONE, Relaxed);
+        Offer { first, cost_ns: u32::try_from(cost).unwrap_or(u32::MAX) }
+    }
+
+    /// Undoes `cut`.
+    fn prepend(&mut self, offer: Offer) {
+        let links = &self.step.links;
+        let mut last = offer.first;
+        loop {
+            match links[last as usize].load(Relaxed) {
+                NONE => break,
+                next => last = next,
+            }
+        }
+        links[last as usize].store(self.list.first, Relaxed);
+        self.list = List { first: offer.first, cost_ns: self.list.cost_ns + u64::from(offer.cost_ns) };
+    }
+
+    /// Asks the pool for one more helper; a refusal is the last question of this run.
+    fn ask(&mut self) {
+        let (step, Some(pool)) = (self.step, self.pool) else { return };
+        let width = step.width.load(Relaxed);
+        if step.asked.fetch_add(1, Relaxed) >= width {
+            return;
+        }
+        let job = Arc::clone(step) as Arc<dyn Job>;
+        if self.bulk {
+            // All at once, from here: this thread comes back when they have left.
+            step.asked.store(width, Relaxed);
+            pool.spawn_bulk(job, self.generation, width as usize + 1);
+            // What comes up later is worth another region.
+            step.asked.store(0, Relaxed);
+        } else if !pool.spawn(job, self.generation, step.layout.hop_ns, 0) {
+            step.asked.store(width, Relaxed);
+        }
+    }
+
+    /// An offer, from the own queue first.
+    fn take(&self) -> Option<Offer> {
+        let queues = &self.step.queues;
+        let own = self.own.unwrap_or(0);
+        (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
+    }
+
+    /// Reports what is done, and looks for offers for a bounded time.
+    fn look_around(&mut self) -> Option<Offer> {
+        let step = self.step;
+        step.tokens.finish(std::mem::take(&mut self.done));
+        if step.tokens.is_finished() || step.tokens.inside() == 1 {
+            // Alone: nobody can offer anything.
+            return self.take();
+        }
+        step.hungry.fetch_add(1, Relaxed);
+        let start = now_ns();
+        let offer = loop {
+            if let Some(offer) = self.take() {
+                break Some(offer);
+            }
+            if step.tokens.is_finished() || now_ns() - start > LOOK_NS {
+                break None;
+            }
+            (0..8).for_each(|_| std::hint::spin_loop());
+        };
+        step.hungry.fetch_sub(1, Relaxed);
+        // Something may have been offered to a worker that was counted as hungry and is about to leave.
+        offer.or_else(|| self.take())
+    }
+}
+
+/// A helper that the pool sends.
+impl Job for Step {
+    fn run(self: Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
+        if ambient::within(ambient::Work::Run(self.id)) || self.tokens.enter(generation) == Entry::Over {
+            return;
+        }
+        let exit = {
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            Worker::<true, false>::new(&self, Some(pool), generation, false).work()
+        };
+        if exit == Exit::Closed {
+            self.close();
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Dataflow graphs: building, compiling, running.
+//!
+//! `builder` collects nodes; `compile` checks them and lays a `Program` out in arrays; `exec` runs it. A program is immutable and shared; each run
+//! uses a `Step`, which holds everything that changes, and which the program keeps for the next run.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod compile;
+mod copy;
+mod dump;
+mod exec;
+mod ids;
+mod options;
+mod program;
+mod verify;
+
+pub use builder::Graph;
+pub use dump::DumpFormat;
+pub use exec::{Bound, Run};
+pub use ids::{NodeId, ValueId};
+pub use options::{CompileOptions, RunOptions};
+pub use program::{Port, Program};

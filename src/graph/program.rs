@@ -1,0 +1,178 @@
+//! A compiled graph.
+
+use super::dump::{self, DumpFormat};
+use super::exec::Step;
+use crate::base::object::tag;
+use crate::base::{Desc, Error, Kind, Ref, Result, live};
+use crate::engine::{Engine, Tensor};
+use crate::kernel::{Kernel, Task};
+use crate::sync::HandOff;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// An input or output of a program.
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub name: String,
+    pub desc: Desc,
+}
+
+/// What a node does when it is run.
+pub(super) enum Body {
+    Kernel(Arc<dyn Kernel>),
+    Task(Arc<dyn Task>),
+}
+
+/// The part of a node that every run reads. Nodes are numbered in schedule order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    /// First view of its arguments: inputs, then outputs.
+    pub args: u32,
+    /// First of its edges; they end where the next node's begin.
+    pub edges: u32,
+    pub num_inputs: u16,
+    pub num_outputs: u16,
+    /// Index into `Layout::scratch`, or NO_SCRATCH.
+    pub scratch: u32,
+}
+
+pub(super) const NO_SCRATCH: u32 = u32::MAX;
+
+/// An edge to a node that may become ready.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub target: u32,
+    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else.
+    pub counter: u32,
+}
+
+pub(super) const DIRECT: u32 = u32::MAX;
+
+/// Where a view's memory comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// Offset into the step's arena.
+    Arena(usize),
+    /// A constant, by index.
+    Constant(usize),
+    /// The run's input or output, by index; set for each run.
+    Input(usize),
+    Output(usize),
+}
+
+/// One argument of one node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arg {
+    pub desc: Desc,
+    pub bytes: usize,
+    pub place: Place,
+}
+
+/// Everything about a program that no run changes, but for the measured costs.
+pub(super) struct Layout {
+    pub name: String,
+    pub engines: Vec<Ref<Engine>>,
+    pub inputs: Vec<Port>,
+    pub outputs: Vec<Port>,
+    pub names: Vec<String>,
+    pub bodies: Vec<Body>,
+    /// One more than there are nodes: the last one closes the edges.
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Edge>,
+    /// Start value of each counter.
+    pub counters: Vec<u32>,
+    /// Nodes that wait for nothing, the most urgent last.
+    pub roots: Vec<u32>,
+    pub args: Vec<Arg>,
+    pub constants: Vec<Ref<Tensor>>,
+    pub arena_bytes: usize,
+    /// Scratch bytes per slot of each node that wants some.
+    pub scratch: Vec<usize>,
+    pub hop_ns: u64,
+    /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
+    pub costs: Vec<AtomicU32>,
+    /// Runs begun.
+    pub runs: AtomicU64,
+}
+
+impl Layout {
+    pub fn len(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// The edges that leave a node.
+    pub fn edges(&self, node: usize) -> &[Edge] {
+        &self.edges[self.nodes[node].edges as usize..self.nodes[node + 1].edges as usize]
+    }
+}
+
+/// Steps that a program keeps for later runs.
+const KEPT_STEPS: usize = 32;
+
+/// A compiled graph: immutable, shared, any number of runs at once.
+pub struct Program {
+    pub(super) layout: Arc<Layout>,
+    idle: [HandOff<Arc<Step>>; KEPT_STEPS],
+}
+
+impl Kind for Program {
+    const TAG: u32 = tag::PROGRAM;
+    const NAME: &'static str = "program";
+    const COUNTER: live::Counter = live::Counter::Programs;
+}
+
+impl Program {
+    pub(super) fn new(layout: Layout) -> Program {
+        Program { layout: Arc::new(layout), idle: std::array::from_fn(|_| HandOff::default()) }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.layout.name
+    }
+
+    pub fn inputs(&self) -> &[Port] {
+        &self.layout.inputs
+    }
+
+    pub fn outputs(&self) -> &[Port] {
+        &self.layout.outputs
+    }
+
+    /// Number of nodes that a run executes.
+    pub fn num_nodes(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Port `index`, or an error that says how many there are.
+    pub fn port(ports: &[Port], index: usize) -> Result<&Port> {
+        ports
+            .get(index)
+            .ok_or_else(|| Error::out_of_range(format!("index is {index}, the program has {}", ports.len())))
+    }
+
+    pub fn dump(&self, format: DumpFormat) -> String {
+        dump::program(&self.layout, format)
+    }
+
+    /// A step for a run on up to `workers` threads: one that is kept, else a new one.
+    pub(super) fn take_step(&self, workers: usize) -> Result<Arc<Step>> {
+        for place in &self.idle {
+            if let Some(step) = place.take() {
+                if step.workers() >= workers {
+                    return Ok(step);
+                }
+                // Made for a narrower pool: let it go, the wider one serves both.
+                break;
+            }
+        }
+        Step::create(&self.layout, workers)
+    }
+
+    /// Keeps a step for a later run, if there is room.
+    pub(super) fn give_step(&self, step: Arc<Step>) {
+        let _ = self.idle.iter().try_fold(step, |step, place| match place.put(step) {
+            Ok(()) => Err(()),
+            Err(step) => Ok(step),
+        });
+    }
+}

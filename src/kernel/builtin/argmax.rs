@@ -1,0 +1,73 @@
+//! Index of the greatest element along an axis.
+#![forbid(unsafe_code)]
+
+use super::{LEAST_NS, axis, elements, input};
+use crate::base::{Desc, Result, dtype};
+use crate::kernel::vector::argmax;
+use crate::kernel::vector::columns::{Stretch, WIDTH};
+use crate::kernel::{Kernel, KernelContext, signature};
+use crate::threadpool::Span;
+
+/// The index of the greatest element along `axis`, which counts from the end if negative: the first of equals, the first NaN if there
+/// is one. An axis without elements, or with more than an s32 can count, is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Argmax {
+    pub axis: i32,
+}
+
+impl Kernel for Argmax {
+    fn name(&self) -> &str {
+        "argmax"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        signature::check_f32(inputs)?;
+        let axis = signature::axis(self.axis, &inputs[0])?;
+        let shape = inputs[0].shape();
+        if !(1..=i64::from(i32::MAX)).contains(&shape[axis]) {
+            let expected = format!("1 to {} elements along axis {}", i32::MAX, self.axis);
+            return Err(signature::mismatch("input", 0, &expected, &inputs[0]));
+        }
+        Ok(vec![Desc::new(dtype::S32, &[&shape[..axis], &shape[axis + 1..]].concat()).check()?])
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        (elements(&inputs[0]) as u64).max(LEAST_NS)
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let x = input(context, 0);
+        let columns = axis::split(self.axis, context.inputs()[0].desc())?;
+        let (len, inner) = (columns.len, columns.inner);
+        let indices = context.outputs()[0].shards::<i32>();
+        let span = Span { items: columns.outer * inner, cost_ns: len as u64, ..Span::default() };
+        context.parallel_for(&span, &|mut claim| {
+            let mut at = claim.begin();
+            let mut out = indices.part(&mut claim, 1);
+            while !out.is_empty() {
+                let (block, column) = (at / inner, at % inner);
+                let width = if inner == 1 { 1 } else { WIDTH.min(inner - column).min(out.len()) };
+                let (part, rest) = out.split_at_mut(width);
+                if inner == 1 {
+                    part[0] = argmax::row(&x[at * len..][..len]);
+                } else {
+                    argmax::columns(
+                        x,
+                        Stretch { first: block * len * inner + column, width, len, stride: inner },
+                        part,
+                    );
+                }
+                (out, at) = (rest, at + width);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! For tests: calls of kernels on tensors in ordinary vectors, on pools of all kinds.
+#![forbid(unsafe_code)]
+
+use crate::base::{Desc, Ref, Result, dtype};
+use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
+use crate::memory::{Buffer, View};
+use crate::threadpool::{PoolAttr, ThreadPool};
+
+/// Words around each tensor's elements that nobody may write, and that would show in a result if they were read: a NaN.
+const GUARD: u32 = 0x7fc0_dead;
+const GUARDS: usize = 80;
+/// Slots of every call.
+const SLOTS: usize = 8;
+
+/// A tensor of 4-byte elements.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    pub desc: Desc,
+    words: Vec<u32>,
+}
+
+impl Tensor {
+    fn new(desc: Desc, words: impl Iterator<Item = u32>) -> Tensor {
+        let guards = || std::iter::repeat_n(GUARD, GUARDS);
+        let words: Vec<u32> = guards().chain(words).chain(guards()).collect();
+        assert_eq!(words.len(), desc.elements().unwrap() + 2 * GUARDS);
+        Tensor { desc, words }
+    }
+
+    pub fn f32(dims: &[i64], values: &[f32]) -> Tensor {
+        Tensor::new(Desc::new(dtype::F32, dims), values.iter().map(|x| x.to_bits()))
+    }
+
+    /// Random values between -1 and 1, the same for the same seed.
+    pub fn random(dims: &[i64], seed: u64) -> Tensor {
+        let desc = Desc::new(dtype::F32, dims);
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let words = (0..desc.elements().unwrap()).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_bits()
+        });
+        Tensor::new(desc, words)
+    }
+
+    fn empty(desc: Desc) -> Tensor {
+        let elements = desc.elements().unwrap();
+        Tensor::new(desc, std::iter::repeat_n(GUARD, elements))
+    }
+
+    pub fn bits(&self) -> &[u32] {
+        &self.words[GUARDS..self.words.len() - GUARDS]
+    }
+
+    pub fn floats(&self) -> Vec<f32> {
+        self.bits().iter().map(|&word| f32::from_bits(word)).collect()
+    }
+
+    pub fn integers(&self) -> Vec<i32> {
+        self.bits().iter().map(|&word| word as i32).collect()
+    }
+
+    fn view(&mut self) -> View {
+        let elements = &mut self.words[GUARDS..];
+        View::new(elements.as_mut_ptr().cast(), self.desc.bytes().unwrap(), self.desc)
+    }
+
+    fn check_guards(&self) {
+        let (front, back) = (&self.words[..GUARDS], &self.words[self.words.len() - GUARDS..]);
+        assert!(front.iter().chain(back).all(|&word| word == GUARD), "{} was written outside", self.desc.text());
+    }
+}
+
+/// Runs `body` as a call's computation; gives the outputs.
+pub fn call(
+    inputs: &[Tensor],
+    outputs: &[Desc],
+    scratch_bytes: usize,
+    pool: Option<&Ref<ThreadPool>>,
+    body: impl FnOnce(&KernelContext<'_>) -> Result<()>,
+) -> Result<Vec<Tensor>> {
+    let mut inputs = inputs.to_vec();
+    let mut outputs: Vec<_> = outputs.iter().map(|&desc| Tensor::empty(desc)).collect();
+    let (input_views, output_views): (Vec<_>, Vec<_>) =
+        (inputs.iter_mut().map(Tensor::view).collect(), outputs.iter_mut().map(Tensor::view).collect());
+    let memory = Buffer::zeroed(Scratch::stride(scratch_bytes) * SLOTS, "scratch")?;
+    let scratch = Scratch::new(memory.data(), scratch_bytes, SLOTS);
+    body(&KernelContext::new(&input_views, &output_views, pool, scratch, &NEVER))?;
+    inputs.iter().chain(&outputs).for_each(Tensor::check_guards);
+    Ok(outputs)
+}
+
+/// Runs a kernel with one output.
+pub fn run_on(kernel: &dyn Kernel, inputs: &[Tensor], pool: Option<&Ref<ThreadPool>>) -> Result<Tensor> {
+    let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
+    assert_eq!(descs.len(), kernel.num_inputs());
+    let outputs = kernel.infer(&descs)?;
+    assert!(kernel.cost_ns(&descs, &outputs) >= 100);
+    let scratch = kernel.scratch_bytes(&descs, &outputs);
+    call(inputs, &outputs, scratch, pool, |context| kernel.compute(context)).map(|mut outputs| outputs.remove(0))
+}
+
+/// Runs a kernel in the calling thread.
+pub fn run(kernel: &dyn Kernel, inputs: &[Tensor]) -> Tensor {
+    run_on(kernel, inputs, None).unwrap()
+}
+
+/// Pools of all kinds, named.
+pub fn pools() -> Vec<(String, Ref<ThreadPool>)> {
+    let builtin = [1, 2, 7].map(|threads| {
+        let attr = PoolAttr { num_threads: Some(threads), ..PoolAttr::default() };
+        (format!("{threads} threads"), ThreadPool::builtin(&attr).unwrap())
+    });
+    let seeded = (1..=4).map(|seed| (format!("seed {seed}"), ThreadPool::seeded(seed, seed as usize).unwrap()));
+    [("inline".to_owned(), ThreadPool::inline())].into_iter().chain(builtin).chain(seeded).collect()
+}
+
+/// Checks that a kernel gives the same bits on all pools as without one.
+pub fn check_pools(kernel: &dyn Kernel, inputs: &[Tensor]) {
+    let want = run(kernel, inputs);
+    for (name, pool) in pools() {
+        for _ in 0..3 {
+            let got = run_on(kernel, inputs, Some(&pool)).unwrap();
+            assert!(got.bits() == want.bits(), "{} on {name}: other bits than without a pool", kernel.name());
+        }
+    }
+}
+
+/// The text of the refusal of these inputs.
+pub fn refusal(kernel: &dyn Kernel, inputs: &[Desc]) -> String {
+    match kernel.infer(inputs) {
+        Ok(outputs) => panic!("{} took {inputs:?} and gave {outputs:?}", kernel.name()),
+        Err(error) => error.message().to_owned(),
+    }
+}

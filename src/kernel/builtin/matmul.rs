@@ -1,0 +1,98 @@
+//! Matrix product.
+#![forbid(unsafe_code)]
+
+use super::{LEAST_NS, elements, input};
+use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
+use crate::kernel::vector::gemm::{self, Product, Shape};
+use crate::kernel::{Kernel, KernelContext, signature};
+
+/// C[..., M, N] = A[..., M, K] * B[K, N], plus bias[N], then relu. The leading dimensions of A are more rows. A transposed A is [K, M] and has no
+/// leading dimensions; a transposed B is [N, K].
+#[derive(Clone, Copy, Debug)]
+pub struct Matmul {
+    pub transpose_a: bool,
+    pub transpose_b: bool,
+    pub bias: bool,
+    pub relu: bool,
+}
+
+impl Matmul {
+    /// Refuses inputs that do not fit together.
+    fn check(&self, inputs: &[Desc]) -> Result<()> {
+        let any = [ANY_DIM; crate::base::desc::MAX_RANK];
+        let rank = if self.transpose_a { 2 } else { inputs[0].shape().len().max(2) };
+        let a = Desc::new(dtype::F32, &any[..rank]);
+        signature::check("input", &[a], &inputs[..1])?;
+        let k = self.depth(&inputs[0]);
+        let b = Desc::new(dtype::F32, &if self.transpose_b { [ANY_DIM, k] } else { [k, ANY_DIM] });
+        signature::check("input", &[a, b], &inputs[..2])?;
+        if self.bias {
+            let bias = Desc::new(dtype::F32, &[self.width(&inputs[1])]);
+            signature::check("input", &[a, b, bias], inputs)?;
+        }
+        Ok(())
+    }
+
+    /// K, by A.
+    fn depth(&self, a: &Desc) -> i64 {
+        let shape = a.shape();
+        if self.transpose_a { shape[0] } else { shape[shape.len() - 1] }
+    }
+
+    /// N, by B.
+    fn width(&self, b: &Desc) -> i64 {
+        if self.transpose_b { b.dims[0] } else { b.dims[1] }
+    }
+
+    /// The sizes, of inputs that `check` took.
+    fn shape(&self, inputs: &[Desc], output: &Desc) -> Shape {
+        let (n, k) = (self.width(&inputs[1]) as usize, self.depth(&inputs[0]) as usize);
+        let m = if n == 0 { 0 } else { elements(output) / n };
+        Shape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b }
+    }
+}
+
+impl Kernel for Matmul {
+    fn name(&self) -> &str {
+        "matmul"
+    }
+
+    fn num_inputs(&self) -> usize {
+        2 + self.bias as usize
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        self.check(inputs)?;
+        let mut output = inputs[0];
+        let rank = output.shape().len();
+        if self.transpose_a {
+            output.dims[0] = output.dims[1];
+        }
+        output.dims[rank - 1] = self.width(&inputs[1]);
+        Ok(vec![output.check()?])
+    }
+
+    fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
+        self.shape(inputs, &outputs[0]).scratch_bytes()
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
+        self.shape(inputs, &outputs[0]).cost_ns().max(LEAST_NS)
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let output = &context.outputs()[0];
+        let inputs = [context.inputs()[0].desc(), context.inputs()[1].desc()].map(|desc| *desc);
+        let shape = self.shape(&inputs, output.desc());
+        if shape.m * shape.n == 0 {
+            return Ok(());
+        }
+        let bias = self.bias.then(|| input(context, 2));
+        let product = Product { shape, a: input(context, 0), b: input(context, 1), bias, relu: self.relu };
+        gemm::compute(&product, output, context)
+    }
+}

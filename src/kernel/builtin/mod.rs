@@ -1,0 +1,47 @@
+//! The built-in operations, in f32: what they take and give, and how their work is cut. The inner loops are in `vector`.
+//!
+//! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is reduced to one number, is
+//! computed by one piece, in an order that depends on the shapes alone.
+#![forbid(unsafe_code)]
+
+mod add;
+mod argmax;
+mod axis;
+mod matmul;
+mod relu;
+mod softmax;
+
+pub use add::Add;
+pub use argmax::Argmax;
+pub use matmul::Matmul;
+pub use relu::Relu;
+pub use softmax::Softmax;
+
+use super::KernelContext;
+use crate::base::Desc;
+
+/// No call is cheaper than this, in nanoseconds.
+const LEAST_NS: u64 = 100;
+/// Fewest elements of a piece of an elementwise operation: what takes about a microsecond.
+const GRAIN: usize = 4096;
+
+/// The elements of an f32 input.
+fn input<'a>(context: &KernelContext<'a>, index: usize) -> &'a [f32] {
+    let view = &context.inputs()[index];
+    &view.read::<f32>()[..elements(view.desc())]
+}
+
+/// Number of elements of a checked descriptor.
+fn elements(desc: &Desc) -> usize {
+    desc.elements().unwrap_or(0)
+}
+
+/// Time to read and write so many floats at 10 GB/s.
+fn traffic_ns(floats: usize) -> u64 {
+    floats as u64 * 4 / 10
+}
+
+#[cfg(test)]
+pub(super) mod fixture;
+#[cfg(test)]
+mod tests;

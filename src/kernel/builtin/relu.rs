@@ -1,0 +1,45 @@
+//! Rectifier.
+#![forbid(unsafe_code)]
+
+use super::{GRAIN, LEAST_NS, elements, input, traffic_ns};
+use crate::base::{Desc, Result};
+use crate::kernel::vector::elementwise;
+use crate::kernel::{Kernel, KernelContext, signature};
+use crate::threadpool::Span;
+
+/// max(x, 0); a NaN stays a NaN.
+#[derive(Clone, Copy, Debug)]
+pub struct Relu;
+
+impl Kernel for Relu {
+    fn name(&self) -> &str {
+        "relu"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        signature::check_f32(inputs)?;
+        Ok(vec![inputs[0]])
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        traffic_ns(2 * elements(&inputs[0])).max(LEAST_NS)
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let x = input(context, 0);
+        let output = context.outputs()[0].shards::<f32>();
+        let span = Span { items: x.len(), cost_ns: 1, grain: GRAIN, ..Span::default() };
+        context.parallel_for(&span, &|mut claim| {
+            elementwise::relu(&x[claim.begin()..claim.end()], output.part(&mut claim, 1));
+            Ok(())
+        })
+    }
+}

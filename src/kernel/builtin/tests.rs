@@ -1,0 +1,352 @@
+//! The built-in kernels against plain definitions in f64.
+#![forbid(unsafe_code)]
+
+use super::fixture::{Tensor, check_pools, refusal, run};
+use super::*;
+use crate::base::dtype;
+
+const NAN: f32 = f32::NAN;
+const INF: f32 = f32::INFINITY;
+
+fn f32s(dims: &[i64]) -> Desc {
+    Desc::new(dtype::F32, dims)
+}
+
+fn same(got: &[f32], want: &[f32]) -> bool {
+    got.len() == want.len()
+        && got.iter().zip(want).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+}
+
+// Relu
+
+#[test]
+fn relu_keeps_what_is_not_negative() {
+    let x = [1.5, -1.5, 0.0, INF, -INF, NAN, f32::MIN_POSITIVE, -f32::MIN_POSITIVE, 1e-45, -1e-45];
+    let y = run(&Relu, &[Tensor::f32(&[2, 5], &x)]);
+    assert_eq!(y.desc, f32s(&[2, 5]));
+    assert!(same(&y.floats(), &[1.5, 0.0, 0.0, INF, 0.0, NAN, f32::MIN_POSITIVE, 0.0, 1e-45, 0.0]));
+}
+
+#[test]
+fn relu_works_on_every_size_and_pool() {
+    for len in [0, 1, 2, 7, 8, 9, 31, 100, 4097] {
+        let x = Tensor::random(&[len], 5);
+        let want: Vec<f32> = x.floats().iter().map(|x| x.max(0.0)).collect();
+        assert!(same(&run(&Relu, &[x]).floats(), &want), "{len}");
+    }
+    assert_eq!(run(&Relu, &[Tensor::f32(&[], &[-3.0])]).floats(), [0.0]);
+    check_pools(&Relu, &[Tensor::random(&[3, 50_001], 6)]);
+    assert_eq!(refusal(&Relu, &[Desc::new(dtype::S32, &[2])]), "input 0: expected f32 elements, got s32[2]");
+}
+
+// Add
+
+/// The sum by its definition: each element of the result picks its operands.
+fn add_reference(a: &Tensor, b: &Tensor, shape: &[i64]) -> Vec<f32> {
+    let pick = |tensor: &Tensor, index: &[i64]| {
+        let dims = tensor.desc.shape();
+        let index = &index[index.len() - dims.len()..];
+        let at = dims.iter().zip(index).fold(0, |at, (&dim, &i)| at * dim + if dim == 1 { 0 } else { i });
+        tensor.floats()[at as usize]
+    };
+    (0..shape.iter().product())
+        .map(|mut number: i64| {
+            let mut index = vec![0; shape.len()];
+            for (i, &dim) in index.iter_mut().zip(shape).rev() {
+                *i = number % dim;
+                number /= dim;
+            }
+            pick(a, &index) + pick(b, &index)
+        })
+        .collect()
+}
+
+#[test]
+fn add_broadcasts_as_defined() {
+    let cases: &[(&[i64], &[i64], &[i64])] = &[
+        (&[], &[], &[]),
+        (&[5], &[], &[5]),
+        (&[], &[2, 3], &[2, 3]),
+        (&[4], &[4], &[4]),
+        (&[3, 4], &[3, 4], &[3, 4]),
+        (&[3, 4], &[4], &[3, 4]),
+        (&[4], &[3, 4], &[3, 4]),
+        (&[3, 4], &[3, 1], &[3, 4]),
+        (&[3, 1], &[1, 4], &[3, 4]),
+        (&[1, 1], &[1], &[1, 1]),
+        (&[2, 1, 4], &[3, 1], &[2, 3, 4]),
+        (&[2, 3, 4, 5], &[3, 1, 5], &[2, 3, 4, 5]),
+        (&[2, 3, 4, 5], &[2, 1, 1, 5], &[2, 3, 4, 5]),
+        (&[2, 1, 4, 1], &[1, 3, 1, 5], &[2, 3, 4, 5]),
+        (&[1, 2, 1, 3, 1, 2, 1, 3], &[2, 1, 3, 1, 2, 1, 3, 1], &[2, 2, 3, 3, 2, 2, 3, 3]),
+        (&[7, 1, 9], &[7, 1, 9], &[7, 1, 9]),
+        (&[0], &[1], &[0]),
+        (&[1], &[0], &[0]),
+        (&[2, 0, 3], &[3], &[2, 0, 3]),
+        (&[0, 3], &[1, 3], &[0, 3]),
+    ];
+    for &(a, b, shape) in cases {
+        let (a, b) = (Tensor::random(a, 1), Tensor::random(b, 2));
+        let c = run(&Add, &[a.clone(), b.clone()]);
+        assert_eq!(c.desc, f32s(shape), "{} + {}", a.desc.text(), b.desc.text());
+        assert!(same(&c.floats(), &add_reference(&a, &b, shape)), "{} + {}", a.desc.text(), b.desc.text());
+    }
+}
+
+#[test]
+fn add_gives_the_same_bits_on_all_pools() {
+    for (a, b) in [
+        (&[100_003][..], &[100_003][..]),
+        (&[331, 307], &[307]),
+        (&[331, 307], &[331, 1]),
+        (&[40_000, 3], &[40_000, 1]),
+        (&[7, 1, 30, 41], &[30, 1, 1]),
+    ] {
+        let (a, b) = (Tensor::random(a, 1), Tensor::random(b, 2));
+        check_pools(&Add, &[a.clone(), b.clone()]);
+        check_pools(&Add, &[b, a]);
+    }
+}
+
+#[test]
+fn add_refuses_shapes_that_do_not_broadcast() {
+    let message = "input 1: expected a shape that broadcasts with f32[2,3], got f32[2]";
+    assert_eq!(refusal(&Add, &[f32s(&[2, 3]), f32s(&[2])]), message);
+    assert!(refusal(&Add, &[f32s(&[0]), f32s(&[2])]).starts_with("input 1: expected a shape that broadcasts"));
+    let message = "input 1: expected f32 elements, got s32[3]";
+    assert_eq!(refusal(&Add, &[f32s(&[3]), Desc::new(dtype::S32, &[3])]), message);
+    let huge = [f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])];
+    assert!(refusal(&Add, &huge).contains("f32[1099511627776,1099511627776]"));
+}
+
+// Softmax
+
+fn softmax_reference(x: &[f32], outer: usize, len: usize, inner: usize) -> Vec<f64> {
+    let mut y = vec![0.0; x.len()];
+    for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
+        let at = |j: usize| (o * len + j) * inner + i;
+        let max = (0..len).map(|j| f64::from(x[at(j)])).fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = (0..len).map(|j| (f64::from(x[at(j)]) - max).exp()).sum();
+        (0..len).for_each(|j| y[at(j)] = (f64::from(x[at(j)]) - max).exp() / sum);
+    }
+    y
+}
+
+fn scaled(tensor: &Tensor, factor: f32) -> Tensor {
+    let values: Vec<f32> = tensor.floats().iter().map(|x| x * factor).collect();
+    Tensor::f32(tensor.desc.shape(), &values)
+}
+
+fn check_softmax(dims: &[i64], axis: usize, factor: f32) {
+    let x = scaled(&Tensor::random(dims, 3), factor);
+    let size = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+    let want = softmax_reference(&x.floats(), size(&dims[..axis]), dims[axis] as usize, size(&dims[axis + 1..]));
+    for axis in [axis as i32, axis as i32 - dims.len() as i32] {
+        let y = run(&Softmax { axis }, std::slice::from_ref(&x));
+        assert_eq!(y.desc, x.desc);
+        for (i, (&got, &want)) in y.floats().iter().zip(&want).enumerate() {
+            let error = (f64::from(got) - want).abs();
+            assert!(error <= 1e-6 * want || error <= 1e-38, "{dims:?} axis {axis} x {factor}: {i}: {got} for {want}");
+        }
+    }
+}
+
+#[test]
+fn softmax_is_exact_to_a_millionth() {
+    for factor in [1.0, 20.0, 100.0, 3e4] {
+        for len in [1, 2, 3, 15, 16, 17, 64, 100, 1000, 4099] {
+            check_softmax(&[3, len], 1, factor);
+        }
+        for dims in
+            [[1, 7, 1], [2, 3, 5], [3, 17, 64], [2, 9, 65], [4, 1, 130], [1, 100, 3], [2, 0, 3], [0, 2, 3], [2, 3, 0]]
+        {
+            (0..3).for_each(|axis| check_softmax(&dims, axis, factor));
+        }
+    }
+    check_softmax(&[1_000_001], 0, 1.0);
+}
+
+#[test]
+fn softmax_of_infinities_and_nan() {
+    let rows =
+        [[1.0, NAN, 2.0], [1.0, INF, 2.0], [-INF, -INF, -INF], [-INF, 3.0, -INF], [INF, -INF, NAN], [NAN, 1.0, 1.0]];
+    let want = [[NAN; 3], [NAN; 3], [NAN; 3], [0.0, 1.0, 0.0], [NAN; 3], [NAN; 3]];
+    let y = run(&Softmax { axis: -1 }, &[Tensor::f32(&[6, 3], rows.as_flattened())]);
+    assert!(same(&y.floats(), want.as_flattened()), "{:?}", y.floats());
+    // The same along the other axis.
+    let transposed = |rows: &[[f32; 3]; 6]| (0..3).flat_map(|j| rows.map(|row| row[j])).collect::<Vec<_>>();
+    let y = run(&Softmax { axis: 0 }, &[Tensor::f32(&[3, 6], &transposed(&rows))]);
+    assert!(same(&y.floats(), &transposed(&want)), "{:?}", y.floats());
+    // A special value behind the first vectors, and extremes that overflow when subtracted.
+    let mut long = vec![0.5; 100];
+    long[97] = NAN;
+    let y = run(&Softmax { axis: 0 }, &[Tensor::f32(&[100], &long)]);
+    assert!(y.floats().iter().all(|y| y.is_nan()));
+    let y = run(&Softmax { axis: 0 }, &[Tensor::f32(&[3], &[f32::MAX, f32::MIN, f32::MAX])]);
+    assert_eq!(y.floats(), [0.5, 0.0, 0.5]);
+}
+
+#[test]
+fn softmax_gives_the_same_bits_on_all_pools() {
+    for axis in 0..3 {
+        check_pools(&Softmax { axis }, &[Tensor::random(&[37, 53, 71], 3)]);
+    }
+    check_pools(&Softmax { axis: 0 }, &[Tensor::random(&[200, 1000], 3)]);
+    assert_eq!(refusal(&Softmax { axis: 2 }, &[f32s(&[4, 5])]), "input 0: expected a shape with axis 2, got f32[4,5]");
+    assert_eq!(refusal(&Softmax { axis: -1 }, &[f32s(&[])]), "input 0: expected a shape with axis -1, got f32[]");
+}
+
+// Argmax
+
+fn argmax_reference(x: &[f32], outer: usize, len: usize, inner: usize) -> Vec<i32> {
+    let lines = (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i)));
+    let winner = |(o, i): (usize, usize)| {
+        let at = |j: usize| -> f32 { x[(o * len + j) * inner + i] };
+        let beats = |j: usize, best: usize| at(j) > at(best) || (at(j).is_nan() && !at(best).is_nan());
+        (1..len).fold(0, |best, j| if beats(j, best) { j } else { best }) as i32
+    };
+    lines.map(winner).collect()
+}
+
+#[test]
+fn argmax_agrees_with_its_definition() {
+    for dims in [[1, 1, 1], [1, 7, 1], [3, 17, 5], [2, 40, 64], [2, 9, 65], [5, 2, 200], [0, 3, 4], [3, 4, 0]] {
+        // Coarse values, so that there are equals; and some that are special.
+        let fine = Tensor::random(&dims, 9).floats();
+        let mut x: Vec<f32> = fine.iter().map(|x| (x * 4.0).round()).collect();
+        for (i, x) in x.iter_mut().enumerate() {
+            *x = [NAN, -NAN, INF, -INF, -0.0, *x][(i * 7 % 61).min(5)];
+        }
+        for axis in 0..3 {
+            let (outer, inner) = (dims[..axis].iter().product::<i64>(), dims[axis + 1..].iter().product::<i64>());
+            if dims[axis] == 0 {
+                assert!(
+                    refusal(&Argmax { axis: axis as i32 }, &[f32s(&dims)])
+                        .starts_with("input 0: expected 1 to 2147483647 elements")
+                );
+                continue;
+            }
+            let y = run(&Argmax { axis: axis as i32 }, &[Tensor::f32(&dims, &x)]);
+            let mut shape = dims.to_vec();
+            shape.remove(axis);
+            assert_eq!(y.desc, Desc::new(dtype::S32, &shape));
+            let want = argmax_reference(&x, outer as usize, dims[axis] as usize, inner as usize);
+            assert_eq!(y.integers(), want, "{dims:?} axis {axis}");
+        }
+    }
+}
+
+#[test]
+fn argmax_takes_the_first_of_equals_and_the_first_nan() {
+    for (x, want) in [
+        (&[1.0, 3.0, 3.0][..], 1),
+        (&[0.0, -0.0], 0),
+        (&[-0.0, 0.0], 0),
+        (&[5.0, NAN, 9.0, NAN], 1),
+        (&[NAN, INF], 0),
+        (&[-INF, -INF], 0),
+        (&[-INF, f32::MIN], 1),
+        (&[7.0], 0),
+    ] {
+        let row = run(&Argmax { axis: 0 }, &[Tensor::f32(&[x.len() as i64], x)]);
+        assert_eq!((row.desc, row.integers()), (Desc::new(dtype::S32, &[]), vec![want]), "{x:?}");
+        let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
+        let columns = run(&Argmax { axis: 0 }, &[Tensor::f32(&[x.len() as i64, 2], &twice)]);
+        assert_eq!(columns.integers(), [want, want], "{x:?}");
+    }
+}
+
+#[test]
+fn argmax_gives_the_same_result_on_all_pools() {
+    for axis in 0..3 {
+        check_pools(&Argmax { axis }, &[Tensor::random(&[37, 53, 71], 3)]);
+    }
+}
+
+// Matmul
+
+const PLAIN: Matmul = Matmul { transpose_a: false, transpose_b: false, bias: false, relu: false };
+
+#[test]
+fn matmul_gives_the_product() {
+    let a = Tensor::f32(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let b = Tensor::f32(&[3, 2], &[1.0, 0.0, 0.0, 1.0, -10.0, 100.0]);
+    assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [-29.0, 302.0, -56.0, 605.0]);
+    let bias = Tensor::f32(&[2], &[30.0, -1000.0]);
+    let kernel = Matmul { bias: true, relu: true, ..PLAIN };
+    assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn matmul_without_depth_is_the_bias() {
+    let (a, b, bias) = (Tensor::f32(&[2, 0], &[]), Tensor::f32(&[0, 3], &[]), Tensor::f32(&[3], &[1.0, -2.0, 3.0]));
+    assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [0.0; 6]);
+    let kernel = Matmul { bias: true, ..PLAIN };
+    assert_eq!(run(&kernel, &[a.clone(), b.clone(), bias.clone()]).floats(), [1.0, -2.0, 3.0, 1.0, -2.0, 3.0]);
+    let kernel = Matmul { bias: true, relu: true, ..PLAIN };
+    assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 3.0, 1.0, 0.0, 3.0]);
+}
+
+#[test]
+fn matmul_takes_leading_dimensions_as_rows() {
+    let (a, b) = (Tensor::random(&[2, 3, 4, 5], 1), Tensor::random(&[5, 7], 2));
+    let c = run(&PLAIN, &[a.clone(), b.clone()]);
+    assert_eq!(c.desc, f32s(&[2, 3, 4, 7]));
+    let flat = Tensor::f32(&[24, 5], &a.floats());
+    assert_eq!(c.bits(), run(&PLAIN, &[flat, b]).bits());
+    let none = run(&PLAIN, &[Tensor::random(&[2, 0, 5], 1), Tensor::random(&[5, 7], 2)]);
+    assert_eq!((none.desc, none.bits().len()), (f32s(&[2, 0, 7]), 0));
+    let none = run(&PLAIN, &[Tensor::random(&[2, 5], 1), Tensor::random(&[5, 0], 2)]);
+    assert_eq!((none.desc, none.bits().len()), (f32s(&[2, 0]), 0));
+}
+
+#[test]
+fn matmul_keeps_nan_and_infinity() {
+    let a = Tensor::f32(&[4, 2], &[NAN, 1.0, INF, 1.0, INF, -INF, 1.0, 1.0]);
+    let b = Tensor::f32(&[2, 1], &[1.0, 1.0]);
+    for relu in [false, true] {
+        let c = run(&Matmul { relu, ..PLAIN }, &[a.clone(), b.clone()]);
+        assert!(same(&c.floats(), &[NAN, INF, NAN, 2.0]), "{:?}", c.floats());
+    }
+    // A zero does not swallow a NaN.
+    let c = run(&PLAIN, &[Tensor::f32(&[1, 2], &[0.0, 1.0]), Tensor::f32(&[2, 2], &[NAN, INF, 1.0, 1.0])]);
+    assert!(same(&c.floats(), &[NAN, NAN]));
+}
+
+#[test]
+fn matmul_gives_the_same_bits_on_all_pools() {
+    for (m, n, k) in [(100, 200, 300), (1, 2000, 700), (500, 33, 65), (257, 129, 1030)] {
+        for flags in 0..4 {
+            let (transpose_a, transpose_b) = (flags & 1 != 0, flags & 2 != 0);
+            let a = Tensor::random(&if transpose_a { [k, m] } else { [m, k] }, 1);
+            let b = Tensor::random(&if transpose_b { [n, k] } else { [k, n] }, 2);
+            let kernel = Matmul { transpose_a, transpose_b, bias: true, relu: flags == 3 };
+            check_pools(&kernel, &[a, b, Tensor::random(&[n], 3)]);
+        }
+    }
+}
+
+#[test]
+fn matmul_refuses_what_does_not_fit() {
+    let bias = Matmul { bias: true, ..PLAIN };
+    let transposed = Matmul { transpose_a: true, transpose_b: true, ..bias };
+    let int = |dims| Desc::new(dtype::S32, dims);
+    let cases: &[(Matmul, &[Desc], &str)] = &[
+        (PLAIN, &[f32s(&[2, 8]), f32s(&[9, 10])], "input 1: expected f32[8,?], got f32[9,10]"),
+        (PLAIN, &[f32s(&[2, 8]), f32s(&[8])], "input 1: expected f32[8,?], got f32[8]"),
+        (PLAIN, &[f32s(&[2, 8]), f32s(&[3, 8, 4])], "input 1: expected f32[8,?], got f32[3,8,4]"),
+        (PLAIN, &[f32s(&[8]), f32s(&[8, 4])], "input 0: expected f32[?,?], got f32[8]"),
+        (PLAIN, &[int(&[3, 2, 8]), f32s(&[8, 4])], "input 0: expected f32[?,?,?], got s32[3,2,8]"),
+        (PLAIN, &[f32s(&[2, 8]), int(&[8, 4])], "input 1: expected f32[8,?], got s32[8,4]"),
+        (bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[1, 4])], "input 2: expected f32[4], got f32[1,4]"),
+        (bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[5])], "input 2: expected f32[4], got f32[5]"),
+        (transposed, &[f32s(&[8, 2]), f32s(&[8, 4]), f32s(&[8])], "input 1: expected f32[?,8], got f32[8,4]"),
+        (transposed, &[f32s(&[3, 8, 2]), f32s(&[4, 8]), f32s(&[4])], "input 0: expected f32[?,?], got f32[3,8,2]"),
+        (transposed, &[f32s(&[8, 2]), f32s(&[4, 8]), f32s(&[8])], "input 2: expected f32[4], got f32[8]"),
+    ];
+    for (kernel, inputs, message) in cases {
+        assert_eq!(refusal(kernel, inputs), *message);
+    }
+    let huge = refusal(&PLAIN, &[f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])]);
+    assert_eq!(huge, "f32[1099511627776,1099511627776] has more elements than memory can hold");
+}

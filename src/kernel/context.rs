@@ -1,0 +1,114 @@
+//! What a kernel sees of the call it serves.
+#![forbid(unsafe_code)]
+
+use crate::base::object::tag;
+use crate::base::{Code, Error, Ref, Result};
+use crate::memory::View;
+use crate::sync::{Claim, HandOff};
+use crate::threadpool::{self, Span, ThreadPool};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+/// Scratch memory of a call: `slots` stretches of `bytes` each.
+#[derive(Debug)]
+pub struct Scratch {
+    /// Atomic only so that pieces may share the context: it is never written again.
+    data: AtomicPtr<u8>,
+    bytes: usize,
+    slots: usize,
+}
+
+impl Scratch {
+    /// `bytes` is rounded up to the stride that `stride` gives; `data` has `slots` times that.
+    pub fn new(data: *mut u8, bytes: usize, slots: usize) -> Scratch {
+        Scratch { data: AtomicPtr::new(data), bytes, slots: slots.max(1) }
+    }
+
+    /// Distance from one slot's memory to the next.
+    pub fn stride(bytes: usize) -> usize {
+        bytes.next_multiple_of(crate::memory::ALIGNMENT)
+    }
+}
+
+/// One call of a kernel. C sees it as `weir_kernel_context`, whose first bytes are the tag.
+#[repr(C)]
+pub struct KernelContext<'a> {
+    tag: u32,
+    inputs: &'a [View],
+    outputs: &'a [View],
+    pool: Option<&'a Ref<ThreadPool>>,
+    scratch: Scratch,
+    stop: &'a AtomicU32,
+    failure: HandOff<Error>,
+}
+
+/// Nobody can stop this call.
+pub static NEVER: AtomicU32 = AtomicU32::new(0);
+
+impl<'a> KernelContext<'a> {
+    pub const TAG: u32 = tag::KERNEL_CONTEXT;
+
+    /// `stop` is nonzero once the result is not wanted any more.
+    pub fn new(
+        inputs: &'a [View],
+        outputs: &'a [View],
+        pool: Option<&'a Ref<ThreadPool>>,
+        scratch: Scratch,
+        stop: &'a AtomicU32,
+    ) -> KernelContext<'a> {
+        KernelContext { tag: Self::TAG, inputs, outputs, pool, scratch, stop, failure: HandOff::default() }
+    }
+
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    pub fn inputs(&self) -> &'a [View] {
+        self.inputs
+    }
+
+    pub fn outputs(&self) -> &'a [View] {
+        self.outputs
+    }
+
+    /// Pieces that may run at once in a region of this call.
+    pub fn num_slots(&self) -> usize {
+        self.scratch.slots
+    }
+
+    /// The scratch memory of a slot; NULL if the kernel has none.
+    pub fn scratch(&self, slot: usize) -> *mut u8 {
+        assert!(slot < self.scratch.slots, "slot {slot} of {}", self.scratch.slots);
+        if self.scratch.bytes == 0 {
+            return std::ptr::null_mut();
+        }
+        self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
+    }
+
+    /// Whether the result is not wanted any more. ORDERING: Relaxed; a hint to stop early, nothing is read on the strength of it.
+    pub fn is_cancelled(&self) -> bool {
+        self.stop.load(Relaxed) != 0
+    }
+
+    /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.
+    pub fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
+        let slots = if span.max_slots == 0 { self.num_slots() } else { span.max_slots.min(self.num_slots()) };
+        let span = Span { max_slots: slots, ..*span };
+        threadpool::parallel_for(self.pool, &span, &|claim| {
+            if self.is_cancelled() {
+                return Err(Error::new(Code::Cancelled, "cancelled"));
+            }
+            body(claim)
+        })
+    }
+
+    /// Keeps the first failure that a host kernel words itself.
+    pub fn fail(&self, error: Error) {
+        // A second failure is dropped: the first one counts.
+        let _ = self.failure.put(error);
+    }
+
+    /// The failure that `fail` kept.
+    pub fn take_failure(&self) -> Option<Error> {
+        self.failure.take()
+    }
+}

@@ -1,0 +1,53 @@
+//! Kernels: functions over tensors with a checked signature, and what they see of a call.
+//!
+//! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and words the refusals;
+//! `builtin` holds the built-in operations, `vector` their inner loops.
+
+pub mod builtin;
+mod context;
+pub mod signature;
+mod vector;
+
+pub use context::{KernelContext, NEVER, Scratch};
+
+use crate::base::{Desc, Result};
+
+/// A function over tensors.
+pub trait Kernel: Send + Sync {
+    /// The operation's name, for texts and dumps.
+    fn name(&self) -> &str;
+
+    fn num_inputs(&self) -> usize;
+
+    fn num_outputs(&self) -> usize;
+
+    /// What the outputs look like for these inputs. Refuses inputs that the kernel cannot take, in the words of `signature`: "input 1:
+    /// expected f32[4,8], got f32[4,9]". `inputs` has `num_inputs` concrete, checked descriptors.
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>>;
+
+    /// Scratch memory per slot in bytes, for a call with these descriptors.
+    fn scratch_bytes(&self, _inputs: &[Desc], _outputs: &[Desc]) -> usize {
+        0
+    }
+
+    /// Estimated run time of one call on one thread in nanoseconds; 0 = unknown.
+    fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        0
+    }
+
+    /// Whether an output may share memory with an input.
+    fn in_place(&self) -> bool {
+        false
+    }
+
+    /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread, several calls at once.
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
+}
+
+/// A function of the host's without tensors: a piece of a stream's work, or a node of a graph.
+pub trait Task: Send + Sync {
+    fn run(&self) -> Result<()>;
+
+    /// From now on the task owns its argument, and releases it when it dies. Called once the task was accepted.
+    fn adopt(&self) {}
+}

@@ -1,0 +1,29 @@
+//! Index of the greatest element: the first of equals, and the first NaN if there is one.
+#![forbid(unsafe_code)]
+
+use super::columns::{Stretch, WIDTH};
+use super::softmax::greatest;
+
+/// Of a row in consecutive memory, which is not empty.
+pub fn row(x: &[f32]) -> i32 {
+    // Two easy passes beat one that carries the index along: the first is vector code, the second stops at the find.
+    let max = greatest(x);
+    let at = if max.is_nan() { x.iter().position(|x| x.is_nan()) } else { x.iter().position(|&x| x == max) };
+    at.unwrap_or(0) as i32
+}
+
+/// Of each column of a stretch of at most WIDTH columns, which has rows.
+pub fn columns(x: &[f32], at: Stretch, out: &mut [i32]) {
+    let mut best = [0f32; WIDTH];
+    best[..at.width].copy_from_slice(&x[at.first..][..at.width]);
+    out.fill(0);
+    for i in 1..at.len {
+        let row = &x[at.first + i * at.stride..][..at.width];
+        for ((&x, best), index) in row.iter().zip(&mut best).zip(out.iter_mut()) {
+            // A NaN wins by the second condition and stays, because it fails both.
+            let better = x > *best || (x.is_nan() && !best.is_nan());
+            *best = if better { x } else { *best };
+            *index = if better { i as i32 } else { *index };
+        }
+    }
+}

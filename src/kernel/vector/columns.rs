@@ -1,0 +1,109 @@
+//! Mutable access to a stretch of columns of an output: what `memory::Shards::part` is for consecutive elements.
+
+use crate::memory::{Element, View};
+use crate::sync::Claim;
+
+/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stretch of at most WIDTH columns of one
+/// block, all rows of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    pub outer: usize,
+    pub len: usize,
+    pub inner: usize,
+}
+
+/// Most columns of a stretch.
+pub const WIDTH: usize = 64;
+
+/// One stretch: `width` columns from offset `first` of the output, whose rows are `stride` elements apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    pub first: usize,
+    pub width: usize,
+    pub len: usize,
+    pub stride: usize,
+}
+
+impl Columns {
+    /// Number of items.
+    pub fn stretches(&self) -> usize {
+        self.outer * self.inner.div_ceil(WIDTH)
+    }
+
+    /// The stretch with this number.
+    pub fn stretch(&self, item: usize) -> Stretch {
+        assert!(item < self.stretches());
+        let per_block = self.inner.div_ceil(WIDTH);
+        let (block, column) = (item / per_block, item % per_block * WIDTH);
+        Stretch {
+            first: block * self.len * self.inner + column,
+            width: WIDTH.min(self.inner - column),
+            len: self.len,
+            stride: self.inner,
+        }
+    }
+
+    /// Calls `body` for each claimed stretch, with its rows to write.
+    pub fn for_each<T: Element>(
+        &self,
+        claim: &mut Claim,
+        output: &View,
+        mut body: impl FnMut(Stretch, &mut Rows<'_, T>),
+    ) {
+        assert!(output.bytes() / size_of::<T>() >= self.outer * self.len * self.inner);
+        let output = output.shards::<T>();
+        for item in claim.begin()..claim.end() {
+            let stretch = self.stretch(item);
+            // SAFETY: the stretch lies in the output, whose size was compared above; no other claim has this item (Claim), and
+            // stretches share no element.
+            let mut rows = unsafe { Rows::new(output.as_ptr(), stretch) };
+            body(stretch, &mut rows);
+        }
+    }
+}
+
+/// The rows of a stretch.
+#[derive(Debug)]
+pub struct Rows<'a, T> {
+    data: *mut T,
+    stretch: Stretch,
+    _life: std::marker::PhantomData<&'a mut [T]>,
+}
+
+impl<T> Rows<'_, T> {
+    /// # Safety
+    /// The stretch lies in the writable elements at `data`, and nobody else uses its elements meanwhile.
+    unsafe fn new(data: *mut T, stretch: Stretch) -> Self {
+        Rows { data, stretch, _life: std::marker::PhantomData }
+    }
+
+    /// Row `i`: `width` elements.
+    pub fn row(&mut self, i: usize) -> &mut [T] {
+        let Stretch { first, width, len, stride } = self.stretch;
+        assert!(i < len);
+        // SAFETY: in bounds and nobody else's (`new`); borrowed from self for as long as the slice lives.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(first + i * stride), width) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_cover_each_element_once() {
+        for (outer, len, inner) in
+            [(1, 3, 1), (2, 5, 63), (3, 2, 64), (2, 4, 65), (1, 1, 200), (0, 3, 4), (3, 0, 4), (3, 4, 0)]
+        {
+            let columns = Columns { outer, len, inner };
+            let mut seen = vec![0; outer * len * inner];
+            for item in 0..columns.stretches() {
+                let Stretch { first, width, len, stride } = columns.stretch(item);
+                for i in 0..len {
+                    seen[first + i * stride..][..width].iter_mut().for_each(|count| *count += 1);
+                }
+            }
+            assert!(seen.iter().all(|&count| count == 1), "{columns:?}: {seen:?}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The matrix product C = A * B, with a bias and a rectifier on request.
+//!
+//! C is cut into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of the region is a run of
+//! tiles, that is some rows of a block of columns, all rows of the next, and so on. For each block of columns and each stretch of K
+//! a piece copies B into panels of as many columns as a micro-kernel takes, which then lie in the second-level cache while the rows of
+//! A go by:
+//!
+//! ```text
+//! for each block of columns of the piece
+//!     for each stretch of K                         in order
+//!         pack B: stretch x block of columns
+//!         for each `rows` rows of A                 they stay in the first-level cache
+//!             for each panel of B: micro-kernel
+//!             after the last stretch: bias, rectifier
+//! ```
+//!
+//! Same bits: a stretch's length depends on K alone, and the micro-kernels compute an element the same way wherever it lies (`micro`). So an
+//! element depends on its row of A, its column of B and K, and on nothing else: not on M, N, the cut, the pool or what is packed.
+//!
+//! The panels lie in the slot's scratch memory. Nothing is allocated.
+
+use super::elementwise::finish;
+use super::micro::{MicroKernels, Strided};
+use super::pack;
+use crate::base::Result;
+use crate::kernel::KernelContext;
+use crate::memory::View;
+use crate::sync::Claim;
+use crate::threadpool::Span;
+use std::ops::Range;
+
+/// Longest stretch of K.
+const MAX_DEPTH: usize = 512;
+/// Largest tile; the smaller dimensions are for small matrices. All are whole micro-tiles of every instruction set.
+const MAX_TILE: (usize, usize) = (48, 256);
+const MIN_TILE: (usize, usize) = (12, 64);
+/// As many tiles are enough for any pool.
+const ENOUGH_TILES: usize = 64;
+/// With fewer rows than this copying B costs more than it gains.
+const PACK_ROWS: usize = 48;
+/// The NEON micro-kernels are fast only if neighbouring rows of A are neighbours in memory.
+const PACK_A: bool = cfg!(target_arch = "aarch64");
+
+/// Sizes of a product and how its operands lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    /// A is [K, M].
+    pub transpose_a: bool,
+    /// B is [N, K].
+    pub transpose_b: bool,
+}
+
+/// A product to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    pub shape: Shape,
+    pub a: &'a [f32],
+    pub b: &'a [f32],
+    pub bias: Option<&'a [f32]>,
+    pub relu: bool,
+}
+
+/// How a product is cut. Depends on the sizes (and the instruction set) only.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    depth: usize,
+    stretches: usize,
+    tile_rows: usize,
+    tile_columns: usize,
+    /// Tiles in a block of columns.
+    tiles_down: usize,
+    tiles: usize,
+}
+
+impl Cut {
+    fn new(shape: &Shape) -> Cut {
+        let Shape { m, n, k, .. } = *shape;
+        // At least one stretch, so that without K the result is zero, plus the bias.
+        let stretches = k.div_ceil(MAX_DEPTH).max(1);
+        let (mut tile_rows, mut tile_columns) = MAX_TILE;
+        let tiles = |rows, columns| m.div_ceil(rows) * n.div_ceil(columns);
+        while tile_columns > MIN_TILE.1 && tiles(tile_rows, tile_columns) < ENOUGH_TILES {
+            tile_columns /= 2;
+        }
+        while tile_rows > MIN_TILE.0 && tiles(tile_rows, tile_columns) < ENOUGH_TILES {
+            tile_rows /= 2;
+        }
+        let tiles_down = m.div_ceil(tile_rows);
+        Cut {
+            depth: k.div_ceil(stretches),
+            stretches,
+            tile_rows,
+            tile_columns,
+            tiles_down,
+            tiles: tiles(tile_rows, tile_columns),
+        }
+    }
+
+    /// Floats of scratch memory for the panels of B.
+    fn floats_of_b(&self, n: usize, micro: &MicroKernels) -> usize {
+        self.depth * self.tile_columns.min(n).next_multiple_of(micro.width)
+    }
+}
+
+impl Shape {
+    /// Scratch memory that `compute` needs per slot, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes_with(&MicroKernels::detect())
+    }
+
+    pub(super) fn scratch_bytes_with(&self, micro: &MicroKernels) -> usize {
+        let cut = Cut::new(self);
+        (cut.floats_of_b(self.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
+    }
+
+    /// Estimated time of `compute` on one thread.
+    pub fn cost_ns(&self) -> u64 {
+        // 50 GFLOP/s, 10 GB/s.
+        let [m, n, k] = [self.m, self.n, self.k].map(|size| size as f64);
+        let operations = 2.0 * m * n * k;
+        let bytes = 4.0 * (m * k + k * n + m * n);
+        (operations / 50.0 + bytes / 10.0) as u64
+    }
+}
+
+/// Computes `product` into `c`, which is [M, N], in a region of the call. The call's scratch memory has `Shape::scratch_bytes` per slot.
+pub fn compute(product: &Product<'_>, c: &View, context: &KernelContext<'_>) -> Result<()> {
+    compute_with(MicroKernels::detect(), product, c, context)
+}
+
+pub(super) fn compute_with(
+    micro: MicroKernels,
+    product: &Product<'_>,
+    c: &View,
+    context: &KernelContext<'_>,
+) -> Result<()> {
+    let Shape { m, n, k, .. } = product.shape;
+    assert_eq!((product.a.len(), product.b.len()), (m * k, k * n), "{:?}", product.shape);
+    assert!(product.bias.is_none_or(|bias| bias.len() == n) && c.bytes() / size_of::<f32>() >= m * n);
+    let cut = Cut::new(&product.shape);
+    if cut.tiles == 0 {
+        return Ok(());
+    }
+    let c = c.shards::<f32>();
+    let cost_ns = (product.shape.cost_ns() / cut.tiles as u64).max(1);
+    let span = Span { items: cut.tiles, cost_ns, ..Span::default() };
+    context.parallel_for(&span, &|claim| {
+        let panels = context.scratch(claim.slot()).cast::<f32>();
+        let piece = Piece { product, cut: &cut, micro: &micro, panels, c: c.as_ptr() };
+        // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the slot's memory is
+        // as large as the kernel asked for.
+        unsafe { piece.run(&claim) };
+        Ok(())
+    })
+}
+
+/// One piece at work.
+struct Piece<'a> {
+    product: &'a Product<'a>,
+    cut: &'a Cut,
+    micro: &'a MicroKernels,
+    /// The slot's scratch memory: panels of B, then one of A.
+    panels: *mut f32,
+    c: *mut f32,
+}
+
+/// A stretch of K.
+#[derive(Clone, Copy)]
+struct Stretch {
+    begin: usize,
+    depth: usize,
+    first: bool,
+    last: bool,
+}
+
+/// # Safety
+/// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nobody else uses the
+/// panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
+impl Piece<'_> {
+    unsafe fn run(&self, claim: &Claim) {
+        let Shape { m, n, .. } = self.product.shape;
+        let Cut { tile_rows, tile_columns, tiles_down, tiles, .. } = *self.cut;
+        assert!(claim.end() <= tiles);
+        let mut tile = claim.begin();
+        while tile < claim.end() {
+            let (block, down) = (tile / tiles_down, tile % tiles_down);
+            let count = (tiles_down - down).min(claim.end() - tile);
+            let rows = down * tile_rows..((down + count) * tile_rows).min(m);
+            let columns = block * tile_columns..((block + 1) * tile_columns).min(n);
+            // SAFETY: the rows and columns of claimed tiles, inside C.
+            unsafe { self.block(&rows, &columns) };
+            tile += count;
+        }
+    }
+
+    /// Rows of one block of columns.
+    unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>) {
+        for number in 0..self.cut.stretches {
+            let begin = number * self.cut.depth;
+            let depth = self.cut.depth.min(self.product.shape.k - begin);
+            let stretch = Stretch { begin, depth, first: number == 0, last: number + 1 == self.cut.stretches };
+            let pack = self.product.shape.transpose_b || rows.len() > PACK_ROWS;
+            for (index, panel) in parts(columns, self.micro.width).enumerate() {
+                if pack || panel.len() % self.micro.lanes != 0 {
+                    // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
+                    unsafe { self.pack_b(stretch, &panel, index) };
+                }
+            }
+            for rows in parts(rows, self.micro.rows) {
+                // SAFETY: passed on.
+                unsafe { self.row_of_tiles(stretch, &rows, columns, pack) };
+            }
+        }
+    }
+
+    /// As many rows as a micro-tile has, all columns of the block, one stretch of K.
+    unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, packed: bool) {
+        let n = self.product.shape.n;
+        // SAFETY: rows are inside A and C, columns inside B and C. A micro-kernel reads whole vectors of B: what is no
+        // whole vector wide was packed, and then filled up with zeros.
+        unsafe {
+            let a = self.operand_a(stretch, rows);
+            for (index, panel) in parts(columns, self.micro.width).enumerate() {
+                let b = if packed || panel.len() % self.micro.lanes != 0 {
+                    Strided { data: self.panel_of_b(index), depth: self.micro.width, across: 1 }
+                } else {
+                    Strided { data: self.product.b.as_ptr().add(stretch.begin * n + panel.start), depth: n, across: 1 }
+                };
+                let c = self.c.add(rows.start * n + panel.start);
+                self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, n, !stretch.first);
+            }
+        }
+        if stretch.last {
+            let bias = self.product.bias.map(|bias| &bias[columns.clone()]);
+            for row in rows.clone() {
+                // SAFETY: a part of a row of claimed tiles, which the micro-kernels have written.
+                let part =
+                    unsafe { std::slice::from_raw_parts_mut(self.c.add(row * n + columns.start), columns.len()) };
+                finish(part, bias, self.product.relu);
+            }
+        }
+    }
+
+    /// The rows of A for a micro-kernel: where they are if they are read well there, else copied into the panel.
+    unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
+        let Shape { m, n, k, transpose_a, .. } = self.product.shape;
+        let a = self.product.a.as_ptr();
+        let size = (stretch.depth, rows.len(), rows.len());
+        let stride = self.micro.rows;
+        // SAFETY: rows and stretch are inside A; the panel of A has the longest stretch times the most rows.
+        unsafe {
+            let panel = self.panels.add(self.cut.floats_of_b(n, self.micro));
+            if transpose_a {
+                pack::rows(a.add(stretch.begin * m + rows.start), m, size, panel, stride);
+            } else if PACK_A {
+                pack::columns(a.add(rows.start * k + stretch.begin), k, size, panel, stride);
+            } else {
+                return Strided { data: a.add(rows.start * k + stretch.begin), depth: 1, across: k };
+            }
+            Strided { data: panel, depth: stride, across: 1 }
+        }
+    }
+
+    /// Copies some columns of B, at most a panel's width, into a panel.
+    unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>, index: usize) {
+        let Shape { n, k, transpose_b, .. } = self.product.shape;
+        let b = self.product.b.as_ptr();
+        let size = (stretch.depth, columns.len(), columns.len().next_multiple_of(self.micro.lanes));
+        let stride = self.micro.width;
+        // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
+        unsafe {
+            let panel = self.panel_of_b(index);
+            if transpose_b {
+                pack::columns(b.add(columns.start * k + stretch.begin), k, size, panel, stride);
+            } else {
+                pack::rows(b.add(stretch.begin * n + columns.start), n, size, panel, stride);
+            }
+        }
+    }
+
+    unsafe fn panel_of_b(&self, index: usize) -> *mut f32 {
+        // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
+        unsafe { self.panels.add(index * self.cut.depth * self.micro.width) }
+    }
+}
+
+/// Cuts a range into parts of `size`, the last one maybe smaller.
+fn parts(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let end = range.end;
+    range.clone().step_by(size).map(move |begin| begin..(begin + size).min(end))
+}

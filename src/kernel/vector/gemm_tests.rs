@@ -1,0 +1,153 @@
+//! The product against its definition in f64, with every instruction set that the machine has.
+
+use super::gemm::{Product, Shape, compute_with};
+use super::micro::MicroKernels;
+use crate::base::{Desc, dtype};
+use crate::kernel::builtin::fixture::{Tensor, call};
+
+/// A product with its operands.
+struct Case {
+    shape: Shape,
+    a: Tensor,
+    b: Tensor,
+    bias: Option<Tensor>,
+    relu: bool,
+}
+
+impl Case {
+    /// A random product; `flags`: transpose A, transpose B, bias, relu.
+    fn new(m: usize, n: usize, k: usize, flags: usize) -> Case {
+        let shape = Shape { m, n, k, transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0 };
+        let dims = |transposed: bool, rows: usize, columns: usize| {
+            if transposed { [columns as i64, rows as i64] } else { [rows as i64, columns as i64] }
+        };
+        Case {
+            shape,
+            a: Tensor::random(&dims(shape.transpose_a, m, k), 11),
+            b: Tensor::random(&dims(shape.transpose_b, k, n), 12),
+            bias: (flags & 4 != 0).then(|| Tensor::random(&[n as i64], 13)),
+            relu: flags & 8 != 0,
+        }
+    }
+
+    fn compute(&self, micro: MicroKernels) -> Tensor {
+        let inputs: Vec<_> = [&self.a, &self.b].into_iter().chain(&self.bias).cloned().collect();
+        let c = Desc::new(dtype::F32, &[self.shape.m as i64, self.shape.n as i64]);
+        let scratch = self.shape.scratch_bytes_with(&micro);
+        let outputs = call(&inputs, &[c], scratch, None, |context| {
+            let read = |i: usize| context.inputs()[i].read::<f32>();
+            let bias = self.bias.is_some().then(|| read(2));
+            let product = Product { shape: self.shape, a: read(0), b: read(1), bias, relu: self.relu };
+            compute_with(micro, &product, &context.outputs()[0], context)
+        });
+        outputs.unwrap().remove(0)
+    }
+
+    /// Compares with the definition: each sum is off by no more than rounding each of its terms can bring.
+    fn check(&self, micro: MicroKernels) {
+        let Shape { m, n, k, transpose_a, transpose_b } = self.shape;
+        let (a, b) = (self.a.floats(), self.b.floats());
+        let bias = self.bias.as_ref().map(Tensor::floats);
+        let c = self.compute(micro).floats();
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let term = |l: usize| {
+                let a = a[if transpose_a { l * m + i } else { i * k + l }];
+                let b = b[if transpose_b { j * k + l } else { l * n + j }];
+                f64::from(a) * f64::from(b)
+            };
+            let bias = bias.as_ref().map_or(0.0, |bias| f64::from(bias[j]));
+            let sum = (0..k).map(term).sum::<f64>() + bias;
+            let want = if self.relu { sum.max(0.0) } else { sum };
+            let bound = ((0..k).map(|l| term(l).abs()).sum::<f64>() + bias.abs()) * (k + 2) as f64 * 6e-8;
+            let error = (f64::from(c[i * n + j]) - want).abs();
+            assert!(error <= bound, "{:?} at {i},{j}: off by {error}, {bound} allowed", self.shape);
+        }
+    }
+}
+
+/// Every set of micro-kernels of this machine, once.
+fn sets() -> Vec<MicroKernels> {
+    let mut sets = [16, 8, 4, 1].map(|lanes| MicroKernels::choose(|l| l == lanes)).to_vec();
+    sets.dedup_by_key(|set| set.lanes);
+    sets
+}
+
+#[test]
+fn every_instruction_set_computes_the_product() {
+    let sizes = [0, 1, 2, 3, 5, 6, 7, 12, 15, 16, 17, 31, 33, 49, 63, 64, 65, 100, 130];
+    for micro in sets() {
+        let mut number = 0;
+        for m in sizes {
+            for n in sizes {
+                // Each pair with two depths and two sets of flags, so that all meet all over the loop.
+                for _ in 0..2 {
+                    number += 1;
+                    Case::new(m, n, sizes[(number * 7) % sizes.len()], number % 16).check(micro);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_and_flat_products_are_right_too() {
+    for micro in sets() {
+        for (m, n, k) in
+            [(1, 1, 5000), (2, 3, 513), (7, 70, 1025), (300, 5, 40), (1, 700, 30), (60, 300, 512), (50, 64, 96)]
+        {
+            for flags in [0, 3, 5, 14] {
+                Case::new(m, n, k, flags).check(micro);
+            }
+        }
+    }
+}
+
+/// Rows `rows` of a row-major matrix.
+fn part(matrix: &Tensor, rows: std::ops::Range<usize>) -> Tensor {
+    let columns = matrix.desc.dims[1];
+    let range = rows.start * columns as usize..rows.end * columns as usize;
+    Tensor::f32(&[rows.len() as i64, columns], &matrix.floats()[range])
+}
+
+#[test]
+fn the_bits_of_a_row_do_not_depend_on_the_other_rows() {
+    for micro in sets() {
+        for (m, n, k) in [(70, 130, 40), (150, 33, 700), (61, 64, 64), (13, 300, 1025)] {
+            for flags in [0, 2, 4, 14] {
+                let whole = Case::new(m, n, k, flags);
+                let c = whole.compute(micro);
+                for rows in [0..1, 1..2, 3..9, 5..12, 0..m - 1, m / 2..m, m - 1..m] {
+                    let shape = Shape { m: rows.len(), ..whole.shape };
+                    let (a, b, bias) = (part(&whole.a, rows.clone()), whole.b.clone(), whole.bias.clone());
+                    let some = Case { shape, a, b, bias, relu: whole.relu }.compute(micro);
+                    assert!(some.bits() == part(&c, rows.clone()).bits(), "{:?}: rows {rows:?}", whole.shape);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bits_do_not_depend_on_how_the_operands_lie() {
+    for micro in sets() {
+        let (m, n, k) = (67, 131, 600);
+        let plain = Case::new(m, n, k, 4);
+        let want = plain.compute(micro);
+        let transposed = |matrix: &Tensor| {
+            let (rows, columns) = (matrix.desc.dims[0], matrix.desc.dims[1]);
+            let values = matrix.floats();
+            let turned: Vec<f32> = (0..columns)
+                .flat_map(|j| (0..rows).map(move |i| (i * columns + j) as usize))
+                .map(|at| values[at])
+                .collect();
+            Tensor::f32(&[columns, rows], &turned)
+        };
+        for flags in 1..4 {
+            let shape = Shape { transpose_a: flags & 1 != 0, transpose_b: flags & 2 != 0, ..plain.shape };
+            let a = if shape.transpose_a { transposed(&plain.a) } else { plain.a.clone() };
+            let b = if shape.transpose_b { transposed(&plain.b) } else { plain.b.clone() };
+            let case = Case { shape, a, b, bias: plain.bias.clone(), relu: false };
+            assert!(case.compute(micro).bits() == want.bits(), "{shape:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of the result in registers.
+//!
+//! They come from `gemm-f32`, one set per instruction set; the set is chosen at run time. What the driver builds on, and `gemm_tests`
+//! checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the order of k, in every micro-kernel
+//! of a set, whole tile or remainder. So the bits of an element do not depend on where in a tile it lies.
+
+use gemm_common::microkernel::MicroKernelFn;
+use gemm_f32::microkernel;
+
+type Function = MicroKernelFn<f32>;
+
+/// The micro-kernels of one instruction set.
+#[derive(Clone, Copy)]
+pub struct MicroKernels {
+    /// Floats in a vector register.
+    pub lanes: usize,
+    /// Most columns of a tile, a multiple of `lanes`.
+    pub width: usize,
+    /// Most rows of a tile.
+    pub rows: usize,
+    /// One function per number of vectors and number of rows; the rows count fastest.
+    table: &'static [Function],
+}
+
+/// Where a matrix begins and how far its steps are.
+#[derive(Clone, Copy)]
+pub struct Strided {
+    pub data: *const f32,
+    /// Distance between neighbours along k.
+    pub depth: usize,
+    /// Distance between neighbours along the other dimension.
+    pub across: usize,
+}
+
+macro_rules! set {
+    ($name:ident, $lanes:expr, $module:ident) => {
+        fn $name() -> MicroKernels {
+            use microkernel::$module::f32::{MR_DIV_N, NR, UKR};
+            static TABLE: [[Function; NR]; MR_DIV_N] = UKR;
+            MicroKernels { lanes: $lanes, width: $lanes * MR_DIV_N, rows: NR, table: TABLE.as_flattened() }
+        }
+    };
+}
+
+set!(scalar, 1, scalar);
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+set!(fma, 8, fma);
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+set!(avx512, 16, avx512f);
+#[cfg(target_arch = "aarch64")]
+set!(neon, 4, neon);
+
+impl MicroKernels {
+    /// The fastest set that this processor can run.
+    pub fn detect() -> MicroKernels {
+        Self::choose(|_| true)
+    }
+
+    /// The fastest set that this processor can run and that `wanted` takes, by its vector length; the scalar one if there is none.
+    pub fn choose(wanted: impl Fn(usize) -> bool) -> MicroKernels {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        {
+            if wanted(16) && std::arch::is_x86_feature_detected!("avx512f") {
+                return avx512();
+            }
+            if wanted(8) && std::arch::is_x86_feature_detected!("fma") {
+                return fma();
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if wanted(4) && std::arch::is_aarch64_feature_detected!("neon") {
+            return neon();
+        }
+        let _ = wanted;
+        scalar()
+    }
+
+    /// Computes a tile of C, or with `accumulate` adds to it.
+    ///
+    /// # Safety
+    /// `1 <= rows <= self.rows` and `1 <= columns <= self.width`. `c` has `rows` rows of `columns` writable floats, `c_stride`
+    /// apart. `a` has `rows` times `depth` readable floats. `b` has `depth` times `columns` rounded up to whole vectors
+    /// (`lanes`), and neighbouring columns of it are neighbours in memory (`b.across` is 1).
+    #[expect(clippy::too_many_arguments, reason = "the operands of a product")]
+    pub unsafe fn multiply(
+        &self,
+        rows: usize,
+        columns: usize,
+        depth: usize,
+        a: Strided,
+        b: Strided,
+        c: *mut f32,
+        c_stride: usize,
+        accumulate: bool,
+    ) {
+        debug_assert!((1..=self.rows).contains(&rows) && (1..=self.width).contains(&columns) && b.across == 1);
+        let function = self.table[(columns.div_ceil(self.lanes) - 1) * self.rows + rows - 1];
+        // The micro-kernels speak of column-major tiles: their rows are our columns, and their left operand is our B.
+        // SAFETY: as demanded of the caller; a set exists only where its instructions do (`choose`).
+        unsafe {
+            function(
+                columns,
+                rows,
+                depth,
+                c,
+                b.data,
+                a.data,
+                c_stride as isize,
+                1,
+                b.depth as isize,
+                a.depth as isize,
+                a.across as isize,
+                1.0,
+                1.0,
+                accumulate as u8,
+                false,
+                false,
+                false,
+                std::ptr::null(),
+            );
+        }
+    }
+}

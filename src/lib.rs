@@ -1,0 +1,31 @@
+//! weir: a device layer with a C ABI that runs on the host's own threads.
+//!
+//! The product is the shared library and `include/weir.h`; the Rust items here are for the library's own tests and benches and
+//! are not a stable API. Rooms, in the order data flows; each imports only rooms to its left (`tests/layering.rs`):
+//!
+//! `abi -> base -> sync -> {threadpool, memory} -> device -> kernel -> stream -> engine -> graph -> ffi`
+
+#[doc(hidden)]
+pub mod abi;
+#[doc(hidden)]
+pub mod base;
+#[doc(hidden)]
+pub mod sync;
+
+#[doc(hidden)]
+pub mod memory;
+#[doc(hidden)]
+pub mod threadpool;
+
+#[doc(hidden)]
+pub mod device;
+#[doc(hidden)]
+pub mod engine;
+#[doc(hidden)]
+pub mod graph;
+#[doc(hidden)]
+pub mod kernel;
+#[doc(hidden)]
+pub mod stream;
+
+mod ffi;

@@ -1,0 +1,59 @@
+//! Aligned, zeroed memory whose size the user chose: the allocation may fail.
+
+use crate::base::{Error, Result};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+/// Alignment of everything that the CPU engine allocates: a cache line, and the widest vector register.
+pub const ALIGNMENT: usize = 64;
+
+/// Owned memory, aligned to `ALIGNMENT`.
+#[derive(Debug)]
+pub struct Buffer {
+    data: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: plain memory without an owner thread; who may read and write it when is the rule of those who hand out pointers to it.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// `bytes` zero bytes; `what` names them in the error.
+    pub fn zeroed(bytes: usize, what: &str) -> Result<Buffer> {
+        let layout = Self::layout(bytes).ok_or_else(|| Error::exhausted(what, bytes))?;
+        // SAFETY: the layout's size is not 0.
+        let data = unsafe { alloc_zeroed(layout) };
+        let data = NonNull::new(data).ok_or_else(|| Error::exhausted(what, bytes))?;
+        Ok(Buffer { data, bytes })
+    }
+
+    fn layout(bytes: usize) -> Option<Layout> {
+        Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()
+    }
+
+    pub fn data(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address `offset` bytes in.
+    pub fn at(&self, offset: usize) -> *mut u8 {
+        assert!(offset <= self.bytes, "offset {offset} in a buffer of {} bytes", self.bytes);
+        // SAFETY: within the allocation or one past its end.
+        unsafe { self.data.as_ptr().add(offset) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(layout) = Self::layout(self.bytes) {
+            // SAFETY: allocated in `zeroed` with the same layout.
+            unsafe { dealloc(self.data.as_ptr(), layout) }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The library's allocator: the system's malloc, counted, with a reserve for small requests.
+//!
+//! Memory whose size the user chose is asked for fallibly and ends in a status. Everything else the library asks for is small, and Rust's
+//! collections abort the process when such a request fails. A host must not die of that: when malloc has nothing left, requests of at most
+//! `LARGEST` bytes are served from a fixed reserve, the call in progress is marked, and it ends with RESOURCE_EXHAUSTED (`check`). While more
+//! than half of the reserve is in use new calls are refused at once (`enter`).
+//!
+//! The reserve is one array. Its state is one word: how many pieces are alive, and how far the array is used. Pieces are cut off the front and
+//! never reused one by one; when the last one dies the array is whole again. Both steps are one compare-exchange.
+
+use crate::base::{Error, Result};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, UnsafeCell};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+const SIZE: usize = 1 << 20;
+/// Largest request that the reserve serves.
+const LARGEST: usize = 64 << 10;
+const ALIVE: u64 = 1 << 32;
+const USED_MASK: u64 = ALIVE - 1;
+
+#[repr(align(64))]
+struct Reserve(UnsafeCell<[u8; SIZE]>);
+
+// SAFETY: pieces are cut off by compare-exchange, so no two owners overlap.
+unsafe impl Sync for Reserve {}
+
+static RESERVE: Reserve = Reserve(UnsafeCell::new([0; SIZE]));
+/// Pieces alive (high half) and bytes used from the front (low half).
+static STATE: AtomicU64 = AtomicU64::new(0);
+
+// ORDERING: statistics, Relaxed.
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES_ALLOCATED: AtomicU64 = AtomicU64::new(0);
+static BYTES_FREED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Whether this thread took from the reserve since it entered the library. No destructor: usable at any time.
+    static TOUCHED: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Heap;
+
+#[global_allocator]
+static HEAP: Heap = Heap;
+
+// SAFETY: forwards to System, which keeps the contract; the reserve gives out disjoint, aligned pieces that stay until given back.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout is passed on.
+        let data = unsafe { System.alloc(layout) };
+        count(layout.size(), if data.is_null() { from_reserve(layout) } else { data })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout is passed on.
+        let mut data = unsafe { System.alloc_zeroed(layout) };
+        if data.is_null() {
+            data = from_reserve(layout);
+            if !data.is_null() {
+                // SAFETY: the piece has layout.size() bytes.
+                unsafe { data.write_bytes(0, layout.size()) };
+            }
+        }
+        count(layout.size(), data)
+    }
+
+    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
+        BYTES_FREED.fetch_add(layout.size() as u64, Relaxed);
+        if in_reserve(data) {
+            to_reserve();
+        } else {
+            // SAFETY: it came from System with this layout.
+            unsafe { System.dealloc(data, layout) }
+        }
+    }
+
+    unsafe fn realloc(&self, data: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if !in_reserve(data) {
+            // SAFETY: it came from System with this layout.
+            let moved = unsafe { System.realloc(data, layout, new_size) };
+            if !moved.is_null() {
+                BYTES_FREED.fetch_add(layout.size() as u64, Relaxed);
+                return count(new_size, moved);
+            }
+        }
+        // SAFETY: same alignment; new_size is legal for it by the caller's contract.
+        let fresh = unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
+        if !fresh.is_null() {
+            // SAFETY: both have the copied bytes and do not overlap; the old piece is the caller's to free.
+            unsafe {
+                ptr::copy_nonoverlapping(data, fresh, layout.size().min(new_size));
+                self.dealloc(data, layout);
+            }
+        }
+        fresh
+    }
+}
+
+fn count(bytes: usize, data: *mut u8) -> *mut u8 {
+    if !data.is_null() {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        BYTES_ALLOCATED.fetch_add(bytes as u64, Relaxed);
+    }
+    data
+}
+
+fn in_reserve(data: *mut u8) -> bool {
+    let start = RESERVE.0.get().cast::<u8>() as usize;
+    (start..start + SIZE).contains(&(data as usize))
+}
+
+fn from_reserve(layout: Layout) -> *mut u8 {
+    if layout.size() > LARGEST || layout.align() > 64 {
+        return ptr::null_mut();
+    }
+    let size = (layout.size().max(1) as u64).next_multiple_of(64);
+    // ORDERING: Acquire pairs with the Release in `to_reserve`: the last user of these bytes is done with them.
+    let cut = STATE.fetch_update(Acquire, Relaxed, |state| {
+        ((state & USED_MASK) + size <= SIZE as u64).then_some(state + ALIVE + size)
+    });
+    let Ok(before) = cut else { return ptr::null_mut() };
+    let _ = TOUCHED.try_with(|touched| touched.set(true));
+    // SAFETY: within the array, by the check above.
+    unsafe { RESERVE.0.get().cast::<u8>().add((before & USED_MASK) as usize) }
+}
+
+fn to_reserve() {
+    // ORDERING: Release pairs with the Acquire in `from_reserve`.
+    let _ = STATE.fetch_update(Release, Relaxed, |state| {
+        let left = state - ALIVE;
+        Some(if left < ALIVE { 0 } else { left })
+    });
+}
+
+/// At the door: forgets what earlier calls took, and refuses new work while memory is so short that more than half of the reserve is in use.
+pub fn enter() -> Result<()> {
+    let _ = TOUCHED.try_with(|touched| touched.set(false));
+    if STATE.load(Relaxed) & USED_MASK > SIZE as u64 / 2 {
+        return Err(short());
+    }
+    Ok(())
+}
+
+/// Before something new is handed out: fails if this call lived on the reserve.
+pub fn check() -> Result<()> {
+    if TOUCHED.try_with(Cell::get).unwrap_or(false) { Err(short()) } else { Ok(()) }
+}
+
+/// Fails if `bytes` cannot be had in one piece. For work that needs many growing collections whose sizes follow from the user's input.
+pub fn probe(bytes: usize, what: &str) -> Result<()> {
+    let mut trial: Vec<u8> = Vec::new();
+    trial.try_reserve_exact(bytes).map_err(|_| Error::exhausted(what, bytes))
+}
+
+/// A vector of `len` elements, or an error that names it.
+pub fn filled<T>(len: usize, what: &str, element: impl FnMut() -> T) -> Result<Box<[T]>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(len).map_err(|_| Error::exhausted(what, len.saturating_mul(size_of::<T>())))?;
+    all.resize_with(len, element);
+    Ok(all.into_boxed_slice())
+}
+
+fn short() -> Error {
+    Error::new(crate::base::Code::ResourceExhausted, "out of memory")
+}
+
+/// Allocations made since the library was loaded.
+pub fn allocations() -> u64 {
+    ALLOCATIONS.load(Relaxed)
+}
+
+/// Bytes allocated and not freed.
+pub fn bytes_in_use() -> u64 {
+    let freed = BYTES_FREED.load(Relaxed);
+    BYTES_ALLOCATED.load(Relaxed).saturating_sub(freed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_whole_again_when_its_last_piece_dies() {
+        let layout = Layout::from_size_align(1000, 8).unwrap();
+        let pieces: Vec<_> = (0..16).map(|_| from_reserve(layout)).collect();
+        assert!(pieces.iter().all(|p| in_reserve(*p)));
+        assert!(check().is_err());
+        pieces.iter().for_each(|_| to_reserve());
+        assert_eq!(STATE.load(Relaxed), 0);
+        assert!(enter().is_ok() && check().is_ok());
+        assert!(from_reserve(Layout::from_size_align(LARGEST + 1, 8).unwrap()).is_null());
+    }
+}

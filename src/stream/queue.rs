@@ -1,0 +1,393 @@
+//! An in-order queue. The module's essay says who runs what.
+
+use super::account::Account;
+use super::lane::Lane;
+use super::latch::{Audience, Latch};
+use super::mark::Mark;
+use super::wait;
+use crate::base::time::Deadline;
+use crate::base::{Code, Error, Ref, Result};
+use crate::sync::{Gate, Inbox, Turn, TurnGuard, ambient};
+use crate::threadpool::{Job, ThreadPool};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::task::Poll;
+
+/// A piece of a queue's work.
+pub trait Work: Send + Sync {
+    /// Runs it, or goes on after a resume. Pending: it will call `Queue::resume` on `queue` at least once. On a synchronous queue it must
+    /// not answer Pending.
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
+
+    /// It will not run, because the queue failed before.
+    fn skip(self: Arc<Self>, _cause: &Error) {}
+}
+
+/// An item of a queue.
+pub enum Op {
+    Work(Arc<dyn Work>),
+    Record(Arc<Mark>),
+    Wait(Arc<Mark>),
+}
+
+/// How items are run.
+#[derive(Debug)]
+pub enum Mode {
+    /// In the thread that submits them.
+    Synchronous,
+    /// By whoever the pool sends.
+    Pool,
+    /// By a thread of the queue's own.
+    Lane(Lane),
+}
+
+/// What a queue is made from.
+#[derive(Debug)]
+pub struct QueueAttr {
+    pub name: String,
+    pub asynchronous: bool,
+    pub pool: Option<Ref<ThreadPool>>,
+    pub spin_ns: u64,
+    pub priority: i32,
+}
+
+pub struct Queue {
+    id: u64,
+    name: String,
+    mode: Mode,
+    pool: Option<Ref<ThreadPool>>,
+    spin_ns: u64,
+    priority: i32,
+    account: Arc<Account>,
+    submitted: AtomicU64,
+    completed: Gate,
+    inbox: Inbox<Op>,
+    /// Items taken from the inbox and not done.
+    turn: Turn<VecDeque<Op>>,
+    latch: Latch,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Queue('{}', {} of {})", self.name, self.completed(), self.submitted())
+    }
+}
+
+impl Queue {
+    /// Makes a queue. An asynchronous one gets a lane if its pool cannot take single jobs.
+    pub fn create(attr: QueueAttr, account: Arc<Account>) -> Result<Arc<Queue>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Relaxed);
+        let name = if attr.name.is_empty() { format!("stream {id}") } else { attr.name };
+        let mode = if !attr.asynchronous {
+            Mode::Synchronous
+        } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {
+            Mode::Pool
+        } else {
+            Mode::Lane(Lane::start(&name)?)
+        };
+        let queue = Arc::new(Queue {
+            id,
+            name,
+            mode,
+            pool: attr.pool,
+            spin_ns: attr.spin_ns,
+            priority: attr.priority,
+            account,
+            submitted: AtomicU64::new(0),
+            completed: Gate::new(),
+            inbox: Inbox::default(),
+            turn: Turn::new(VecDeque::with_capacity(16)),
+            latch: Latch::default(),
+        });
+        queue.account.add(&queue);
+        Ok(queue)
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The pool that the queue's work may use.
+    pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
+        self.pool.as_ref()
+    }
+
+    pub fn spin_ns(&self) -> u64 {
+        self.spin_ns
+    }
+
+    pub fn is_synchronous(&self) -> bool {
+        matches!(self.mode, Mode::Synchronous)
+    }
+
+    pub fn submitted(&self) -> u64 {
+        // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by whatever order the two know of.
+        self.submitted.load(SeqCst)
+    }
+
+    pub fn completed(&self) -> u64 {
+        self.completed.reached()
+    }
+
+    pub fn is_idle(&self) -> bool {
+        // Completed first: it can only lag behind.
+        let completed = self.completed();
+        completed >= self.submitted()
+    }
+
+    pub fn error(&self) -> Option<Error> {
+        self.latch.error()
+    }
+
+    pub fn tell(&self, audience: Audience) -> Option<Error> {
+        self.latch.tell(audience)
+    }
+
+    /// Refuses new work while the queue has failed.
+    pub fn admit(&self) -> Result<()> {
+        match self.latch.error() {
+            None => Ok(()),
+            Some(error) => Err(Error::precondition(format!(
+                "stream '{}' has failed and takes no work until weir_stream_clear_error: {}",
+                self.name,
+                error.message()
+            ))),
+        }
+    }
+
+    /// Forgets the failure. Refused while items that were or will be skipped are queued.
+    pub fn clear_error(&self) -> Result<()> {
+        if self.latch.is_failed() && !self.is_idle() {
+            return Err(Error::precondition(format!(
+                "stream '{}' still has queued work that its failure makes it skip; synchronize first",
+                self.name
+            )));
+        }
+        self.latch.clear();
+        Ok(())
+    }
+
+    /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing can fail here.
+    pub fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
+        if self.is_synchronous() {
+            return self.run_now(op);
+        }
+        self.submitted.fetch_add(1, SeqCst);
+        self.inbox.push(op);
+        if self.turn.call() {
+            self.call();
+        }
+        Ok(())
+    }
+
+    /// What a pending item waited for has happened.
+    pub fn resume(self: &Arc<Self>) {
+        if self.turn.resume() {
+            self.call();
+        }
+    }
+
+    /// Sees to it that somebody drains.
+    fn call(self: &Arc<Self>) {
+        match &self.mode {
+            Mode::Lane(lane) => lane.call(Arc::clone(self)),
+            Mode::Pool | Mode::Synchronous => {
+                let job = Arc::clone(self) as Arc<dyn Job>;
+                if !self.pool.as_ref().is_some_and(|pool| pool.spawn(job, 0, 0, self.priority)) {
+                    self.drain();
+                }
+            }
+        }
+    }
+
+    /// Drains the queue in this thread, or, if this thread is draining another one already, when it has finished that item. An inline pool and
+    /// chains of events would otherwise nest without bound.
+    pub(super) fn drain(self: &Arc<Self>) {
+        if DRAINING.with(|draining| draining.replace(true)) {
+            LATER.with(|later| later.borrow_mut().push_back(Arc::clone(self)));
+            return;
+        }
+        self.drain_here();
+        run_later();
+        DRAINING.with(|draining| draining.set(false));
+    }
+
+    /// Drains the queue if its turn is free, on top of whatever this thread is doing.
+    pub(super) fn drain_here(self: &Arc<Self>) {
+        let _frame = ambient::enter(ambient::Work::Queue(self.id));
+        let Some(mut turn) = self.turn.hold() else { return };
+        loop {
+            if self.drain_turn(&mut turn) {
+                drop(turn);
+                if self.inbox.is_empty() {
+                    return;
+                }
+                match self.turn.hold() {
+                    Some(again) => turn = again,
+                    None => return,
+                }
+            } else {
+                match turn.park() {
+                    Ok(()) => return,
+                    Err(kept) => turn = kept,
+                }
+            }
+        }
+    }
+
+    /// Runs items in order. True when there is none left, false when the first one is pending.
+    fn drain_turn(self: &Arc<Self>, turn: &mut TurnGuard<'_, VecDeque<Op>>) -> bool {
+        loop {
+            self.inbox.take_all(|op| turn.push_back(op));
+            let Some(op) = turn.front() else { return true };
+            match self.step(op) {
+                Poll::Pending => return false,
+                Poll::Ready(Err(error)) => self.latch.set(error),
+                Poll::Ready(Ok(())) => {}
+            }
+            // The item goes before it counts as completed: who has waited for it finds its tensors and callbacks released.
+            drop(turn.pop_front());
+            self.completed.advance(1);
+        }
+    }
+
+    /// Runs one item as far as it goes.
+    fn step(self: &Arc<Self>, op: &Op) -> Poll<Result<()>> {
+        match op {
+            Op::Record(mark) => {
+                mark.reach(self.latch.error());
+                Poll::Ready(Ok(()))
+            }
+            Op::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => Poll::Pending,
+            Op::Wait(mark) => Poll::Ready(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
+            Op::Work(work) => match self.latch.error() {
+                Some(cause) => {
+                    Arc::clone(work).skip(&cause);
+                    Poll::Ready(Ok(()))
+                }
+                None => self.poll(Arc::clone(work)),
+            },
+        }
+    }
+
+    /// Runs work; its errors and panics are given the stream's name.
+    fn poll(self: &Arc<Self>, work: Arc<dyn Work>) -> Poll<Result<()>> {
+        let named = |error: Error| error.within(format_args!("stream '{}'", self.name));
+        match catch_unwind(AssertUnwindSafe(|| work.poll(self))) {
+            Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(named)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(payload) => {
+                let error = Error::from_panic(&*payload);
+                std::mem::forget(payload);
+                Poll::Ready(Err(named(error)))
+            }
+        }
+    }
+
+    /// The error of a queue that waited for an event of a failed one.
+    fn derived(&self, origin: &Error) -> Error {
+        Error::new(
+            Code::Aborted,
+            format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message()),
+        )
+    }
+
+    /// Runs an item of a synchronous queue in this thread, when no other thread runs one.
+    fn run_now(self: &Arc<Self>, op: Op) -> Result<()> {
+        if ambient::within(ambient::Work::Queue(self.id)) {
+            return Err(Error::precondition(format!(
+                "stream '{}' is synchronous and is used from inside its own work",
+                self.name
+            )));
+        }
+        let turn = self.hold()?;
+        self.submitted.fetch_add(1, SeqCst);
+        let result = {
+            let _frame = ambient::enter(ambient::Work::Queue(self.id));
+            match &op {
+                Op::Record(mark) => {
+                    mark.reach(None);
+                    Ok(())
+                }
+                Op::Wait(mark) => mark
+                    .wait(self.spin_ns, Deadline::NEVER)
+                    .and_then(|()| mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
+                Op::Work(work) => match self.poll(Arc::clone(work)) {
+                    Poll::Ready(result) => result,
+                    Poll::Pending => Err(Error::internal("work on a synchronous stream is pending")),
+                },
+            }
+        };
+        drop(op);
+        drop(turn);
+        self.completed.advance(1);
+        result
+    }
+
+    /// Takes a synchronous queue's turn; waits while another thread has it, but not in a worker.
+    fn hold(&self) -> Result<TurnGuard<'_, VecDeque<Op>>> {
+        loop {
+            let seen = self.completed();
+            if let Some(turn) = self.turn.hold() {
+                return Ok(turn);
+            }
+            let worker = ambient::within_any_pool() || self.pool.as_ref().is_some_and(|pool| pool.in_parallel());
+            let limit = if worker { Deadline::after(self.spin_ns) } else { Deadline::NEVER };
+            if !self.completed.wait(seen + 1, self.spin_ns, limit) {
+                return Err(Error::precondition(format!(
+                    "synchronous stream '{}' is in use by another thread, and waiting for it here would block a worker of a thread pool",
+                    self.name
+                )));
+            }
+        }
+    }
+
+    /// Waits until `target` items are completed.
+    pub fn wait(self: &Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
+        let done = || self.completed() >= target;
+        let sleep = |spin_ns, deadline| self.completed.wait(target, spin_ns, deadline);
+        wait::until("the work", Some(self), &done, &sleep, self.spin_ns, deadline)
+    }
+
+    /// Waits for everything submitted so far, and reports the failure once.
+    pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
+        self.wait(self.submitted(), Deadline::after(timeout_ns))?;
+        self.tell(Audience::Stream).map_or(Ok(()), Err)
+    }
+}
+
+impl Job for Queue {
+    fn run(self: Arc<Self>, _tag: u64, _pool: &Ref<ThreadPool>) {
+        self.drain();
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if let Some(error) = self.latch.tell(Audience::Device) {
+            self.account.orphan(error);
+        }
+    }
+}
+
+thread_local! {
+    /// Whether this thread is draining a queue.
+    static DRAINING: Cell<bool> = const { Cell::new(false) };
+    /// Queues to drain when the current one is done.
+    static LATER: RefCell<VecDeque<Arc<Queue>>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// Drains the queues that were put off in this thread.
+pub(super) fn run_later() {
+    while let Some(queue) = LATER.with(|later| later.borrow_mut().pop_front()) {
+        queue.drain_here();
+    }
+}

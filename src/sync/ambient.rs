@@ -1,0 +1,86 @@
+//! What the calling thread is working for: the pools whose tasks, the queues whose turns and the runs whose nodes are on its stack.
+//!
+//! Used to answer one question: would a wait here block a thread that the work needs? It is never used to find a pool; pools
+//! are passed explicitly.
+
+use std::cell::Cell;
+
+/// What a stack frame of weir's works for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A task of the pool with this id.
+    Pool(u64),
+    /// An item of the queue with this id.
+    Queue(u64),
+    /// A node of the run with this id.
+    Run(u64),
+}
+
+/// Frames remembered per thread. Deeper ones are counted, and then every question is answered with yes, the safe side.
+const DEPTH: usize = 64;
+
+thread_local! {
+    static STACK: [Cell<Work>; DEPTH] = const { [const { Cell::new(Work::Pool(0)) }; DEPTH] };
+    static TOP: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Takes the frame off again when dropped.
+#[derive(Debug)]
+pub struct Frame(());
+
+/// Remembers that this thread works for `work` from now on.
+#[must_use]
+pub fn enter(work: Work) -> Frame {
+    let _ = TOP.try_with(|top| {
+        let depth = top.get();
+        if depth < DEPTH {
+            let _ = STACK.try_with(|stack| stack[depth].set(work));
+        }
+        top.set(depth + 1);
+    });
+    Frame(())
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        let _ = TOP.try_with(|top| top.set(top.get() - 1));
+    }
+}
+
+/// Whether this thread is working for `work`.
+pub fn within(work: Work) -> bool {
+    any(|frame| frame == work)
+}
+
+/// Whether this thread is inside a task of any pool.
+pub fn within_any_pool() -> bool {
+    any(|frame| matches!(frame, Work::Pool(_)))
+}
+
+fn any(is: impl Fn(Work) -> bool) -> bool {
+    let depth = TOP.try_with(Cell::get).unwrap_or(0);
+    depth > DEPTH || STACK.try_with(|stack| stack[..depth].iter().any(|frame| is(frame.get()))).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_end_with_their_scope() {
+        assert!(!within(Work::Pool(7)));
+        {
+            let _outer = enter(Work::Pool(7));
+            let _inner = enter(Work::Queue(9));
+            assert!(within(Work::Pool(7)) && within(Work::Queue(9)) && !within(Work::Queue(7)));
+            assert!(within_any_pool());
+        }
+        assert!(!within(Work::Pool(7)) && !within_any_pool());
+    }
+
+    #[test]
+    fn too_deep_a_stack_answers_yes() {
+        let _frames: Vec<_> = (0..=DEPTH).map(|_| enter(Work::Run(1))).collect();
+        assert!(within(Work::Pool(42)));
+    }
+}

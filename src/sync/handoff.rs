@@ -1,0 +1,52 @@
+//! A cell that is empty or full; whoever takes the value owns it.
+//!
+//! States: EMPTY, FULL, and BUSY while one thread moves a value in or out. Only the thread that made it BUSY touches the value. Nobody waits: an
+//! operation that meets BUSY counts as failed.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU8, Ordering::*};
+
+const EMPTY: u8 = 0;
+const BUSY: u8 = 1;
+const FULL: u8 = 2;
+
+#[derive(Debug)]
+pub struct HandOff<T> {
+    state: AtomicU8,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: the value is only touched between a successful step to BUSY and the step out of it, by one thread at a time.
+unsafe impl<T: Send> Sync for HandOff<T> {}
+
+impl<T> Default for HandOff<T> {
+    fn default() -> Self {
+        HandOff { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(None) }
+    }
+}
+
+impl<T> HandOff<T> {
+    /// Puts a value in; gives it back if the cell is not empty.
+    pub fn put(&self, value: T) -> Result<(), T> {
+        // ORDERING: Acquire pairs with the Release that ended the last `take`.
+        if self.state.compare_exchange(EMPTY, BUSY, Acquire, Relaxed).is_err() {
+            return Err(value);
+        }
+        // SAFETY: BUSY by this thread.
+        unsafe { *self.value.get() = Some(value) };
+        // ORDERING: Release pairs with the Acquire in `take`.
+        self.state.store(FULL, Release);
+        Ok(())
+    }
+
+    /// Takes the value out, if there is one.
+    pub fn take(&self) -> Option<T> {
+        // ORDERING: Acquire pairs with the Release in `put`.
+        self.state.compare_exchange(FULL, BUSY, Acquire, Relaxed).ok()?;
+        // SAFETY: BUSY by this thread.
+        let value = unsafe { (*self.value.get()).take() };
+        // ORDERING: Release pairs with the Acquire in `put`.
+        self.state.store(EMPTY, Release);
+        value
+    }
+}

@@ -1,0 +1,134 @@
+//! Who drains a queue: a try-only lock that remembers that somebody was called, and that the holder is waiting for something.
+//!
+//! A queue has one consumer at a time, but no fixed thread. Its turn is in one of five states:
+//!
+//! | state    | meaning                                                           | leaves it by                                          |
+//! |----------|-------------------------------------------------------------------|-------------------------------------------------------|
+//! | IDLE     | nobody drains, nobody was called                                  | `call` -> CALLED, `hold` -> HELD                      |
+//! | CALLED   | a closure that will drain is on its way                           | `hold` -> HELD (the closure, or a waiter that helps)  |
+//! | HELD     | one thread drains                                                 | its `release` -> IDLE or `park` -> PARKED; `resume` -> NOTIFIED |
+//! | NOTIFIED | as HELD, and what the holder is about to wait for has happened    | its `release` -> IDLE; its `park` -> HELD             |
+//! | PARKED   | the first item waits for something; nobody drains                 | `resume` -> CALLED                                    |
+//!
+//! Two races matter.
+//!
+//! *Push against release.* A producer pushes and then calls; the holder releases and then looks at the queue once more. Both are a write
+//! followed by a read of the other's word, so all four are SeqCst: in their single order either the producer's `call` sees IDLE (and calls), or the holder's last
+//! look sees the item (and holds again).
+//!
+//! *Resume against park.* The holder registers with what it waits for and then parks; the event may fire in between. `resume` then meets HELD and
+//! leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again.
+//!
+//! A closure that was called may find its turn taken by a helper, or finished; `hold` then fails, or finds an empty queue. Both are harmless, so
+//! `call` may be followed by any number of holders.
+
+use super::atomic::{AtomicU32, Ordering::*};
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+
+const IDLE: u32 = 0;
+const CALLED: u32 = 1;
+const HELD: u32 = 2;
+const NOTIFIED: u32 = 3;
+const PARKED: u32 = 4;
+
+/// A turn, and the consumer's data, which only the holder touches.
+#[derive(Debug)]
+pub struct Turn<T> {
+    state: AtomicU32,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: `data` is reached only through a TurnGuard, of which one exists at a time (HELD or NOTIFIED).
+unsafe impl<T: Send> Sync for Turn<T> {}
+
+/// The right to drain. Dropping it releases the turn.
+#[derive(Debug)]
+pub struct TurnGuard<'a, T> {
+    turn: &'a Turn<T>,
+}
+
+impl<T> Turn<T> {
+    pub fn new(data: T) -> Turn<T> {
+        Turn { state: AtomicU32::new(IDLE), data: UnsafeCell::new(data) }
+    }
+
+    /// After a push: true if the caller must now see to it that a closure comes which holds the turn.
+    #[must_use]
+    pub fn call(&self) -> bool {
+        self.state.compare_exchange(IDLE, CALLED, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Takes the turn, unless another thread has it or it waits for something.
+    pub fn hold(&self) -> Option<TurnGuard<'_, T>> {
+        let mut state = self.state.load(SeqCst);
+        while state == IDLE || state == CALLED {
+            match self.state.compare_exchange(state, HELD, SeqCst, SeqCst) {
+                Ok(_) => return Some(TurnGuard { turn: self }),
+                Err(now) => state = now,
+            }
+        }
+        None
+    }
+
+    /// What the parked (or just parking) holder waits for has happened. True if the caller must see to it that a closure comes which
+    /// holds the turn.
+    #[must_use]
+    pub fn resume(&self) -> bool {
+        let mut state = self.state.load(SeqCst);
+        loop {
+            let next = match state {
+                PARKED => CALLED,
+                HELD => NOTIFIED,
+                // Somebody is on the way or was told already, and will look again.
+                _ => return false,
+            };
+            match self.state.compare_exchange(state, next, SeqCst, SeqCst) {
+                Ok(_) => return next == CALLED,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Whether the first item waits for something.
+    pub fn is_parked(&self) -> bool {
+        self.state.load(SeqCst) == PARKED
+    }
+}
+
+impl<T> TurnGuard<'_, T> {
+    /// Leaves the turn to whoever `resume`s it. False if that has happened already: the caller keeps the turn and looks again.
+    pub fn park(self) -> Result<(), Self> {
+        match self.turn.state.compare_exchange(HELD, PARKED, SeqCst, SeqCst) {
+            Ok(_) => {
+                std::mem::forget(self);
+                Ok(())
+            }
+            Err(_) => {
+                self.turn.state.store(HELD, SeqCst);
+                Err(self)
+            }
+        }
+    }
+}
+
+impl<T> Drop for TurnGuard<'_, T> {
+    fn drop(&mut self) {
+        self.turn.state.store(IDLE, SeqCst);
+    }
+}
+
+impl<T> Deref for TurnGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is the only one.
+        unsafe { &*self.turn.data.get() }
+    }
+}
+
+impl<T> DerefMut for TurnGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this guard is the only one.
+        unsafe { &mut *self.turn.data.get() }
+    }
+}

@@ -1,0 +1,62 @@
+//! Settings of the built-in pool, and the checks of its numbers.
+#![forbid(unsafe_code)]
+
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Result, live};
+use std::sync::OnceLock;
+
+/// Most threads of a reference pool.
+pub const MAX_THREADS: usize = 256;
+const DEFAULT_SPIN_NS: u64 = 20_000;
+const MAX_SPIN_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Debug)]
+pub struct PoolAttr {
+    /// None = `default_num_threads`.
+    pub num_threads: Option<usize>,
+    pub spin_ns: u64,
+}
+
+impl Default for PoolAttr {
+    fn default() -> Self {
+        PoolAttr { num_threads: None, spin_ns: DEFAULT_SPIN_NS }
+    }
+}
+
+impl Kind for PoolAttr {
+    const TAG: u32 = tag::THREADPOOL_ATTR;
+    const NAME: &'static str = "threadpool_attr";
+    const COUNTER: live::Counter = live::Counter::Attrs;
+}
+
+pub fn checked_num_threads(threads: i32) -> Result<usize> {
+    usize::try_from(threads)
+        .ok()
+        .filter(|n| (1..=MAX_THREADS).contains(n))
+        .ok_or_else(|| Error::invalid(format!("num_threads is {threads}, expected 1 to {MAX_THREADS}")))
+}
+
+pub fn checked_spin_ns(spin_ns: u64) -> Result<u64> {
+    if spin_ns > MAX_SPIN_NS {
+        return Err(Error::invalid(format!("spin_ns is {spin_ns}, expected at most {MAX_SPIN_NS} (one second)")));
+    }
+    Ok(spin_ns)
+}
+
+/// WEIR_NUM_THREADS, read once; else what affinity mask and cgroup limit allow (std reads both).
+pub fn default_num_threads() -> Result<usize> {
+    static VARIABLE: OnceLock<Option<String>> = OnceLock::new();
+    if let Some(text) = VARIABLE.get_or_init(|| std::env::var("WEIR_NUM_THREADS").ok()) {
+        return text.trim().parse().ok().and_then(|n| checked_num_threads(n).ok()).ok_or_else(|| {
+            Error::invalid(format!(
+                "the environment variable WEIR_NUM_THREADS is '{text}', expected 1 to {MAX_THREADS}"
+            ))
+        });
+    }
+    Ok(num_processors().min(MAX_THREADS))
+}
+
+/// Processors that this process may use.
+pub fn num_processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

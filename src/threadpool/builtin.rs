@@ -1,0 +1,212 @@
+//! The library's own pool: one queue per thread, and threads that take from one another.
+//!
+//! A task that is handed over by a thread of the pool goes into that thread's queue, one from outside into the queues in turn. A thread takes from
+//! its own queue first and then from the others'. A full queue refuses the task; weir then does the work where it is.
+//!
+//! *Sleep and wake.* A thread without work looks around for the spin budget and then sleeps on `epoch`. `searching` counts those who look, `asleep` those
+//! who sleep or are about to. Who pushes a task wakes one sleeper, unless somebody is searching: that one will find it. Whoever stops searching because it
+//! found a task, and was the last to search, wakes one more if there is more work. No task is left lying: a thread that goes to sleep first counts itself
+//! into `asleep`, out of `searching`, and then looks at all queues once more; a pusher pushes and then looks at both counts. All of these are SeqCst, so in
+//! their single order one of the two sees the other.
+//!
+//! *End.* When the pool object dies, the threads drain what is queued and end by themselves; nobody joins them, since the last
+//! reference may go on one of them.
+#![forbid(unsafe_code)]
+
+use super::host::Task;
+use super::pool::Backend;
+use super::ring::Ring;
+use crate::abi::weir_threadpool_flags as F;
+use crate::base::time::now_ns;
+use crate::base::{Code, Error, Result, live::CountedThread};
+use crate::sync::futex;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*, fence};
+
+const QUEUE: usize = 512;
+
+#[derive(Debug)]
+pub struct Builtin(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    queues: Box<[Ring]>,
+    spin_ns: u64,
+    /// Where the next task from outside goes.
+    next: AtomicUsize,
+    searching: AtomicU32,
+    asleep: AtomicU32,
+    epoch: AtomicU32,
+    closing: AtomicBool,
+}
+
+thread_local! {
+    /// The pool (by address) and the index of a thread of it.
+    static HOME: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+impl Builtin {
+    pub fn start(threads: usize, spin_ns: u64) -> Result<Builtin> {
+        let shared = Arc::new(Shared {
+            queues: (0..threads).map(|_| Ring::new(QUEUE)).collect(),
+            spin_ns,
+            next: AtomicUsize::new(0),
+            searching: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
+            epoch: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+        });
+        // From here on a failure drops `pool`, which ends the threads that did start.
+        let pool = Builtin(Arc::clone(&shared));
+        for index in 0..threads {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name(format!("weir-{index}"))
+                .spawn(move || {
+                    let _counted = CountedThread::started();
+                    shared.work(index);
+                })
+                .map_err(|error| {
+                    Error::new(Code::ResourceExhausted, format!("cannot start thread {index} of {threads}: {error}"))
+                })?;
+        }
+        Ok(pool)
+    }
+}
+
+impl Shared {
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// The calling thread's index in this pool.
+    fn index(&self) -> Option<usize> {
+        let (pool, index) = HOME.try_with(Cell::get).unwrap_or((0, 0));
+        (pool == self.id()).then_some(index)
+    }
+
+    fn work(&self, index: usize) {
+        HOME.with(|home| home.set((self.id(), index)));
+        while let Some(task) = self.take(index).or_else(|| self.search(index)) {
+            task.run(0);
+        }
+    }
+
+    /// A task from the own queue, else from another's.
+    fn take(&self, index: usize) -> Option<Task> {
+        let n = self.queues.len();
+        (0..n).find_map(|i| self.queues[(index + i) % n].pop())
+    }
+
+    fn has_work(&self) -> bool {
+        self.queues.iter().any(|queue| !queue.is_empty())
+    }
+
+    /// Looks around, then sleeps, until there is a task. None when the pool ends.
+    fn search(&self, index: usize) -> Option<Task> {
+        loop {
+            self.searching.fetch_add(1, SeqCst);
+            let found = self.look_around(index);
+            let last = self.searching.fetch_sub(1, SeqCst) == 1;
+            if found.is_some() {
+                if last && self.has_work() {
+                    self.wake_one();
+                }
+                return found;
+            }
+            self.asleep.fetch_add(1, SeqCst);
+            let epoch = self.epoch.load(SeqCst);
+            let closing = self.closing.load(SeqCst);
+            if !self.has_work() && !closing {
+                futex::wait(&self.epoch, epoch, None);
+            }
+            self.asleep.fetch_sub(1, SeqCst);
+            if closing && !self.has_work() {
+                return None;
+            }
+        }
+    }
+
+    fn look_around(&self, index: usize) -> Option<Task> {
+        let start = now_ns();
+        loop {
+            if let Some(task) = self.take(index) {
+                return Some(task);
+            }
+            if self.spin_ns == 0 || now_ns() - start >= self.spin_ns || self.closing.load(Relaxed) {
+                return None;
+            }
+            (0..16).for_each(|_| std::hint::spin_loop());
+        }
+    }
+
+    fn push(&self, task: Task) -> bool {
+        let at = self.index().unwrap_or_else(|| self.next.fetch_add(1, Relaxed) % self.queues.len());
+        if !self.queues[at].push(task) {
+            return false;
+        }
+        // ORDERING: orders the push before the looks at the counts (push against sleep, above).
+        fence(SeqCst);
+        if self.searching.load(SeqCst) == 0 {
+            self.wake_one();
+        }
+        true
+    }
+
+    fn wake_one(&self) {
+        if self.asleep.load(SeqCst) > 0 {
+            self.epoch.fetch_add(1, SeqCst);
+            futex::wake(&self.epoch, 1);
+        }
+    }
+}
+
+impl Backend for Builtin {
+    fn flags(&self) -> u64 {
+        F::WEIR_THREADPOOL_AUTO_BALANCING as u64 | F::WEIR_THREADPOOL_NESTED as u64
+    }
+
+    fn num_threads(&self) -> usize {
+        self.0.queues.len()
+    }
+
+    fn max_threads(&self) -> usize {
+        self.0.queues.len()
+    }
+
+    fn has_schedule(&self) -> bool {
+        true
+    }
+
+    fn schedule(&self, task: Task, _cost_ns: u64, _priority: i32) -> bool {
+        self.0.push(task)
+    }
+
+    fn has_bulk(&self) -> bool {
+        false
+    }
+
+    fn bulk(&self, _n: usize, _task: Task) -> bool {
+        false
+    }
+
+    fn in_parallel(&self) -> bool {
+        self.0.index().is_some()
+    }
+
+    fn help(&self) -> bool {
+        self.0.take(self.0.index().unwrap_or(0)).is_some_and(|task| {
+            task.run(0);
+            true
+        })
+    }
+}
+
+impl Drop for Builtin {
+    fn drop(&mut self) {
+        self.0.closing.store(true, SeqCst);
+        self.0.epoch.fetch_add(1, SeqCst);
+        futex::wake(&self.0.epoch, u32::MAX);
+    }
+}

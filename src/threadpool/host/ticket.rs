@@ -1,0 +1,144 @@
+//! Closures on their way through a pool.
+//!
+//! A pool gets a C function and one pointer. The pointer is a ticket: which job to run, with which tag, how many times, for which pool. Tickets come
+//! from a fixed set in the pool, and from the heap when all are out, so that handing work to a pool allocates nothing as a rule.
+//!
+//! Life of a ticket: filled by the sender (who claimed it), then read by as many closures as were sent (`left`), freed by the last of them before it runs
+//! its job, so that the job itself can send again. Each closure out holds one reference to the pool, so the set outlives them.
+//! A refused ticket is freed by its sender.
+
+use super::Task;
+use crate::base::{Object, Ref};
+use crate::sync::{Slots, ambient};
+use crate::threadpool::ThreadPool;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::*};
+
+/// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and the job counts as done.
+pub trait Job: Send + Sync {
+    /// `pool` is the one that was asked.
+    fn run(self: Arc<Self>, tag: u64, pool: &Ref<ThreadPool>);
+}
+
+struct Ticket {
+    /// Closures that have not come yet.
+    left: AtomicUsize,
+    body: UnsafeCell<Option<Body>>,
+    /// Index in the fixed set; None = from the heap.
+    place: Option<usize>,
+}
+
+struct Body {
+    job: Arc<dyn Job>,
+    tag: u64,
+    pool: *const Object<ThreadPool>,
+}
+
+const PLACES: usize = Slots::MAX;
+
+/// A pool's tickets.
+pub struct Tickets {
+    free: Slots,
+    fixed: Box<[Ticket]>,
+}
+
+// SAFETY: a ticket's body is written by the sender that claimed it, before the pool gets it; after that it is only read, until the last closure takes it.
+unsafe impl Sync for Tickets {}
+// SAFETY: as above; the raw pointer in it is a counted reference.
+unsafe impl Send for Tickets {}
+
+impl std::fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tickets").field("free", &self.free).finish()
+    }
+}
+
+impl Default for Tickets {
+    fn default() -> Self {
+        let ticket = |place| Ticket { left: AtomicUsize::new(0), body: UnsafeCell::new(None), place: Some(place) };
+        Tickets { free: Slots::new(PLACES), fixed: (0..PLACES).map(ticket).collect() }
+    }
+}
+
+impl Tickets {
+    /// Makes a closure that will run `job.run(tag)` when called, to be called `count` times, and offers it to the pool through `offer`.
+    pub fn send(
+        &self,
+        pool: &Object<ThreadPool>,
+        job: Arc<dyn Job>,
+        tag: u64,
+        count: usize,
+        offer: impl FnOnce(Task) -> bool,
+    ) -> bool {
+        let ticket: *const Ticket = match self.free.claim() {
+            Some(place) => &raw const self.fixed[place],
+            None => {
+                Box::into_raw(Box::new(Ticket { left: AtomicUsize::new(0), body: UnsafeCell::new(None), place: None }))
+            }
+        };
+        let pool = std::ptr::from_ref(pool);
+        // SAFETY: the ticket is this thread's until the pool gets it. Pools are shared objects (made by Object::shared), and the caller's
+        // reference keeps the count above zero while it is raised; each closure gives one reference back in `run`.
+        unsafe {
+            (*ticket).left.store(count, Relaxed);
+            *(*ticket).body.get() = Some(Body { job, tag, pool });
+            (0..count).for_each(|_| Arc::increment_strong_count(pool));
+            (*pool).closure_went_out(count);
+        }
+        // SAFETY: `run` may be called on any thread, `count` times, and does not unwind.
+        let accepted = offer(unsafe { Task::new(run, ticket.cast_mut().cast()) });
+        if !accepted {
+            // SAFETY: refused means that no closure came or will come, so the ticket and its references are this thread's again.
+            unsafe {
+                (*pool).closure_came_back(count);
+                drop(self.take(ticket));
+                (0..count).for_each(|_| Arc::decrement_strong_count(pool));
+            }
+        }
+        accepted
+    }
+
+    /// Empties and frees a ticket.
+    ///
+    /// # Safety
+    /// The calling thread is the only one that can still reach the ticket.
+    unsafe fn take(&self, ticket: *const Ticket) -> Option<Body> {
+        // SAFETY: as demanded of the caller.
+        let body = unsafe { (*(*ticket).body.get()).take() };
+        // SAFETY: as demanded of the caller; a ticket without a place came from Box::into_raw in `send`.
+        match unsafe { (*ticket).place } {
+            Some(place) => self.free.give_back(place),
+            None => drop(unsafe { Box::from_raw(ticket.cast_mut()) }),
+        }
+        body
+    }
+}
+
+/// The one C function that weir hands to pools.
+unsafe extern "C" fn run(arg: *mut c_void, _index: i32) {
+    let ticket = arg.cast_const().cast::<Ticket>();
+    // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here, unless this is the last closure.
+    let (job, tag, pool) = unsafe {
+        let Some(body) = (*(*ticket).body.get()).as_ref() else { return };
+        // This closure's own reference, counted in `send`.
+        let pool: Ref<ThreadPool> = Arc::from_raw(body.pool);
+        let (job, tag) = (Arc::clone(&body.job), body.tag);
+        // ORDERING: AcqRel; the last closure frees what the others have read.
+        if (*ticket).left.fetch_sub(1, AcqRel) == 1 {
+            drop(pool.tickets.take(ticket));
+        }
+        (job, tag, pool)
+    };
+    {
+        let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run(tag, &pool))) {
+            // Its destructor could panic again.
+            std::mem::forget(payload);
+        }
+        pool.closure_came_back(1);
+        drop(pool);
+    }
+}

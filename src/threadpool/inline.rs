@@ -1,0 +1,48 @@
+//! The pool without threads: everything runs at once, in the thread that hands it over.
+#![forbid(unsafe_code)]
+
+use super::host::Task;
+use super::pool::Backend;
+use crate::abi::weir_threadpool_flags as F;
+
+#[derive(Debug)]
+pub struct Inline;
+
+impl Backend for Inline {
+    fn flags(&self) -> u64 {
+        F::WEIR_THREADPOOL_NESTED as u64
+    }
+
+    fn num_threads(&self) -> usize {
+        1
+    }
+
+    fn max_threads(&self) -> usize {
+        1
+    }
+
+    fn has_schedule(&self) -> bool {
+        true
+    }
+
+    fn schedule(&self, task: Task, _cost_ns: u64, _priority: i32) -> bool {
+        task.run(0);
+        true
+    }
+
+    fn has_bulk(&self) -> bool {
+        false
+    }
+
+    fn bulk(&self, _n: usize, _task: Task) -> bool {
+        false
+    }
+
+    fn in_parallel(&self) -> bool {
+        false
+    }
+
+    fn help(&self) -> bool {
+        false
+    }
+}

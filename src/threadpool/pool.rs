@@ -1,0 +1,209 @@
+//! One type for all pools: who is in it, what it can do, how many helpers it has out.
+#![forbid(unsafe_code)]
+
+use super::attr::{self, PoolAttr};
+use super::host::{HostVtable, Job, Regions, Task, Tickets};
+use super::{builtin, inline, seeded};
+use crate::abi::weir_threadpool_flags as F;
+use crate::base::object::tag;
+use crate::base::{Kind, Object, Ref, Result, live};
+use crate::sync::{ambient, fork};
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex};
+
+/// What a kind of pool must provide. All functions may be called from any thread, also from tasks of the pool.
+pub trait Backend: Send + Sync + Debug {
+    /// OR of weir_threadpool_flags.
+    fn flags(&self) -> u64;
+    /// Threads that can run tasks at once, at least 1.
+    fn num_threads(&self) -> usize;
+    /// Upper bound of `num_threads`.
+    fn max_threads(&self) -> usize;
+    /// Whether `schedule` exists.
+    fn has_schedule(&self) -> bool;
+    /// Runs the task once, some time; false = refused, and it will not run.
+    fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool;
+    /// Whether `bulk` exists.
+    fn has_bulk(&self) -> bool;
+    /// Runs the task for each index below `n`; false = refused, and none will run.
+    fn bulk(&self, n: usize, task: Task) -> bool;
+    /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
+    fn in_parallel(&self) -> bool;
+    /// Runs one queued task here, if there is one and the pool can do that.
+    fn help(&self) -> bool;
+}
+
+/// A thread pool.
+#[derive(Debug)]
+pub struct ThreadPool {
+    id: u64,
+    flags: u64,
+    /// None only while the pool is being dropped.
+    backend: Option<Box<dyn Backend>>,
+    /// Closures that are with the pool: queued or running.
+    out: AtomicUsize,
+    pub(in crate::threadpool) tickets: Tickets,
+    pub(in crate::threadpool) regions: Regions,
+}
+
+impl Kind for ThreadPool {
+    const TAG: u32 = tag::THREADPOOL;
+    const NAME: &'static str = "threadpool";
+    const COUNTER: live::Counter = live::Counter::Threadpools;
+}
+
+impl ThreadPool {
+    fn over(backend: Box<dyn Backend>) -> Ref<ThreadPool> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        fork::arm();
+        Object::shared(ThreadPool {
+            id: NEXT.fetch_add(1, Relaxed),
+            flags: backend.flags(),
+            backend: Some(backend),
+            out: AtomicUsize::new(0),
+            tickets: Tickets::default(),
+            regions: Regions::default(),
+        })
+    }
+
+    /// The host's threads.
+    pub fn host(vtable: HostVtable) -> Ref<ThreadPool> {
+        ThreadPool::over(Box::new(vtable))
+    }
+
+    /// The library's own work-stealing pool.
+    pub fn builtin(attr: &PoolAttr) -> Result<Ref<ThreadPool>> {
+        let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
+        Ok(ThreadPool::over(Box::new(builtin::Builtin::start(threads, attr.spin_ns)?)))
+    }
+
+    /// Everything in the calling thread.
+    pub fn inline() -> Ref<ThreadPool> {
+        ThreadPool::over(Box::new(inline::Inline))
+    }
+
+    /// The pool for tests.
+    pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
+        Ok(ThreadPool::over(Box::new(seeded::Seeded::start(seed, threads)?)))
+    }
+
+    pub(super) fn backend(&self) -> &dyn Backend {
+        self.backend.as_deref().unwrap_or(&inline::Inline)
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    pub fn has_flag(&self, flag: F) -> bool {
+        self.flags & flag as u64 != 0
+    }
+
+    pub fn num_threads(&self) -> usize {
+        self.backend().num_threads()
+    }
+
+    pub fn max_threads(&self) -> usize {
+        self.backend().max_threads()
+    }
+
+    /// Whether single jobs can be handed over (`spawn`).
+    pub fn can_spawn(&self) -> bool {
+        let backend = self.backend();
+        backend.has_schedule() || (backend.has_bulk() && self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS))
+    }
+
+    /// Whether the calling thread works for this pool.
+    pub fn in_parallel(&self) -> bool {
+        ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel()
+    }
+
+    /// Whether a region may be opened on the pool from the calling thread.
+    pub fn may_nest(&self) -> bool {
+        self.has_flag(F::WEIR_THREADPOOL_NESTED) || !self.in_parallel()
+    }
+
+    /// Runs one queued task of the pool here.
+    pub fn help(&self) -> bool {
+        self.backend().help()
+    }
+
+    /// How many more helpers make sense now: threads that do not have a closure of weir's already.
+    pub fn idle_threads(&self) -> usize {
+        self.num_threads().saturating_sub(self.out.load(Relaxed))
+    }
+
+    pub(in crate::threadpool) fn closure_went_out(&self, count: usize) {
+        // ORDERING: Relaxed; a figure for the helper budget, nothing is read on the strength of it.
+        self.out.fetch_add(count, Relaxed);
+    }
+
+    pub(in crate::threadpool) fn closure_came_back(&self, count: usize) {
+        self.out.fetch_sub(count, Relaxed);
+    }
+
+    /// Whether `spawn_bulk` is possible, and blocks.
+    pub fn has_blocking_bulk(&self) -> bool {
+        self.backend().has_bulk() && !self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS)
+    }
+}
+
+impl Object<ThreadPool> {
+    /// Asks the pool to run `job.run(tag)` once. False if it refuses or cannot: then it will not be run.
+    pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
+        self.tickets.send(self, job, tag, 1, |task| {
+            let backend = self.backend();
+            if backend.has_schedule() {
+                backend.schedule(task, cost_ns, priority)
+            } else if self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) {
+                backend.bulk(1, task)
+            } else {
+                false
+            }
+        })
+    }
+
+    /// Asks the pool to run `job.run(tag)` `n` times, through `parallel_for`. Blocks until all ran, unless the pool is ASYNCHRONOUS. False if
+    /// refused: then none will be run.
+    pub fn spawn_bulk(&self, job: Arc<dyn Job>, tag: u64, n: usize) -> bool {
+        self.tickets.send(self, job, tag, n, |task| self.backend().bulk(n, task))
+    }
+}
+
+/// Backends whose last reference went inside a task of their own pool. A host's `release` may join its threads, so it must not run there.
+static BURIED: Mutex<Vec<(u64, Box<dyn Backend>)>> = Mutex::new(Vec::new());
+static ANY_BURIED: AtomicBool = AtomicBool::new(false);
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        if let Some(backend) = self.backend.take() {
+            if ambient::within(ambient::Work::Pool(self.id)) || backend.in_parallel() {
+                BURIED.lock().unwrap_or_else(|e| e.into_inner()).push((self.id, backend));
+                ANY_BURIED.store(true, Release);
+            }
+        }
+    }
+}
+
+/// Lets go of pools that could not be let go of where their last reference went. Called at the end of every call of the API.
+pub fn release_buried() {
+    // ORDERING: Acquire pairs with the Release above; a late look only means a later release.
+    if !ANY_BURIED.load(Acquire) {
+        return;
+    }
+    let ready: Vec<_> = {
+        let mut buried = BURIED.lock().unwrap_or_else(|e| e.into_inner());
+        let (ready, kept) = std::mem::take(&mut *buried)
+            .into_iter()
+            .partition(|(id, backend)| !ambient::within(ambient::Work::Pool(*id)) && !backend.in_parallel());
+        *buried = kept;
+        ANY_BURIED.store(!buried.is_empty(), Release);
+        ready
+    };
+    drop(ready);
+}

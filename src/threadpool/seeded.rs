@@ -1,0 +1,160 @@
+//! The pool for tests: a bad but legal host. From a seed it draws what to do with each task: refuse it, run it at once in the caller, or queue it at
+//! any place; its threads take any queued task, and dawdle before some. The same seed gives the same draws; how threads interleave is up to the machine.
+#![forbid(unsafe_code)]
+
+use super::host::Task;
+use super::pool::Backend;
+use crate::abi::weir_threadpool_flags as F;
+use crate::base::{Code, Error, Result, live::CountedThread};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+#[derive(Debug)]
+pub struct Seeded {
+    shared: Arc<Shared>,
+    threads: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    random: u64,
+    queue: Vec<Task>,
+    closing: bool,
+}
+
+impl State {
+    /// The next draw below `n` (xorshift64*, Marsaglia 2003 and Vigna 2016).
+    fn draw(&mut self, n: usize) -> usize {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        ((self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize) % n
+    }
+
+    fn take(&mut self) -> Option<Task> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let at = self.draw(self.queue.len());
+        Some(self.queue.swap_remove(at))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(task) = state.take() {
+                let pause = state.draw(8);
+                drop(state);
+                match pause {
+                    0 => std::thread::sleep(Duration::from_micros(50)),
+                    1 | 2 => std::thread::yield_now(),
+                    _ => {}
+                }
+                task.run(0);
+                state = self.lock();
+            } else if state.closing {
+                return;
+            } else {
+                state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+            }
+        }
+    }
+}
+
+impl Seeded {
+    pub fn start(seed: u64, threads: usize) -> Result<Seeded> {
+        // xorshift must not start at 0; the constant spreads small seeds.
+        let random = (seed ^ 0x9E37_79B9_7F4A_7C15).max(1);
+        let state = State { random, queue: Vec::new(), closing: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let pool = Seeded { shared: Arc::clone(&shared), threads };
+        for index in 0..threads {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name(format!("weir-seeded-{index}"))
+                .spawn(move || {
+                    let _counted = CountedThread::started();
+                    shared.work();
+                })
+                .map_err(|error| {
+                    Error::new(Code::ResourceExhausted, format!("cannot start thread {index} of {threads}: {error}"))
+                })?;
+        }
+        Ok(pool)
+    }
+}
+
+impl Backend for Seeded {
+    fn flags(&self) -> u64 {
+        F::WEIR_THREADPOOL_NESTED as u64
+    }
+
+    fn num_threads(&self) -> usize {
+        self.threads
+    }
+
+    fn max_threads(&self) -> usize {
+        self.threads
+    }
+
+    fn has_schedule(&self) -> bool {
+        true
+    }
+
+    fn schedule(&self, task: Task, _cost_ns: u64, _priority: i32) -> bool {
+        let mut state = self.shared.lock();
+        match state.draw(8) {
+            0 => false,
+            1 => {
+                drop(state);
+                task.run(0);
+                true
+            }
+            _ => {
+                state.queue.push(task);
+                drop(state);
+                self.shared.changed.notify_one();
+                true
+            }
+        }
+    }
+
+    fn has_bulk(&self) -> bool {
+        false
+    }
+
+    fn bulk(&self, _n: usize, _task: Task) -> bool {
+        false
+    }
+
+    fn in_parallel(&self) -> bool {
+        false
+    }
+
+    fn help(&self) -> bool {
+        let task = self.shared.lock().take();
+        task.is_some_and(|task| {
+            task.run(0);
+            true
+        })
+    }
+}
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+    }
+}
