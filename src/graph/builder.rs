@@ -115,9 +115,10 @@ impl Graph {
         if matches!(node.body, Body::Input(_) | Body::Constant(_)) {
             return Err(Error::invalid(format!("to: node '{}' is a {} and waits for nothing", node.name, node.kind())));
         }
-        if !node.after.contains(&from) {
-            self.nodes[to].after.push(from);
-        }
+        // Twice the same edge is one arrival: compile sees to it.
+        let after = &mut self.nodes[to].after;
+        after.try_reserve(1).map_err(|_| Error::exhausted("the graph's edges", after.len() * size_of::<usize>()))?;
+        after.push(from);
         Ok(())
     }
 

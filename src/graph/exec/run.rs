@@ -1,7 +1,7 @@
 //! From opening a step to its result; and the handle of an asynchronous run.
 
 use super::step::Step;
-use super::worker::Worker;
+use super::worker::{Role, Worker};
 use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
@@ -42,13 +42,14 @@ impl Step {
         // ORDERING: Relaxed; published to helpers by `open`.
         self.width.store(width as u32, Relaxed);
         self.asked.store(0, Relaxed);
+        self.ask_above_ns.store(layout.hop_ns, Relaxed);
         let generation = self.tokens.open(layout.len() as u32);
-        let bulk = pool.is_some_and(|pool| !pool.can_spawn());
+        let role = Role::of_caller(pool);
         match (width > 0, measure) {
-            (false, false) => Worker::<false, false>::new(self, pool, generation, bulk).with_roots().work(),
-            (false, true) => Worker::<false, true>::new(self, pool, generation, bulk).with_roots().work(),
-            (true, false) => Worker::<true, false>::new(self, pool, generation, bulk).with_roots().work(),
-            (true, true) => Worker::<true, true>::new(self, pool, generation, bulk).with_roots().work(),
+            (false, false) => Worker::<false, false>::new(self, pool, generation, role).with_roots().work(),
+            (false, true) => Worker::<false, true>::new(self, pool, generation, role).with_roots().work(),
+            (true, false) => Worker::<true, false>::new(self, pool, generation, role).with_roots().work(),
+            (true, true) => Worker::<true, true>::new(self, pool, generation, role).with_roots().work(),
         }
     }
 

@@ -35,9 +35,11 @@ pub struct Step {
     /// Which queues have an owner.
     pub(super) owners: Slots,
     pub(super) tokens: Tokens,
-    /// Helpers asked for in this run, and the most that may be.
+    /// Helpers that are out for this run, and the most that may be.
     pub(super) asked: AtomicU32,
     pub(super) width: AtomicU32,
+    /// How much must be waiting for another helper to be asked for, in nanoseconds; grows when helpers find too little.
+    pub(super) ask_above_ns: AtomicU64,
     /// Workers without work, looking around.
     pub(super) hungry: AtomicU32,
     /// Advanced when somebody else than the caller closed the run.
@@ -102,6 +104,7 @@ impl Step {
             tokens: Tokens::new(),
             asked: AtomicU32::new(0),
             width: AtomicU32::new(0),
+            ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             closed: Gate::new(),
             stop: AtomicU32::new(0),

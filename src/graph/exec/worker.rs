@@ -6,7 +6,7 @@ use super::queue::Offer;
 use super::step::Step;
 use crate::base::time::now_ns;
 use crate::base::{Error, Ref};
-use crate::graph::program::{Body, DIRECT};
+use crate::graph::program::{Body, DIRECT, Layout};
 use crate::kernel::KernelContext;
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
@@ -18,8 +18,31 @@ use std::sync::atomic::Ordering::*;
 const NONE: u32 = u32::MAX;
 /// How long a worker without work looks around before it leaves.
 const LOOK_NS: u64 = 20_000;
-/// Most nodes that change hands in one offer.
-const MOST_OFFERED: usize = 1024;
+/// A helper that took less than this many hops' worth of work was not worth its waking.
+const WORTHWHILE_HOPS: u64 = 4;
+
+/// How a worker came into the run, which says how it can bring others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The one that opened it.
+    Caller,
+    /// The one that opened it, on a pool that takes no single jobs: it asks through `parallel_for`, and blocks in it.
+    BulkCaller,
+    /// Sent by the pool, one at a time.
+    Helper,
+    /// Sent by the pool within a `parallel_for`.
+    BulkHelper,
+}
+
+impl Role {
+    pub fn of_caller(pool: Option<&Ref<ThreadPool>>) -> Role {
+        if pool.is_some_and(|pool| !pool.can_spawn()) { Role::BulkCaller } else { Role::Caller }
+    }
+
+    fn of_helper(pool: &Ref<ThreadPool>) -> Role {
+        if pool.can_spawn() { Role::Helper } else { Role::BulkHelper }
+    }
+}
 
 /// A list of ready nodes, linked through the step's links, the newest first; and what they are worth.
 #[derive(Clone, Copy)]
@@ -32,78 +55,113 @@ const EMPTY: List = List { first: NONE, cost_ns: 0 };
 
 pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
     step: &'a Arc<Step>,
+    layout: &'a Layout,
     pool: Option<&'a Ref<ThreadPool>>,
     generation: u64,
     /// The queue that is this worker's; None for one more worker than there are queues (it offers nothing).
     own: Option<usize>,
-    /// Whether this worker may ask for helpers through `parallel_for` (the caller of a run on a pool without schedule).
-    bulk: bool,
+    role: Role,
     list: List,
+    /// The node in hand, for the case that it panics.
+    current: u32,
+    /// Nodes finished and not yet reported.
     done: u32,
+    /// What all nodes were worth that this worker has taken from others.
+    taken_ns: u64,
 }
 
 impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
-    pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, bulk: bool) -> Self {
+    pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
         let own = if SHARED { step.owners.claim() } else { None };
-        Worker { step, pool, generation, own, bulk, list: EMPTY, done: 0 }
+        let layout = &*step.layout;
+        Worker { step, layout, pool, generation, own, role, list: EMPTY, current: NONE, done: 0, taken_ns: 0 }
     }
 
     /// Begins with the run's roots.
     pub fn with_roots(mut self) -> Self {
-        let layout = &self.step.layout;
-        layout.roots.iter().for_each(|&root| self.push(root));
+        self.layout.roots.iter().for_each(|&root| self.push(root));
         self
     }
 
     /// Works until there is nothing to do, and leaves the run.
     pub fn work(mut self) -> Exit {
+        let mut interrupted = None;
+        // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
+        while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.drain(interrupted))) {
+            self.fail(self.current, &Error::from_panic(&*payload));
+            std::mem::forget(payload);
+            interrupted = Some(self.current);
+        }
+        if let Some(own) = self.own {
+            self.step.owners.give_back(own);
+        }
+        if self.role == Role::Helper {
+            self.make_room();
+        }
+        self.step.tokens.leave(self.done)
+    }
+
+    /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
+    fn make_room(&self) {
+        let step = self.step;
+        if self.taken_ns < WORTHWHILE_HOPS * self.layout.hop_ns {
+            let above = step.ask_above_ns.load(Relaxed);
+            step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
+        }
+        step.asked.fetch_sub(1, Relaxed);
+    }
+
+    /// Runs everything there is; begins behind the node in which it was interrupted.
+    fn drain(&mut self, interrupted: Option<u32>) {
+        if let Some(next) = interrupted.and_then(|node| self.finish(node)) {
+            self.chain(next);
+        }
         loop {
             while let Some(node) = self.pop() {
                 self.chain(node);
             }
             if !SHARED {
-                break;
+                return;
             }
             match self.take().or_else(|| self.look_around()) {
-                Some(offer) => self.list = List { first: offer.first, cost_ns: u64::from(offer.cost_ns) },
-                None => break,
+                Some(offer) => {
+                    self.taken_ns += u64::from(offer.cost_ns);
+                    self.list = List { first: offer.first, cost_ns: u64::from(offer.cost_ns) };
+                }
+                None => return,
             }
         }
-        if let Some(own) = self.own {
-            self.step.owners.give_back(own);
-        }
-        self.step.tokens.leave(self.done)
     }
 
     /// Runs a node, then its best ready successor, and so on.
     fn chain(&mut self, mut node: u32) {
         loop {
+            self.current = node;
             self.run(node);
-            self.done += 1;
-            match self.propagate(node) {
+            match self.finish(node) {
                 Some(next) => node = next,
                 None => return,
-            }
-            if SHARED && self.list.cost_ns > self.step.layout.hop_ns {
-                self.share();
             }
         }
     }
 
+    /// Counts a node as done and makes its arrivals; gives the one to go on with.
+    fn finish(&mut self, node: u32) -> Option<u32> {
+        self.done += 1;
+        let next = self.propagate(node);
+        if SHARED && next.is_some() && self.list.cost_ns > self.layout.hop_ns {
+            self.share();
+        }
+        next
+    }
+
     fn run(&self, node: u32) {
-        let step = self.step;
-        if step.stop.load(Relaxed) != 0 {
+        if self.step.stop.load(Relaxed) != 0 {
             return;
         }
         let start = if MEASURE { now_ns() } else { 0 };
-        let result = catch_unwind(AssertUnwindSafe(|| self.execute(node as usize)));
-        match result {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => self.fail(node, &error),
-            Err(payload) => {
-                self.fail(node, &Error::from_panic(&*payload));
-                std::mem::forget(payload);
-            }
+        if let Err(error) = self.execute(node as usize) {
+            self.fail(node, &error);
         }
         if MEASURE {
             self.measured(node as usize, now_ns() - start);
@@ -111,7 +169,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     }
 
     fn execute(&self, node: usize) -> crate::base::Result<()> {
-        let (step, layout) = (self.step, &self.step.layout);
+        let (step, layout) = (self.step, self.layout);
         match &layout.bodies[node] {
             Body::Task(task) => task.run(),
             Body::Kernel(kernel) => {
@@ -127,12 +185,12 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
 
     #[cold]
     fn fail(&self, node: u32, error: &Error) {
-        let name = &self.step.layout.names[node as usize];
+        let name = &self.layout.names[node as usize];
         self.step.fail(error.clone().within(format_args!("node '{name}'")));
     }
 
     fn measured(&self, node: usize, ns: u64) {
-        let layout = &self.step.layout;
+        let layout = self.layout;
         let cost = &layout.costs[node];
         let ns = u32::try_from(ns).unwrap_or(u32::MAX);
         // The first measurement replaces the prior.
@@ -143,9 +201,8 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
 
     /// Makes a finished node's arrivals. The first target that becomes ready is returned, the others go onto the list.
     fn propagate(&mut self, node: u32) -> Option<u32> {
-        let step = self.step;
         let mut next = None;
-        for edge in step.layout.edges(node as usize) {
+        for edge in self.layout.edges(node as usize) {
             if edge.counter != DIRECT && !self.arrive(edge.counter as usize) {
                 continue;
             }
@@ -170,13 +227,13 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         };
         if before == 1 {
             // ORDERING: Relaxed; this thread owns the node, and the next run is ordered behind this one's closing.
-            counter.store(u64::from(self.step.layout.counters[index]), Relaxed);
+            counter.store(u64::from(self.layout.counters[index]), Relaxed);
         }
         before == 1
     }
 
     fn cost(&self, node: u32) -> u64 {
-        u64::from(self.step.layout.costs[node as usize].load(Relaxed))
+        u64::from(self.layout.costs[node as usize].load(Relaxed))
     }
 
     fn push(&mut self, node: u32) {
@@ -197,7 +254,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         if SHARED {
             self.list.cost_ns = self.list.cost_ns.saturating_sub(self.cost(node));
             // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
-            if self.list.first != NONE && self.list.cost_ns > self.step.layout.hop_ns {
+            if self.list.first != NONE && self.list.cost_ns > self.layout.hop_ns {
                 self.share();
             }
         }
@@ -209,53 +266,65 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         let step = self.step;
         let Some(queue) = self.own.map(|own| &step.queues[own]) else { return };
         let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
-        // ORDERING: Relaxed; both are hints, a helper too many finds nothing and leaves.
-        let may_ask = step.asked.load(Relaxed) < step.width.load(Relaxed);
+        // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
+        let may_ask =
+            step.asked.load(Relaxed) < step.width.load(Relaxed) && self.list.cost_ns > step.ask_above_ns.load(Relaxed);
         if !hungry && !may_ask {
             return;
         }
         let offer = self.cut();
-        if !queue.push(offer) {
-            self.prepend(offer);
+        if offer.first == NONE {
             return;
         }
-        if may_ask && !hungry {
+        if !queue.push(offer) {
+            self.append(offer);
+        } else if may_ask && !hungry {
             self.ask();
         }
     }
 
-    /// Takes about half of the list's worth off its front (all of it if this worker is about to block in `parallel_for`).
+    /// Cuts off the older half of the list, the nodes with more behind them in a tree (all of it if this worker is about to block in
+    /// `parallel_for`).
     fn cut(&mut self) -> Offer {
-        let links = &self.step.links;
-        let whole = self.bulk;
-        let (first, half) = (self.list.first, self.list.cost_ns / 2);
-        let (mut last, mut cost) = (first, self.cost(first));
-        for _ in 1..MOST_OFFERED {
-            let next = links[last as usize].load(Relaxed);
-            if next == NONE || (!whole && cost + self.cost(next) > half) {
-                break;
-            }
-            last = next;
-            cost += self.cost(last);
+        let worth = |cost_ns: u64| u32::try_from(cost_ns).unwrap_or(u32::MAX);
+        if self.role == Role::BulkCaller {
+            let list = std::mem::replace(&mut self.list, EMPTY);
+            return Offer { first: list.first, cost_ns: worth(list.cost_ns) };
         }
-        self.list.first = links[last as usize].load(Relaxed);
-        self.list.cost_ns = self.list.cost_ns.saturating_sub(cost);
+        let links = &self.step.links;
+        let half = self.list.cost_ns / 2;
+        let mut last = self.list.first;
+        let mut kept = self.cost(last);
+        while kept < half {
+            match links[last as usize].load(Relaxed) {
+                NONE => break,
+                next => last = next,
+            }
+            kept += self.cost(last);
+        }
+        let first = links[last as usize].load(Relaxed);
         links[last as usize].store(NONE, Relaxed);
-        Offer { first, cost_ns: u32::try_from(cost).unwrap_or(u32::MAX) }
+        let cost_ns = worth(self.list.cost_ns.saturating_sub(kept));
+        self.list.cost_ns = kept;
+        Offer { first, cost_ns }
     }
 
     /// Undoes `cut`.
-    fn prepend(&mut self, offer: Offer) {
+    fn append(&mut self, offer: Offer) {
         let links = &self.step.links;
-        let mut last = offer.first;
+        self.list.cost_ns += u64::from(offer.cost_ns);
+        if self.list.first == NONE {
+            self.list.first = offer.first;
+            return;
+        }
+        let mut last = self.list.first;
         loop {
             match links[last as usize].load(Relaxed) {
                 NONE => break,
                 next => last = next,
             }
         }
-        links[last as usize].store(self.list.first, Relaxed);
-        self.list = List { first: offer.first, cost_ns: self.list.cost_ns + u64::from(offer.cost_ns) };
+        links[last as usize].store(offer.first, Relaxed);
     }
 
     /// Asks the pool for one more helper; a refusal is the last question of this run.
@@ -266,13 +335,13 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             return;
         }
         let job = Arc::clone(step) as Arc<dyn Job>;
-        if self.bulk {
+        if self.role == Role::BulkCaller {
             // All at once, from here: this thread comes back when they have left.
             step.asked.store(width, Relaxed);
             pool.spawn_bulk(job, self.generation, width as usize + 1);
             // What comes up later is worth another region.
             step.asked.store(0, Relaxed);
-        } else if !pool.spawn(job, self.generation, step.layout.hop_ns, 0) {
+        } else if !pool.spawn(job, self.generation, self.layout.hop_ns, 0) {
             step.asked.store(width, Relaxed);
         }
     }
@@ -317,7 +386,7 @@ impl Job for Step {
         }
         let exit = {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<true, false>::new(&self, Some(pool), generation, false).work()
+            Worker::<true, false>::new(&self, Some(pool), generation, Role::of_helper(pool)).work()
         };
         if exit == Exit::Closed {
             self.close();

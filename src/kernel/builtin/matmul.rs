@@ -47,7 +47,7 @@ impl Matmul {
     /// The sizes, of inputs that `check` took.
     fn shape(&self, inputs: &[Desc], output: &Desc) -> Shape {
         let (n, k) = (self.width(&inputs[1]) as usize, self.depth(&inputs[0]) as usize);
-        let m = if n == 0 { 0 } else { elements(output) / n };
+        let m = elements(output).checked_div(n).unwrap_or(0);
         Shape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b }
     }
 }

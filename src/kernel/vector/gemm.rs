@@ -38,8 +38,6 @@ const MIN_TILE: (usize, usize) = (12, 64);
 const ENOUGH_TILES: usize = 64;
 /// With fewer rows than this copying B costs more than it gains.
 const PACK_ROWS: usize = 48;
-/// The NEON micro-kernels are fast only if neighbouring rows of A are neighbours in memory.
-const PACK_A: bool = cfg!(target_arch = "aarch64");
 
 /// Sizes of a product and how its operands lie.
 #[derive(Clone, Copy, Debug)]
@@ -244,22 +242,21 @@ impl Piece<'_> {
         }
     }
 
-    /// The rows of A for a micro-kernel: where they are if they are read well there, else copied into the panel.
+    /// The rows of A for a micro-kernel: where they are if it reads them well there, else copied into the panel of A.
     unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
         let Shape { m, n, k, transpose_a, .. } = self.product.shape;
         let a = self.product.a.as_ptr();
-        let size = (stretch.depth, rows.len(), rows.len());
-        let stride = self.micro.rows;
         // SAFETY: rows and stretch are inside A; the panel of A has the longest stretch times the most rows.
         unsafe {
-            let panel = self.panels.add(self.cut.floats_of_b(n, self.micro));
             if transpose_a {
-                pack::rows(a.add(stretch.begin * m + rows.start), m, size, panel, stride);
-            } else if PACK_A {
-                pack::columns(a.add(rows.start * k + stretch.begin), k, size, panel, stride);
-            } else {
-                return Strided { data: a.add(rows.start * k + stretch.begin), depth: 1, across: k };
+                return Strided { data: a.add(stretch.begin * m + rows.start), depth: m, across: 1 };
             }
+            let a = a.add(rows.start * k + stretch.begin);
+            if !self.micro.packs_a {
+                return Strided { data: a, depth: 1, across: k };
+            }
+            let (panel, stride) = (self.panels.add(self.cut.floats_of_b(n, self.micro)), self.micro.rows);
+            pack::columns(a, k, (stretch.depth, rows.len(), rows.len()), panel, stride);
             Strided { data: panel, depth: stride, across: 1 }
         }
     }

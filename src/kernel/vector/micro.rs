@@ -18,8 +18,10 @@ pub struct MicroKernels {
     pub width: usize,
     /// Most rows of a tile.
     pub rows: usize,
+    /// Whether rows of A are read well only if neighbours along M are neighbours in memory.
+    pub packs_a: bool,
     /// One function per number of vectors and number of rows; the rows count fastest.
-    table: &'static [Function],
+    pub table: &'static [Function],
 }
 
 /// Where a matrix begins and how far its steps are.
@@ -33,22 +35,28 @@ pub struct Strided {
 }
 
 macro_rules! set {
-    ($name:ident, $lanes:expr, $module:ident) => {
+    ($name:ident, $lanes:expr, $packs_a:expr, $module:ident) => {
         fn $name() -> MicroKernels {
             use microkernel::$module::f32::{MR_DIV_N, NR, UKR};
             static TABLE: [[Function; NR]; MR_DIV_N] = UKR;
-            MicroKernels { lanes: $lanes, width: $lanes * MR_DIV_N, rows: NR, table: TABLE.as_flattened() }
+            MicroKernels {
+                lanes: $lanes,
+                width: $lanes * MR_DIV_N,
+                rows: NR,
+                packs_a: $packs_a,
+                table: TABLE.as_flattened(),
+            }
         }
     };
 }
 
-set!(scalar, 1, scalar);
+set!(scalar, 1, false, scalar);
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-set!(fma, 8, fma);
+set!(fma, 8, false, fma);
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-set!(avx512, 16, avx512f);
+set!(avx512, 16, false, avx512f);
 #[cfg(target_arch = "aarch64")]
-set!(neon, 4, neon);
+set!(neon, 4, true, neon);
 
 impl MicroKernels {
     /// The fastest set that this processor can run.
@@ -68,8 +76,10 @@ impl MicroKernels {
             }
         }
         #[cfg(target_arch = "aarch64")]
-        if wanted(4) && std::arch::is_aarch64_feature_detected!("neon") {
-            return neon();
+        {
+            if wanted(4) && std::arch::is_aarch64_feature_detected!("neon") {
+                return neon();
+            }
         }
         let _ = wanted;
         scalar()

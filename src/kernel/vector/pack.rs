@@ -1,9 +1,10 @@
-//! Copying a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart.
+//! Copying a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart. What a row lacks to whole vectors is filled up
+//! with zeros: nobody uses what is computed there, but leftovers in memory could be slow to compute with, or trap.
 
 /// A transposed source is turned in squares with this side: four vector registers.
 const SIDE: usize = 4;
-const GROUP: usize = 64;
-const HEIGHT: usize = 4;
+/// Columns that are read side by side. More of them, a power of two apart, would push each other out of the cache.
+const GROUP: usize = 8;
 
 /// Copies `depth` rows of `count` floats that are `source_stride` apart, and fills each up with zeros to `padded`.
 ///
@@ -16,11 +17,9 @@ pub unsafe fn rows(
     panel: *mut f32,
     stride: usize,
 ) {
-    // SAFETY: passed on. The usual widths are known to the compiler, which then copies in registers.
+    // SAFETY: passed on. The widths of whole panels are known to the compiler, which then copies in registers.
     unsafe {
         match count {
-            4 => fixed::<4>(source, source_stride, depth, panel, stride),
-            6 => fixed::<6>(source, source_stride, depth, panel, stride),
             16 => fixed::<16>(source, source_stride, depth, panel, stride),
             64 => fixed::<64>(source, source_stride, depth, panel, stride),
             _ => {
@@ -62,21 +61,20 @@ pub unsafe fn columns(
     panel: *mut f32,
     stride: usize,
 ) {
-    let (whole_depth, whole_count) = (depth / HEIGHT * HEIGHT, count / SIDE * SIDE);
+    let (whole_depth, whole_count) = (depth / SIDE * SIDE, count / SIDE * SIDE);
     // SAFETY: as demanded of the caller; all indices are below depth and count.
     unsafe {
-        let copy = |k: usize, j: usize| *panel.add(k * stride + j) = *source.add(j * source_stride + k);
         for group in (0..whole_count).step_by(GROUP) {
-            for k in (0..whole_depth).step_by(HEIGHT) {
+            for k in (0..whole_depth).step_by(SIDE) {
                 for j in (group..whole_count.min(group + GROUP)).step_by(SIDE) {
-                    for k in (k..k + HEIGHT).step_by(SIDE) {
-                        square(source.add(j * source_stride + k), source_stride, panel.add(k * stride + j), stride);
-                    }
+                    square(source.add(j * source_stride + k), source_stride, panel.add(k * stride + j), stride);
                 }
             }
         }
         for k in 0..depth {
-            (if k < whole_depth { whole_count } else { 0 }..count).for_each(|j| copy(k, j));
+            for j in if k < whole_depth { whole_count } else { 0 }..count {
+                *panel.add(k * stride + j) = *source.add(j * source_stride + k);
+            }
             panel.add(k * stride + count).write_bytes(0, padded - count);
         }
     }

@@ -15,7 +15,7 @@ fn exp_of_difference(x: f32, max: f32) -> f32 {
     // Below this the result rounds to zero.
     const LOWEST: f32 = -105.0;
     // ln 2 in two parts; the first has so few digits that its product with the exponent is exact.
-    const LN2_HIGH: f32 = 0.693_359_375;
+    const LN2_HIGH: f32 = 355.0 / 512.0;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // Adding 1.5 * 2^23 rounds to an integer, which then is in the low bits.
     const ROUND: f32 = 12_582_912.0;

@@ -1,0 +1,43 @@
+//! The executor on empty bodies, beside a serial loop over the same bodies: `cargo bench --bench executor`.
+
+#[path = "shapes.rs"]
+mod shapes;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use shapes::{Shape, bm_executor, build, chain, empty, fanout, serial, tree, wide};
+use std::hint::black_box;
+use weir::base::{Error, Ref};
+use weir::graph::{Program, RunOptions};
+use weir::threadpool::{PoolAttr, ThreadPool};
+
+fn pool(threads: usize) -> Ref<ThreadPool> {
+    ThreadPool::builtin(&PoolAttr { num_threads: Some(threads), ..PoolAttr::default() }).unwrap()
+}
+
+fn run(program: &Ref<Program>, options: &RunOptions) {
+    let none = |_: usize| Err(Error::internal("the shapes have no tensors"));
+    Program::bind(program, (0, &none), (0, &none)).unwrap().run(None, Some(options)).unwrap();
+}
+
+fn executor(c: &mut Criterion) {
+    let shapes: [Shape; 5] = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
+    let alone = RunOptions::default();
+    let with_pool = RunOptions { threadpool: Some(pool(1)) };
+    for shape in &shapes {
+        let built = build(shape, empty);
+        let mut group = c.benchmark_group(shape.name);
+        group.throughput(Throughput::Elements(shape.nodes as u64));
+        group.bench_function("serial loop", |b| b.iter(|| serial(black_box(&built.nodes))));
+        group.bench_function("caller alone", |b| b.iter(|| run(&built.program, &alone)));
+        group.bench_function("caller and one pool thread", |b| b.iter(|| run(&built.program, &with_pool)));
+        group.finish();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(30).warm_up_time(std::time::Duration::from_millis(300))
+        .measurement_time(std::time::Duration::from_secs(1));
+    targets = executor
+}
+criterion_main!(benches);

@@ -1,0 +1,27 @@
+// weir.hpp: weir.h for C++17 and later.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// A thin, header-only layer: handles that release themselves, statuses that throw weir::error, and C++ callables where
+// C wants a function and a context. It adds nothing that C cannot do, so the contract of each call is the one in weir.h,
+// under the same name.
+//
+// Handles convert to the C pointer, so the two APIs mix freely. Shared objects copy by taking a reference; attributes,
+// options and graphs only move. An empty handle is NULL: "the calling thread" for a pool, "all default" for settings.
+// Shared handles are empty when they are made from nothing; settings are made from nullptr to be empty.
+//
+// No exception leaves a callback. One that is thrown inside becomes a status: weir::error its own code, std::bad_alloc
+// RESOURCE_EXHAUSTED, anything else UNKNOWN. A kernel keeps the text too, and parallel_for throws again in its
+// caller.
+
+#ifndef WEIR_HPP
+#define WEIR_HPP
+
+#include "weir.h"
+#include "weir/callback.hpp"
+#include "weir/engine.hpp"
+#include "weir/graph.hpp"
+#include "weir/handle.hpp"
+#include "weir/kernel.hpp"
+#include "weir/threadpool.hpp"
+
+#endif // WEIR_HPP

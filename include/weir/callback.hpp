@@ -1,0 +1,101 @@
+// C++ callables as C callbacks: a function, its context, and a way to destroy it. No exception leaves one.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_CALLBACK_HPP
+#define WEIR_CALLBACK_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <type_traits>
+
+#include "handle.hpp"
+
+namespace weir {
+
+namespace detail {
+
+// The status for the exception that is being handled; `say` receives it with its text.
+template <class Say>
+weir_status caught(Say say) noexcept {
+    const auto report = [&](weir_status code, const char *what) {
+        code = code == WEIR_OK ? static_cast<weir_status>(WEIR_UNKNOWN) : code;
+        say(code, what);
+        return code;
+    };
+    try {
+        throw;
+    } catch (const error &e) {
+        return report(e.code(), e.what());
+    } catch (const std::bad_alloc &e) {
+        return report(WEIR_RESOURCE_EXHAUSTED, e.what());
+    } catch (const std::exception &e) {
+        return report(WEIR_UNKNOWN, e.what());
+    } catch (...) {
+        return report(WEIR_UNKNOWN, "an exception that is no std::exception");
+    }
+}
+
+// Calls f(args...), which returns nothing or a weir_status. Whatever it throws becomes a status.
+template <class Say, class F, class... Args>
+weir_status guarded(Say say, F &f, Args... args) noexcept {
+    try {
+        if constexpr (std::is_void_v<std::invoke_result_t<F &, Args...>>) {
+            f(args...);
+            return WEIR_OK;
+        } else {
+            return f(args...);
+        }
+    } catch (...) {
+        return caught(say);
+    }
+}
+
+inline void silent(weir_status, const char *) noexcept {}
+
+// A callable on the heap as a weir_host_fn with its destroy function.
+template <class F>
+struct host_task {
+    F f;
+    static weir_status call(void *self) noexcept { return guarded(silent, static_cast<host_task *>(self)->f); }
+    static void destroy(void *self) noexcept { delete static_cast<host_task *>(self); }
+};
+
+// As host_task, for a stream. A call that fails has either run and destroyed the task or refused it: the caller's own
+// share of the task tells which.
+template <class F>
+struct queued_task {
+    F f;
+    std::atomic<int> owners{2};
+    static weir_status call(void *self) noexcept { return guarded(silent, static_cast<queued_task *>(self)->f); }
+    static void destroy(void *self) noexcept { static_cast<queued_task *>(self)->give_up(1); }
+    void give_up(int count) noexcept {
+        if (owners.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
+    }
+};
+
+// A range function with the first exception that a piece threw, to be thrown again where the region was started.
+template <class F>
+struct region {
+    F &f;
+    std::atomic_flag thrown = ATOMIC_FLAG_INIT;
+    std::exception_ptr first = nullptr;
+    static weir_status call(void *arg, std::int64_t begin, std::int64_t end, std::int32_t slot) noexcept {
+        auto &self = *static_cast<region *>(arg);
+        const auto keep = [&self](weir_status, const char *) {
+            if (!self.thrown.test_and_set()) self.first = std::current_exception();
+        };
+        return guarded(keep, self.f, begin, end, slot);
+    }
+    void finish(weir_status status) {
+        if (first) std::rethrow_exception(first);
+        check(status);
+    }
+};
+
+} // namespace detail
+
+} // namespace weir
+
+#endif // WEIR_CALLBACK_HPP

@@ -1,0 +1,170 @@
+// Engines, streams, events, and the wait for everything.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_ENGINE_HPP
+#define WEIR_ENGINE_HPP
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "threadpool.hpp"
+
+namespace weir {
+
+// ---- engines, streams, events ----
+
+class engine;
+class tensor;
+class kernel;
+
+/// Settings for an engine of one kind.
+class engine_attr : public owned<weir_engine_attr> {
+public:
+    using owned::owned;
+    explicit engine_attr(weir_engine_kind kind = WEIR_ENGINE_CPU) {
+        check(weir_engine_attr_create(kind, out()));
+    }
+    engine_attr &set_threadpool(const weir::threadpool &pool) {
+        return check(weir_engine_attr_set_threadpool(*this, pool)), *this;
+    }
+    weir::threadpool threadpool() const {
+        return detail::lent<weir::threadpool>(weir_engine_attr_get_threadpool, get());
+    }
+};
+
+/// A device: memory, and the means to run kernels.
+class engine : public shared<weir_engine> {
+public:
+    using shared::shared;
+    engine() noexcept = default;
+    explicit engine(weir_engine_kind kind, std::uint32_t index = 0, const engine_attr &attr = engine_attr(nullptr)) {
+        check(weir_engine_create(kind, index, attr, out()));
+    }
+    /// A CPU engine whose work runs on `pool`, or in the calling thread if that is empty.
+    static engine cpu(const weir::threadpool &pool = weir::threadpool()) {
+        return engine(WEIR_ENGINE_CPU, 0, engine_attr().set_threadpool(pool));
+    }
+    static std::uint32_t count(weir_engine_kind kind) {
+        return detail::value<std::uint32_t>(weir_engine_count, kind);
+    }
+
+    weir_engine_kind kind() const { return detail::value<weir_engine_kind>(weir_engine_get_kind, get()); }
+    std::uint32_t index() const { return detail::value<std::uint32_t>(weir_engine_get_index, get()); }
+    weir::threadpool threadpool() const {
+        return detail::lent<weir::threadpool>(weir_engine_get_threadpool, get());
+    }
+    weir_engine_info info() const {
+        auto info = sized<weir_engine_info>();
+        check(weir_engine_get_info(*this, &info));
+        return info;
+    }
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_engine_synchronize(*this, timeout_ns));
+    }
+};
+
+/// Settings for a stream on an engine of one kind.
+class stream_attr : public owned<weir_stream_attr> {
+public:
+    using owned::owned;
+    explicit stream_attr(weir_engine_kind kind = WEIR_ENGINE_CPU) {
+        check(weir_stream_attr_create(kind, out()));
+    }
+    stream_attr &set_threadpool(const weir::threadpool &pool) {
+        return check(weir_stream_attr_set_threadpool(*this, pool)), *this;
+    }
+    stream_attr &set_asynchronous(bool on) {
+        return check(weir_stream_attr_set_asynchronous(*this, on)), *this;
+    }
+    stream_attr &set_spin_ns(std::uint64_t ns) {
+        return check(weir_stream_attr_set_spin_ns(*this, ns)), *this;
+    }
+    stream_attr &set_priority(std::int32_t priority) {
+        return check(weir_stream_attr_set_priority(*this, priority)), *this;
+    }
+    stream_attr &set_name(const std::string &name) {
+        return check(weir_stream_attr_set_name(*this, name.c_str())), *this;
+    }
+    weir::threadpool threadpool() const {
+        return detail::lent<weir::threadpool>(weir_stream_attr_get_threadpool, get());
+    }
+};
+
+/// A point in a stream, for other streams and threads to wait for, and for time.
+class event : public shared<weir_event> {
+public:
+    using shared::shared;
+    event() noexcept = default;
+    explicit event(const engine &on, std::uint64_t flags = WEIR_EVENT_DEFAULT) {
+        check(weir_event_create(on, flags, out()));
+    }
+    bool done() const { return detail::value<std::int32_t>(weir_event_query, get()) != 0; }
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_event_synchronize(*this, timeout_ns));
+    }
+    static std::int64_t elapsed_ns(const event &start, const event &end) {
+        return detail::value<std::int64_t>(weir_event_elapsed_ns, start.get(), end.get());
+    }
+};
+
+/// An in-order queue of work on one engine: synchronous unless it is made with WEIR_STREAM_ASYNCHRONOUS.
+class stream : public shared<weir_stream> {
+public:
+    using shared::shared;
+    stream() noexcept = default;
+    explicit stream(const weir::engine &on, std::uint64_t flags = WEIR_STREAM_DEFAULT,
+                    const stream_attr &attr = stream_attr(nullptr)) {
+        check(weir_stream_create(on, flags, attr, out()));
+    }
+
+    /// Runs f() as one piece of the stream's work. It returns nothing or a weir_status.
+    template <class F>
+    void enqueue(F &&f) const {
+        using task = detail::queued_task<std::decay_t<F>>;
+        auto *queued = new task{std::forward<F>(f)};
+        const weir_status status = weir_enqueue_task(*this, task::call, queued, task::destroy);
+        const bool refused = status != WEIR_OK && queued->owners.load(std::memory_order_acquire) == 2;
+        queued->give_up(refused ? 2 : 1);
+        check(status);
+    }
+    void enqueue(const kernel &kernel, list<weir_tensor *> inputs, list<weir_tensor *> outputs) const;
+
+    void record(const event &event) const { check(weir_event_record(event, *this)); }
+    void wait(const event &event) const { check(weir_stream_wait_event(*this, event)); }
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_stream_synchronize(*this, timeout_ns));
+    }
+    bool done() const { return detail::value<std::int32_t>(weir_stream_query, get()) != 0; }
+    /// The failure that the stream keeps, if it has failed.
+    std::optional<weir::error> error() const {
+        weir_status code = WEIR_OK;
+        auto text = detail::text(weir_stream_error, get(), &code);
+        if (code == WEIR_OK) return std::nullopt;
+        return weir::error(code, text);
+    }
+    void clear_error() const { check(weir_stream_clear_error(*this)); }
+
+    weir::engine engine() const { return detail::lent<weir::engine>(weir_stream_get_engine, get()); }
+    weir::threadpool threadpool() const {
+        return detail::lent<weir::threadpool>(weir_stream_get_threadpool, get());
+    }
+};
+
+/// Waits for everything that was queued before this call, on every stream of every engine.
+inline void sync_devices(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) {
+    check(weir_sync_devices_timeout(timeout_ns));
+}
+
+/// The library's counters in this process.
+inline weir_runtime_info runtime_info() {
+    auto info = sized<weir_runtime_info>();
+    check(weir_runtime_get_info(&info));
+    return info;
+}
+
+} // namespace weir
+
+#endif // WEIR_ENGINE_HPP

@@ -1,0 +1,150 @@
+// Graphs, the programs they compile to, and runs.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_GRAPH_HPP
+#define WEIR_GRAPH_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel.hpp"
+
+namespace weir {
+
+// ---- graphs, programs, runs ----
+
+/// Settings for graph::compile.
+class compile_options : public owned<weir_compile_options> {
+public:
+    using owned::owned;
+    compile_options() { check(weir_compile_options_create(out())); }
+    compile_options &set_hop_ns(std::uint64_t ns) {
+        return check(weir_compile_options_set_hop_ns(*this, ns)), *this;
+    }
+};
+
+/// Settings for the runs of a program.
+class run_options : public owned<weir_run_options> {
+public:
+    using owned::owned;
+    run_options() { check(weir_run_options_create(out())); }
+    run_options &set_threadpool(const weir::threadpool &pool) {
+        return check(weir_run_options_set_threadpool(*this, pool)), *this;
+    }
+};
+
+/// A run that was started with program::start. Letting go of it does not end it.
+class run : public shared<weir_run> {
+public:
+    using shared::shared;
+    run() noexcept = default;
+    /// Throws the run's failure, if it has one, and DEADLINE_EXCEEDED if it goes on after timeout_ns.
+    void wait(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_run_wait(*this, timeout_ns));
+    }
+    bool done() const { return detail::value<std::int32_t>(weir_run_query, get()) != 0; }
+    void cancel() const { check(weir_run_cancel(*this)); }
+    /// How the run failed, if it has.
+    std::optional<weir::error> error() const {
+        weir_status code = WEIR_OK;
+        auto text = detail::text(weir_run_error, get(), &code);
+        if (code == WEIR_OK) return std::nullopt;
+        return weir::error(code, text);
+    }
+};
+
+/// A compiled graph: immutable, any number of runs at once.
+class program : public shared<weir_program> {
+public:
+    using shared::shared;
+    program() noexcept = default;
+
+    /// Runs now, on `stream`, or in this thread if that is empty.
+    void run(const stream &stream, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
+             const run_options &options = run_options(nullptr)) const {
+        check(weir_program_run(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), options));
+    }
+    void run(list<weir_tensor *> inputs, list<weir_tensor *> outputs,
+             const run_options &options = run_options(nullptr)) const {
+        run(stream(), inputs, outputs, options);
+    }
+    /// Starts a run on an asynchronous stream.
+    weir::run start(const stream &stream, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
+                    const run_options &options = run_options(nullptr)) const {
+        weir_run *raw = nullptr;
+        check(weir_program_start(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), options,
+                                 &raw));
+        return weir::run(raw);
+    }
+
+    weir_tensor_desc input_desc(std::size_t i) const {
+        return detail::value<weir_tensor_desc>(weir_program_get_input_desc, get(), i);
+    }
+    weir_tensor_desc output_desc(std::size_t i) const {
+        return detail::value<weir_tensor_desc>(weir_program_get_output_desc, get(), i);
+    }
+    std::string dump(weir_dump_format format) const {
+        return detail::text(weir_program_dump, get(), format);
+    }
+};
+
+/// A dataflow graph under construction; compile it to run it.
+class graph : public owned<weir_graph> {
+public:
+    using owned::owned;
+    explicit graph(const std::string &name = "graph") { check(weir_graph_create(name.c_str(), out())); }
+
+    /// A kernel call in the graph: the node, for control edges, and its outputs, for the inputs of others.
+    struct call {
+        weir_node node;
+        std::vector<weir_value> outputs;
+        weir_value output(std::size_t i = 0) const { return outputs.at(i); }
+    };
+
+    weir_value add_input(const std::string &name, const weir_tensor_desc &desc) {
+        return detail::value<weir_value>(weir_graph_add_input, get(), name.c_str(), &desc);
+    }
+    weir_value add_constant(const std::string &name, const tensor &tensor) {
+        return detail::value<weir_value>(weir_graph_add_constant, get(), name.c_str(), tensor.get());
+    }
+    call add_kernel(const std::string &name, const kernel &kernel, list<weir_value> inputs) {
+        call added{0, std::vector<weir_value>(kernel.num_outputs())};
+        check(weir_graph_add_kernel(*this, name.c_str(), kernel, inputs.data(), inputs.size(), added.outputs.data(),
+                                    added.outputs.size(), &added.node));
+        return added;
+    }
+    /// Adds f() as a node without data; it returns nothing or a weir_status. Calls of several runs may overlap.
+    template <class F>
+    weir_node add_task(const std::string &name, F &&f, std::uint64_t cost_ns = 0) {
+        using task = detail::host_task<std::decay_t<F>>;
+        auto arg = std::unique_ptr<task>(new task{std::forward<F>(f)});
+        weir_node node = 0;
+        check(weir_graph_add_task(*this, name.c_str(), task::call, arg.get(), task::destroy, cost_ns, &node));
+        static_cast<void>(arg.release());
+        return node;
+    }
+    void add_control_edge(weir_node from, weir_node to) {
+        check(weir_graph_add_control_edge(*this, from, to));
+    }
+    void add_output(const std::string &name, weir_value value) {
+        check(weir_graph_add_output(*this, name.c_str(), value));
+    }
+
+    program compile(list<weir_engine *> engines, const compile_options &options = compile_options(nullptr)) const {
+        weir_program *raw = nullptr;
+        check(weir_graph_compile(*this, engines.data(), engines.size(), options, &raw));
+        return program(raw);
+    }
+    std::string dump(weir_dump_format format) const {
+        return detail::text(weir_graph_dump, get(), format);
+    }
+};
+
+} // namespace weir
+
+#endif // WEIR_GRAPH_HPP

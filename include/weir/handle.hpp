@@ -1,0 +1,181 @@
+// Handles that release themselves, and statuses that throw.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_HANDLE_HPP
+#define WEIR_HANDLE_HPP
+
+#include <cstddef>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../weir.h"
+
+namespace weir {
+
+/// A weir call that failed: its code, and as what() the text that names the call, the argument and the cause.
+class error : public std::runtime_error {
+public:
+    error(weir_status code, const std::string &text) : std::runtime_error(text), code_(code) {}
+    weir_status code() const noexcept { return code_; }
+
+private:
+    weir_status code_;
+};
+
+/// Throws weir::error, with the calling thread's last error text, unless `status` is WEIR_OK.
+inline void check(weir_status status) {
+    if (status != WEIR_OK) throw error(status, weir_last_error_message());
+}
+
+/// A zeroed C struct whose struct_size is set: `auto desc = weir::sized<weir_host_kernel_desc>();`
+template <class T>
+T sized() noexcept {
+    T value{};
+    value.struct_size = sizeof(T);
+    return value;
+}
+
+namespace detail {
+
+inline weir_status retain(weir_threadpool *p) { return weir_threadpool_retain(p); }
+inline weir_status retain(weir_engine *p) { return weir_engine_retain(p); }
+inline weir_status retain(weir_stream *p) { return weir_stream_retain(p); }
+inline weir_status retain(weir_event *p) { return weir_event_retain(p); }
+inline weir_status retain(weir_tensor *p) { return weir_tensor_retain(p); }
+inline weir_status retain(weir_kernel *p) { return weir_kernel_retain(p); }
+inline weir_status retain(weir_program *p) { return weir_program_retain(p); }
+inline weir_status retain(weir_run *p) { return weir_run_retain(p); }
+
+inline void drop(weir_threadpool *p) noexcept { weir_threadpool_release(p); }
+inline void drop(weir_engine *p) noexcept { weir_engine_release(p); }
+inline void drop(weir_stream *p) noexcept { weir_stream_release(p); }
+inline void drop(weir_event *p) noexcept { weir_event_release(p); }
+inline void drop(weir_tensor *p) noexcept { weir_tensor_release(p); }
+inline void drop(weir_kernel *p) noexcept { weir_kernel_release(p); }
+inline void drop(weir_program *p) noexcept { weir_program_release(p); }
+inline void drop(weir_run *p) noexcept { weir_run_release(p); }
+inline void drop(weir_threadpool_attr *p) noexcept { weir_threadpool_attr_destroy(p); }
+inline void drop(weir_engine_attr *p) noexcept { weir_engine_attr_destroy(p); }
+inline void drop(weir_stream_attr *p) noexcept { weir_stream_attr_destroy(p); }
+inline void drop(weir_kernel_attr *p) noexcept { weir_kernel_attr_destroy(p); }
+inline void drop(weir_graph *p) noexcept { weir_graph_destroy(p); }
+inline void drop(weir_compile_options *p) noexcept { weir_compile_options_destroy(p); }
+inline void drop(weir_run_options *p) noexcept { weir_run_options_destroy(p); }
+
+// Reads a text through the (buffer, capacity, out_length) protocol: text(weir_kernel_get_name, kernel).
+template <class Call, class... Args>
+std::string text(Call call, Args... args) {
+    std::string buffer(256, '\0');
+    for (;;) {
+        std::size_t length = 0;
+        const weir_status status = call(args..., buffer.data(), buffer.size(), &length);
+        if (status != WEIR_OUT_OF_RANGE || length < buffer.size()) {
+            check(status);
+            buffer.resize(length);
+            return buffer;
+        }
+        buffer.resize(length + 1);
+    }
+}
+
+// Reads one plain output: value<int32_t>(weir_event_query, event).
+template <class T, class Call, class... Args>
+T value(Call call, Args... args) {
+    T out{};
+    check(call(args..., &out));
+    return out;
+}
+
+} // namespace detail
+
+/// What all handles are: a pointer to a C object, given up at the end. Attributes, options and graphs are this and no
+/// more, so they only move.
+template <class Raw>
+class owned {
+public:
+    owned() noexcept = default;
+    /// Takes over what the caller owns, as C calls hand it out; nullptr makes an empty handle.
+    explicit owned(Raw *raw) noexcept : raw_(raw) {}
+    owned(owned &&other) noexcept : raw_(other.detach()) {}
+    owned &operator=(owned &&other) noexcept {
+        owned(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~owned() { detail::drop(raw_); }
+
+    Raw *get() const noexcept { return raw_; }
+    operator Raw *() const noexcept { return raw_; }
+    /// Leaves the handle empty; the caller owns the object now.
+    Raw *detach() noexcept { return std::exchange(raw_, nullptr); }
+    void swap(owned &other) noexcept { std::swap(raw_, other.raw_); }
+
+protected:
+    /// Where a creating call puts its result.
+    Raw **out() noexcept { return &raw_; }
+
+private:
+    Raw *raw_ = nullptr;
+};
+
+/// A handle of a shared object: a copy takes one more reference.
+template <class Raw>
+class shared : public owned<Raw> {
+public:
+    using owned<Raw>::owned;
+    shared() noexcept = default;
+    shared(shared &&) noexcept = default;
+    shared &operator=(shared &&) noexcept = default;
+    shared(const shared &other) : owned<Raw>(other.get()) {
+        // A reference that could not be had is not this handle's to give up.
+        if (!other) return;
+        const weir_status status = detail::retain(other.get());
+        if (status != WEIR_OK) this->detach();
+        check(status);
+    }
+    shared &operator=(const shared &other) {
+        shared(other).swap(*this);
+        return *this;
+    }
+};
+
+/// A handle with a reference of its own to what C lends out: `auto pool = weir::keep<weir::threadpool>(borrowed);`
+template <class Handle, class Raw>
+Handle keep(Raw *borrowed) {
+    if (borrowed) check(detail::retain(borrowed));
+    return Handle(borrowed);
+}
+
+namespace detail {
+
+// What a getter lends out, kept: lent<engine>(weir_stream_get_engine, stream).
+template <class Handle, class Object, class Raw>
+Handle lent(weir_status (*getter)(const Object *, Raw **), const Object *object) {
+    Raw *borrowed = nullptr;
+    check(getter(object, &borrowed));
+    return keep<Handle>(borrowed);
+}
+
+} // namespace detail
+
+/// An array argument: `{a, b, c}`, or a vector of C pointers or values. It refers to what it was made from, so it is
+/// for parameters only.
+template <class T>
+class list {
+public:
+    list(const T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    list(std::initializer_list<T> items) noexcept : list(items.begin(), items.size()) {}
+    list(const std::vector<T> &items) noexcept : list(items.data(), items.size()) {}
+    const T *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+
+private:
+    const T *data_;
+    std::size_t size_;
+};
+
+} // namespace weir
+
+#endif // WEIR_HANDLE_HPP

@@ -1,0 +1,227 @@
+// Tensors, and kernels over them.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_KERNEL_HPP
+#define WEIR_KERNEL_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace weir {
+
+// ---- tensors ----
+
+/// Element type and shape: `weir::desc(WEIR_F32, {16, 64})`.
+inline weir_tensor_desc desc(weir_dtype dtype, std::initializer_list<std::int64_t> dims) {
+    weir_tensor_desc desc{};
+    if (dims.size() > WEIR_MAX_RANK) throw error(WEIR_INVALID_ARGUMENT, "weir::desc: rank is more than WEIR_MAX_RANK");
+    desc.dtype = dtype;
+    for (const std::int64_t dim : dims) desc.dims[desc.rank++] = dim;
+    return desc;
+}
+
+/// A dense array in an engine's memory, or over yours.
+class tensor : public shared<weir_tensor> {
+public:
+    using shared::shared;
+    tensor() noexcept = default;
+    tensor(const weir::engine &on, const weir_tensor_desc &desc) {
+        check(weir_tensor_create(on, &desc, out()));
+    }
+    /// Over memory that lives until the tensor and all work on it are gone.
+    tensor(const weir::engine &on, const weir_tensor_desc &desc, void *data) {
+        check(weir_tensor_create_from(on, &desc, data, nullptr, nullptr, out()));
+    }
+    /// Over memory that weir gives back by calling release(), once, on any thread.
+    template <class F>
+    tensor(const weir::engine &on, const weir_tensor_desc &desc, void *data, F &&release) {
+        using owner = detail::host_task<std::decay_t<F>>;
+        auto held = std::unique_ptr<owner>(new owner{std::forward<F>(release)});
+        const weir_destroy_fn call = [](void *self) noexcept {
+            static_cast<void>(owner::call(self));
+            owner::destroy(self);
+        };
+        check(weir_tensor_create_from(on, &desc, data, call, held.get(), out()));
+        static_cast<void>(held.release());
+    }
+
+    weir_tensor_desc desc() const { return detail::value<weir_tensor_desc>(weir_tensor_get_desc, get()); }
+    /// The first element. Reading or writing it while queued work uses it is a race.
+    template <class T = void>
+    T *data() const {
+        return static_cast<T *>(detail::value<void *>(weir_tensor_get_data, get()));
+    }
+    std::size_t bytes() const { return detail::value<std::size_t>(weir_tensor_get_size, get()); }
+    weir::engine engine() const { return detail::lent<weir::engine>(weir_tensor_get_engine, get()); }
+};
+
+// ---- kernels ----
+
+/// What the body of a host kernel sees of the call it serves. Valid until the body returns.
+class kernel_context {
+public:
+    explicit kernel_context(weir_kernel_context *raw) noexcept : raw_(raw) {}
+    weir_kernel_context *get() const noexcept { return raw_; }
+
+    const weir_tensor_view &input(std::size_t i) const { return view(weir_kernel_context_get_inputs, i); }
+    const weir_tensor_view &output(std::size_t i) const { return view(weir_kernel_context_get_outputs, i); }
+    std::int32_t num_slots() const {
+        return detail::value<std::int32_t>(weir_kernel_context_get_num_slots, raw_);
+    }
+    void *scratch(std::int32_t slot) const {
+        return detail::value<void *>(weir_kernel_context_get_scratch, raw_, slot);
+    }
+    bool is_cancelled() const {
+        return detail::value<std::int32_t>(weir_kernel_context_is_cancelled, raw_) != 0;
+    }
+    /// As weir::parallel_for, on the pool and with the slots of this call.
+    template <class F>
+    void parallel_for(std::int64_t n, F &&range, const weir_parallel_hint *hint = nullptr) const {
+        detail::region<std::remove_reference_t<F>> region{range};
+        region.finish(weir_kernel_context_parallel_for(raw_, n, hint, region.call, &region));
+    }
+
+private:
+    template <class Get>
+    const weir_tensor_view &view(Get get, std::size_t i) const {
+        const weir_tensor_view *views = nullptr;
+        std::size_t count = 0;
+        check(get(raw_, &views, &count));
+        if (i >= count) throw error(WEIR_OUT_OF_RANGE, "weir::kernel_context: no argument " + std::to_string(i));
+        return views[i];
+    }
+    weir_kernel_context *raw_;
+};
+
+/// Settings for the built-in kernels.
+class kernel_attr : public owned<weir_kernel_attr> {
+public:
+    using owned::owned;
+    kernel_attr() { check(weir_kernel_attr_create(out())); }
+    kernel_attr &set_name(const std::string &name) {
+        return check(weir_kernel_attr_set_name(*this, name.c_str())), *this;
+    }
+    kernel_attr &set_cost_ns(std::uint64_t ns) {
+        return check(weir_kernel_attr_set_cost_ns(*this, ns)), *this;
+    }
+};
+
+namespace detail {
+
+struct no_infer {
+    void operator()(const weir_tensor_desc *, std::size_t, weir_tensor_desc *, std::size_t) const noexcept {}
+};
+
+template <class Compute, class Infer>
+struct host_kernel {
+    Compute compute;
+    Infer infer;
+    static weir_status call(void *self, weir_kernel_context *raw) noexcept {
+        const auto fail = [raw](weir_status code, const char *what) {
+            static_cast<void>(weir_kernel_context_fail(raw, code, what));
+        };
+        return guarded(fail, static_cast<host_kernel *>(self)->compute, kernel_context(raw));
+    }
+    static weir_status call_infer(void *self, const weir_tensor_desc *in, std::size_t num_in, weir_tensor_desc *out,
+                                  std::size_t num_out) noexcept {
+        return guarded(silent, static_cast<host_kernel *>(self)->infer, in, num_in, out, num_out);
+    }
+    static void destroy(void *self) noexcept { delete static_cast<host_kernel *>(self); }
+};
+
+} // namespace detail
+
+/// A function over tensors: one of the built-in ones, or a callable of yours.
+class kernel : public shared<weir_kernel> {
+public:
+    using shared::shared;
+    kernel() noexcept = default;
+
+    /// A kernel from compute(kernel_context), which returns nothing or a weir_status and may run on several threads at
+    /// once. `desc` says the rest: name, inputs, outputs, scratch_bytes and so on.
+    template <class Compute>
+    static kernel host(const engine &on, weir_host_kernel_desc desc, Compute &&compute) {
+        desc.infer = nullptr;
+        return make(on, desc, std::forward<Compute>(compute), detail::no_infer());
+    }
+    /// As above, with infer(inputs, num_inputs, outputs, num_outputs) to compute the outputs' descriptors.
+    template <class Compute, class Infer>
+    static kernel host(const engine &on, weir_host_kernel_desc desc, Compute &&compute, Infer &&infer) {
+        desc.infer = detail::host_kernel<std::decay_t<Compute>, std::decay_t<Infer>>::call_infer;
+        return make(on, desc, std::forward<Compute>(compute), std::forward<Infer>(infer));
+    }
+    static kernel matmul(const engine &on, std::uint64_t flags = 0, const kernel_attr &attr = kernel_attr(nullptr)) {
+        auto desc = sized<weir_matmul_desc>();
+        desc.flags = flags;
+        return builtin(weir_kernel_create_matmul, on, &desc, attr);
+    }
+    static kernel add(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return builtin(weir_kernel_create_add, on, nullptr, attr);
+    }
+    static kernel relu(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return builtin(weir_kernel_create_relu, on, nullptr, attr);
+    }
+    static kernel softmax(const engine &on, std::int32_t axis = -1, const kernel_attr &attr = kernel_attr(nullptr)) {
+        auto desc = sized<weir_softmax_desc>();
+        desc.axis = axis;
+        return builtin(weir_kernel_create_softmax, on, &desc, attr);
+    }
+    static kernel argmax(const engine &on, std::int32_t axis = -1, const kernel_attr &attr = kernel_attr(nullptr)) {
+        auto desc = sized<weir_argmax_desc>();
+        desc.axis = axis;
+        return builtin(weir_kernel_create_argmax, on, &desc, attr);
+    }
+
+    std::string name() const {
+        return detail::text(weir_kernel_get_name, get());
+    }
+    std::size_t num_inputs() const { return arity().first; }
+    std::size_t num_outputs() const { return arity().second; }
+    /// What the outputs look like for inputs of these types and shapes.
+    std::vector<weir_tensor_desc> infer(list<weir_tensor_desc> inputs) const {
+        std::vector<weir_tensor_desc> outputs(num_outputs());
+        check(weir_kernel_infer(*this, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
+        return outputs;
+    }
+
+private:
+    template <class Compute, class Infer>
+    static kernel make(const engine &on, weir_host_kernel_desc &desc, Compute &&compute, Infer &&infer) {
+        using body = detail::host_kernel<std::decay_t<Compute>, std::decay_t<Infer>>;
+        auto user = std::unique_ptr<body>(new body{std::forward<Compute>(compute), std::forward<Infer>(infer)});
+        desc.compute = body::call;
+        desc.user = user.get();
+        desc.destroy = body::destroy;
+        kernel kernel;
+        check(weir_kernel_create_host(on, &desc, kernel.out()));
+        static_cast<void>(user.release());
+        return kernel;
+    }
+    template <class Create, class Desc>
+    static kernel builtin(Create create, const engine &on, Desc desc, const kernel_attr &attr) {
+        kernel kernel;
+        check(create(on, desc, attr, kernel.out()));
+        return kernel;
+    }
+    std::pair<std::size_t, std::size_t> arity() const {
+        std::pair<std::size_t, std::size_t> arity;
+        check(weir_kernel_get_arity(*this, &arity.first, &arity.second));
+        return arity;
+    }
+};
+
+inline void stream::enqueue(const kernel &kernel, list<weir_tensor *> inputs, list<weir_tensor *> outputs) const {
+    check(weir_enqueue(*this, kernel, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
+}
+
+} // namespace weir
+
+#endif // WEIR_KERNEL_HPP

@@ -1,0 +1,238 @@
+// Thread pools from C++ classes and lambdas, and parallel_for.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_THREADPOOL_HPP
+#define WEIR_THREADPOOL_HPP
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "callback.hpp"
+
+namespace weir {
+
+// ---- thread pools ----
+
+/// What a pool is asked to run: call it as task(i), or as task() where there is no index. It never throws, and it
+/// copies freely.
+struct pool_task {
+    weir_task_fn fn;
+    void *arg;
+    void operator()(std::int32_t i = 0) const noexcept { fn(arg, i); }
+};
+
+namespace detail {
+
+template <template <class> class Expression, class P, class = void>
+struct detected : std::false_type {};
+template <template <class> class Expression, class P>
+struct detected<Expression, P, std::void_t<Expression<P>>> : std::true_type {};
+template <template <class> class Expression, class P>
+inline constexpr bool has = detected<Expression, P>::value;
+
+template <class P>
+using parallel_for_of = decltype(std::declval<P &>().parallel_for(std::int32_t{}, pool_task{}));
+template <class P>
+using schedule_of = decltype(std::declval<P &>().schedule(pool_task{}));
+template <class P>
+using hinted_schedule_of = decltype(std::declval<P &>().schedule(pool_task{}, std::declval<const weir_task_hint &>()));
+template <class P>
+using in_parallel_of = decltype(std::declval<P &>().in_parallel());
+template <class P>
+using thread_index_of = decltype(std::declval<P &>().thread_index());
+template <class P>
+using help_of = decltype(std::declval<P &>().help());
+template <class P>
+using max_threads_of = decltype(std::declval<P &>().max_threads());
+template <class P>
+using flags_of = decltype(P::flags);
+
+// The vtable of a pool of class P; the context is a std::shared_ptr<P> on the heap.
+template <class P>
+struct pool_vtable {
+    static P &pool(void *ctx) noexcept { return **static_cast<std::shared_ptr<P> *>(ctx); }
+
+    // 0 if f() accepted. An exception is a refusal, as is `false`.
+    template <class F>
+    static std::int32_t accepted(F f) noexcept {
+        try {
+            if constexpr (std::is_void_v<decltype(f())>) {
+                f();
+                return 0;
+            } else {
+                static_assert(std::is_same_v<decltype(f()), bool>, "a pool returns nothing, or false to refuse");
+                return f() ? 0 : 1;
+            }
+        } catch (...) {
+            return 1;
+        }
+    }
+    // f(), or `otherwise` if it throws.
+    template <class F>
+    static std::int32_t answer(std::int32_t otherwise, F f) noexcept {
+        try {
+            return static_cast<std::int32_t>(f());
+        } catch (...) {
+            return otherwise;
+        }
+    }
+    static std::int32_t num_threads(void *ctx) noexcept {
+        return answer(1, [&] { return pool(ctx).num_threads(); });
+    }
+    static std::int32_t parallel_for(void *ctx, std::int32_t n, weir_task_fn fn, void *arg) noexcept {
+        return accepted([&] { return pool(ctx).parallel_for(n, pool_task{fn, arg}); });
+    }
+    static std::int32_t schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) noexcept {
+        if constexpr (has<hinted_schedule_of, P>) {
+            return accepted([&] { return pool(ctx).schedule(pool_task{fn, arg}, *hint); });
+        } else {
+            static_cast<void>(hint);
+            return accepted([&] { return pool(ctx).schedule(pool_task{fn, arg}); });
+        }
+    }
+    static std::int32_t in_parallel(void *ctx) noexcept {
+        return answer(0, [&] { return pool(ctx).in_parallel(); });
+    }
+    static std::int32_t thread_index(void *ctx) noexcept {
+        return answer(-1, [&] { return pool(ctx).thread_index(); });
+    }
+    static std::int32_t help(void *ctx) noexcept {
+        return answer(0, [&] { return pool(ctx).help(); });
+    }
+    static std::int32_t max_threads(void *ctx) noexcept {
+        return answer(1, [&] { return pool(ctx).max_threads(); });
+    }
+    static void release(void *ctx) noexcept { delete static_cast<std::shared_ptr<P> *>(ctx); }
+
+    static weir_threadpool_vtable make(std::uint64_t flags) noexcept {
+        constexpr bool can_schedule = has<schedule_of, P> || has<hinted_schedule_of, P>;
+        static_assert(has<parallel_for_of, P> || can_schedule, "a pool needs parallel_for(n, task) or schedule(task)");
+        auto vtable = sized<weir_threadpool_vtable>();
+        vtable.flags = flags;
+        vtable.num_threads = num_threads;
+        vtable.release = release;
+        if constexpr (has<parallel_for_of, P>) vtable.parallel_for = parallel_for;
+        if constexpr (can_schedule) vtable.schedule = schedule;
+        if constexpr (has<in_parallel_of, P>) vtable.in_parallel = in_parallel;
+        if constexpr (has<thread_index_of, P>) vtable.thread_index = thread_index;
+        if constexpr (has<help_of, P>) vtable.help = help;
+        if constexpr (has<max_threads_of, P>) vtable.max_threads = max_threads;
+        return vtable;
+    }
+};
+
+template <class F>
+struct parallel_for_pool {
+    std::int32_t threads;
+    F f;
+    std::int32_t num_threads() const noexcept { return threads; }
+    auto parallel_for(std::int32_t n, pool_task task) { return f(n, task); }
+};
+
+template <class F>
+struct schedule_pool {
+    std::int32_t threads;
+    F f;
+    std::int32_t num_threads() const noexcept { return threads; }
+    auto schedule(pool_task task) { return f(task); }
+};
+
+} // namespace detail
+
+/// Settings for threadpool::builtin.
+class threadpool_attr : public owned<weir_threadpool_attr> {
+public:
+    using owned::owned;
+    threadpool_attr() { check(weir_threadpool_attr_create(out())); }
+    threadpool_attr &set_num_threads(std::int32_t n) {
+        return check(weir_threadpool_attr_set_num_threads(*this, n)), *this;
+    }
+    threadpool_attr &set_spin_ns(std::uint64_t ns) {
+        return check(weir_threadpool_attr_set_spin_ns(*this, ns)), *this;
+    }
+};
+
+/// A pool of threads: yours, or one of the reference pools. Yours is any class with num_threads() and parallel_for(n,
+/// task), schedule(task) or both; it may add schedule(task, hint), in_parallel(), thread_index(), help(), max_threads()
+/// and a static constexpr `flags`. All are called from any thread, several at a time. parallel_for and schedule return
+/// nothing, or false to refuse. One that throws refuses too, so neither may throw after it has passed a task on.
+class threadpool : public shared<weir_threadpool> {
+public:
+    using shared::shared;
+    threadpool() noexcept = default;
+
+    /// A pool object that weir keeps until the last task on it has returned.
+    template <class P>
+    static threadpool from(std::shared_ptr<P> pool) {
+        std::uint64_t flags = 0;
+        if constexpr (detail::has<detail::flags_of, P>) flags = static_cast<std::uint64_t>(P::flags);
+        return create(std::move(pool), flags);
+    }
+    /// A pool object that the caller keeps alive for as long as anything uses it.
+    template <class P>
+    static threadpool from_ref(P &pool) {
+        return from(std::shared_ptr<P>(std::shared_ptr<void>(), &pool));
+    }
+    /// A pool from f(n, task), which calls task(i) once for each 0 <= i < n.
+    template <class F>
+    static threadpool from_parallel_for(std::int32_t num_threads, F f, std::uint64_t flags = 0) {
+        using pool = detail::parallel_for_pool<F>;
+        return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags);
+    }
+    /// A pool from f(task), which sees to it that task() is called once, now or later.
+    template <class F>
+    static threadpool from_schedule(std::int32_t num_threads, F f, std::uint64_t flags = 0) {
+        using pool = detail::schedule_pool<F>;
+        return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags);
+    }
+    static threadpool builtin(const threadpool_attr &attr = threadpool_attr(nullptr)) {
+        threadpool pool;
+        check(weir_threadpool_create_builtin(attr, pool.out()));
+        return pool;
+    }
+    static threadpool builtin(std::int32_t num_threads) {
+        return builtin(threadpool_attr().set_num_threads(num_threads));
+    }
+    static threadpool without_threads() {
+        threadpool pool;
+        check(weir_threadpool_create_inline(pool.out()));
+        return pool;
+    }
+    static threadpool seeded(std::uint64_t seed, std::int32_t num_threads) {
+        threadpool pool;
+        check(weir_threadpool_create_seeded(seed, num_threads, pool.out()));
+        return pool;
+    }
+
+    std::int32_t num_threads() const {
+        return detail::value<std::int32_t>(weir_threadpool_get_num_threads, get());
+    }
+    std::uint64_t flags() const { return detail::value<std::uint64_t>(weir_threadpool_get_flags, get()); }
+    bool in_parallel() const { return detail::value<std::int32_t>(weir_threadpool_in_parallel, get()) != 0; }
+
+private:
+    template <class P>
+    static threadpool create(std::shared_ptr<P> object, std::uint64_t flags) {
+        const auto vtable = detail::pool_vtable<P>::make(flags);
+        auto ctx = std::make_unique<std::shared_ptr<P>>(std::move(object));
+        threadpool pool;
+        check(weir_threadpool_create(&vtable, ctx.get(), pool.out()));
+        static_cast<void>(ctx.release());
+        return pool;
+    }
+};
+
+/// Calls range(begin, end, slot) for the pieces of 0 <= i < n, on the pool and in the calling thread; see
+/// weir_parallel_for. The range returns nothing or a weir_status. If one throws, the pieces not begun are skipped and
+/// the exception is thrown here.
+template <class F>
+void parallel_for(const threadpool &pool, std::int64_t n, F &&range, const weir_parallel_hint *hint = nullptr) {
+    detail::region<std::remove_reference_t<F>> region{range};
+    region.finish(weir_parallel_for(pool, n, hint, region.call, &region));
+}
+
+} // namespace weir
+
+#endif // WEIR_THREADPOOL_HPP

@@ -1,0 +1,108 @@
+//! The rooms' order, and where unsafe code may be: rules as code.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each room with the rooms that it may import. Rooms in one line of the plan (threadpool, memory) do not import one another.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("abi", &[]),
+    ("base", &["abi"]),
+    ("sync", &["abi", "base"]),
+    ("threadpool", &["abi", "base", "sync"]),
+    ("memory", &["abi", "base", "sync"]),
+    ("device", &["abi", "base", "sync", "threadpool", "memory"]),
+    ("kernel", &["abi", "base", "sync", "threadpool", "memory", "device"]),
+    ("stream", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel"]),
+    ("engine", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream"]),
+    ("graph", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "engine"]),
+    ("ffi", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "engine", "graph"]),
+];
+
+/// Where unsafe code may be.
+const UNSAFE: &[&str] = &["ffi/", "sync/", "memory/", "threadpool/host/", "kernel/vector/"];
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every file under src as (path from src, text), without comments.
+fn files() -> Vec<(String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    sources(&src, &mut found);
+    let code = |text: String| {
+        let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let mut files: Vec<_> = found
+        .iter()
+        .map(|path| {
+            let name = path.strip_prefix(&src).unwrap().to_string_lossy().into_owned();
+            (name, code(fs::read_to_string(path).unwrap()))
+        })
+        .collect();
+    files.sort();
+    assert!(files.len() > 50, "found only {} sources", files.len());
+    files
+}
+
+fn identifiers_after<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
+    text.match_indices(prefix)
+        .map(|(at, _)| {
+            let rest = &text[at + prefix.len()..];
+            &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())]
+        })
+        .collect()
+}
+
+#[test]
+fn a_room_imports_only_rooms_before_it() {
+    let mut wrong = Vec::new();
+    for (name, text) in files().iter().filter(|(name, _)| name != "lib.rs") {
+        let room = name.split('/').next().unwrap();
+        let (_, allowed) =
+            ROOMS.iter().find(|(r, _)| *r == room).unwrap_or_else(|| panic!("{name} is in no known room"));
+        for import in identifiers_after(text, "crate::") {
+            let is_room = ROOMS.iter().any(|(r, _)| *r == import);
+            if is_room && import != room && !allowed.contains(&import) {
+                wrong.push(format!("{name} imports {import}"));
+            }
+            assert!(is_room, "{name} names crate::{import}, which is no room");
+        }
+        assert!(
+            !text.contains("use crate::{"),
+            "{name}: one `use crate::room` per room, so that this test can read it"
+        );
+    }
+    assert!(wrong.is_empty(), "against the order of the rooms:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn unsafe_code_is_only_where_it_belongs() {
+    let has_unsafe = |text: &str| {
+        ["unsafe {", "unsafe fn", "unsafe impl", "unsafe trait", "unsafe extern"].iter().any(|word| text.contains(word))
+    };
+    let wrong: Vec<_> = files()
+        .into_iter()
+        .filter(|(name, _)| !UNSAFE.iter().any(|place| name.starts_with(place)) && !name.starts_with("abi/"))
+        .filter(|(_, text)| has_unsafe(text))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(wrong.is_empty(), "unsafe code in {wrong:?}");
+}
+
+#[test]
+fn files_are_short_enough_to_hold_one_idea() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (name, _) in files() {
+        let lines = fs::read_to_string(src.join(&name)).unwrap().lines().count();
+        assert!(lines <= 600, "{name} has {lines} lines");
+    }
+}
