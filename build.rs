@@ -32,6 +32,102 @@ const HEADER_SOURCES: &[&str] = &[
 /// The number in the soname: libweir.so.0.<ABI>. The same as WEIR_ABI_VERSION.
 const SONAME: &str = "libweir.so.0.1";
 
+/// A banner in front of the first call of each noun: the call, the title, the concept.
+const SECTIONS: &[(&str, &str, &str)] = &[
+    (
+        "weir_version",
+        "Library",
+        "Which library this is, what the last failure was, and what the library has started and holds.",
+    ),
+    (
+        "weir_threadpool_create",
+        "Thread pool",
+        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands\nfor \"the calling thread\" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of\nthe engine, then the caller. weir never waits for a closure that your pool has not begun.",
+    ),
+    (
+        "weir_engine_attr_create",
+        "Engine",
+        "An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool.",
+    ),
+    (
+        "weir_stream_attr_create",
+        "Stream",
+        "A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and\nreturn their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it\nis waited for, and refuses new work until the error is cleared.",
+    ),
+    (
+        "weir_event_create",
+        "Event",
+        "An event marks a point in a stream, for other streams and threads to wait for, and for time.",
+    ),
+    ("weir_sync_devices", "Everything at once", "One call before you read the clock."),
+    (
+        "weir_dtype_name",
+        "Tensor",
+        "A tensor is a dense, row-major array in an engine's memory, or over memory of yours.",
+    ),
+    (
+        "weir_kernel_attr_create",
+        "Kernel",
+        "A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call\nthrough a weir_kernel_context.",
+    ),
+    (
+        "weir_graph_create",
+        "Graph",
+        "A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have names, and every refusal\nuses them.",
+    ),
+    ("weir_compile_options_create", "Program", "A program is a compiled graph: immutable, shared, and re-entrant."),
+    (
+        "weir_run_options_create",
+        "Run",
+        "A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.",
+    ),
+];
+
+/// Whether a stale header is an error.
+fn checking() -> bool {
+    env::var_os("WEIR_HEADER_CHECK").is_some_and(|v| v != "0")
+}
+
+/// Turns comments of one line into one line.
+fn one_line_comments(header: &str) -> String {
+    let mut out = Vec::new();
+    let lines: Vec<&str> = header.lines().collect();
+    let mut at = 0;
+    while at < lines.len() {
+        let text = lines.get(at + 1).and_then(|line| line.trim_start().strip_prefix("* "));
+        match text {
+            Some(text) if lines[at].trim() == "/**" && lines.get(at + 2).is_some_and(|l| l.trim() == "*/") => {
+                let indent = &lines[at][..lines[at].len() - lines[at].trim_start().len()];
+                out.push(format!("{indent}/** {text} */"));
+                at += 3;
+            }
+            _ => {
+                out.push(lines[at].to_owned());
+                at += 1;
+            }
+        }
+    }
+    out.join("\n") + "\n"
+}
+
+/// Puts the banners in front of the comments of their calls.
+fn with_sections(header: &str) -> Result<String, String> {
+    let mut lines: Vec<String> = header.lines().map(str::to_owned).collect();
+    for (call, title, concept) in SECTIONS {
+        let declared = lines
+            .iter()
+            .position(|line| line.contains(&format!("{call}(")) && !line.trim_start().starts_with('*'))
+            .ok_or_else(|| format!("section '{title}': {call} is not declared"))?;
+        let comment = lines[..declared].iter().rposition(|line| line.starts_with("/**")).ok_or("no comment")?;
+        let rule = "-".repeat(108 - title.len());
+        let mut banner = vec![String::new(), format!("/* ---- {title} {rule}")];
+        banner.extend(concept.lines().map(|line| format!(" * {line}")));
+        banner.extend([" */".to_owned(), String::new()]);
+        lines.splice(comment..comment, banner);
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     for source in HEADER_SOURCES.iter().chain(&["build.rs", "cbindgen.toml", "include/weir.h"]) {
@@ -40,7 +136,8 @@ fn main() {
     println!("cargo::rerun-if-env-changed=WEIR_HEADER_CHECK");
     if let Err(error) = header(&root) {
         // A syntax error in a source is rustc's to report.
-        println!("cargo::warning=weir.h was not generated: {error}");
+        let level = if checking() { "error" } else { "warning" };
+        println!("cargo::{level}=weir.h was not generated: {error}");
     }
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
@@ -57,10 +154,10 @@ fn header(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
     }
     let fresh = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?).join("weir.h");
     builder.generate()?.write_to_file(&fresh);
-    let new = fs::read(&fresh)?;
+    let new = with_sections(&one_line_comments(&fs::read_to_string(&fresh)?))?;
     let kept = root.join("include/weir.h");
-    if fs::read(&kept).ok().as_ref() != Some(&new) {
-        if env::var_os("WEIR_HEADER_CHECK").is_some_and(|v| v != "0") {
+    if fs::read_to_string(&kept).ok().as_ref() != Some(&new) {
+        if checking() {
             println!("cargo::error=include/weir.h is stale: build once without WEIR_HEADER_CHECK and commit it");
         } else if let Err(error) = fs::write(&kept, new) {
             println!("cargo::warning=include/weir.h is stale and cannot be written: {error}");

@@ -26,19 +26,6 @@
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
  *
- * Concepts
- *
- *   A thread pool is yours: you fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL
- *   stands for "the calling thread" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of
- *   the engine, then the caller.
- *   An engine is a device: memory and the means to run kernels. A CPU engine may carry a pool.
- *   A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise. An asynchronous stream that fails keeps its
- *   first error, skips what is queued behind it, reports once when it is waited for, and refuses new work until the error is cleared.
- *   An event marks a point in a stream, for other streams and threads to wait for, and for time.
- *   A tensor is a dense array in an engine's memory or over yours.
- *   A kernel is a function over tensors: one of the built-in ones or a C function of yours.
- *   A graph is built once and compiled to a program, which is immutable: run it as often as you like, several times at once.
- *
  * Rules for every call
  *
  *   Calls return a weir_status, 0 = WEIR_OK. Outputs come last; on failure pointer outputs are NULL and nothing else is written. The text of the
@@ -68,112 +55,62 @@
 #endif
 
 
-/**
- * Time-outs. All time-outs are relative and in nanoseconds.
- */
+/** Time-outs. All time-outs are relative and in nanoseconds. */
 #define WEIR_TIMEOUT_INFINITE UINT64_MAX
 
-/**
- * Major version of this header. The library's own is in weir_version.
- */
+/** Major version of this header. The library's own is in weir_version. */
 #define WEIR_VERSION_MAJOR 0
 
-/**
- * Minor version of this header.
- */
+/** Minor version of this header. */
 #define WEIR_VERSION_MINOR 1
 
-/**
- * Patch version of this header.
- */
+/** Patch version of this header. */
 #define WEIR_VERSION_PATCH 0
 
-/**
- * Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace one another.
- */
+/** Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace one another. */
 #define WEIR_ABI_VERSION 1
 
-/**
- * The codes a weir_status can hold.
- */
+/** The codes a weir_status can hold. */
 typedef enum weir_status_code {
-  /**
-   * Success.
-   */
+  /** Success. */
   WEIR_OK = 0,
-  /**
-   * The run or call was cancelled.
-   */
+  /** The run or call was cancelled. */
   WEIR_CANCELLED = 1,
-  /**
-   * A host callback failed with a code that weir does not know.
-   */
+  /** A host callback failed with a code that weir does not know. */
   WEIR_UNKNOWN = 2,
-  /**
-   * An argument is wrong whatever the state of the library: NULL, wrong handle, unknown enum value or flag bit.
-   */
+  /** An argument is wrong whatever the state of the library: NULL, wrong handle, unknown enum value or flag bit. */
   WEIR_INVALID_ARGUMENT = 3,
-  /**
-   * The time given for a wait or a run has passed. The work itself goes on unless the call says otherwise.
-   */
+  /** The time given for a wait or a run has passed. The work itself goes on unless the call says otherwise. */
   WEIR_DEADLINE_EXCEEDED = 4,
-  /**
-   * A named thing does not exist.
-   */
+  /** A named thing does not exist. */
   WEIR_NOT_FOUND = 5,
-  /**
-   * A name is already taken.
-   */
+  /** A name is already taken. */
   WEIR_ALREADY_EXISTS = 6,
-  /**
-   * The caller may not do this.
-   */
+  /** The caller may not do this. */
   WEIR_PERMISSION_DENIED = 7,
-  /**
-   * Out of memory, or a limit was reached; the text names the size or the limit.
-   */
+  /** Out of memory, or a limit was reached; the text names the size or the limit. */
   WEIR_RESOURCE_EXHAUSTED = 8,
-  /**
-   * The object is not in a state in which this call is possible.
-   */
+  /** The object is not in a state in which this call is possible. */
   WEIR_FAILED_PRECONDITION = 9,
-  /**
-   * The work was given up because something it depends on failed; the text names the origin.
-   */
+  /** The work was given up because something it depends on failed; the text names the origin. */
   WEIR_ABORTED = 10,
-  /**
-   * An index or a size is outside its range, or a size computation overflows.
-   */
+  /** An index or a size is outside its range, or a size computation overflows. */
   WEIR_OUT_OF_RANGE = 11,
-  /**
-   * The library was built without this, or it does not exist for this kind of engine.
-   */
+  /** The library was built without this, or it does not exist for this kind of engine. */
   WEIR_UNIMPLEMENTED = 12,
-  /**
-   * A defect of the library (a caught panic). The text says where; please report it.
-   */
+  /** A defect of the library (a caught panic). The text says where; please report it. */
   WEIR_INTERNAL = 13,
-  /**
-   * The thing exists but cannot be used now (no device, no driver).
-   */
+  /** The thing exists but cannot be used now (no device, no driver). */
   WEIR_UNAVAILABLE = 14,
-  /**
-   * Data was lost or corrupted.
-   */
+  /** Data was lost or corrupted. */
   WEIR_DATA_LOSS = 15,
 } weir_status_code;
 
-/**
- * What a pool is like. Fixed for the life of the pool object.
- */
+/** What a pool is like. Fixed for the life of the pool object. */
 typedef enum weir_threadpool_flags {
-  /**
-   * parallel_for may return before its tasks ran; weir waits with a counter of its own.
-   */
+  /** parallel_for may return before its tasks ran; weir waits with a counter of its own. */
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
-  /**
-   * Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP).
-   */
+  /** Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP). */
   WEIR_THREADPOOL_AUTO_BALANCING = 2,
   /**
    * parallel_for and schedule may be called from inside a task. Without it a region that starts inside a task of the
@@ -182,214 +119,124 @@ typedef enum weir_threadpool_flags {
   WEIR_THREADPOOL_NESTED = 4,
 } weir_threadpool_flags;
 
-/**
- * Element types. All are storage types; the built-in kernels compute in f32.
- */
+/** Element types. All are storage types; the built-in kernels compute in f32. */
 typedef enum weir_dtype_value {
-  /**
-   * In a signature: any type. Never the type of a tensor.
-   */
+  /** In a signature: any type. Never the type of a tensor. */
   WEIR_DTYPE_ANY = 0,
-  /**
-   * IEEE 754 binary32.
-   */
+  /** IEEE 754 binary32. */
   WEIR_F32 = 1,
-  /**
-   * Signed 32-bit integer, two's complement.
-   */
+  /** Signed 32-bit integer, two's complement. */
   WEIR_S32 = 2,
-  /**
-   * Unsigned 8-bit integer.
-   */
+  /** Unsigned 8-bit integer. */
   WEIR_U8 = 3,
-  /**
-   * Signed 8-bit integer.
-   */
+  /** Signed 8-bit integer. */
   WEIR_S8 = 4,
-  /**
-   * IEEE 754 binary16.
-   */
+  /** IEEE 754 binary16. */
   WEIR_F16 = 5,
-  /**
-   * bfloat16: the upper half of a binary32.
-   */
+  /** bfloat16: the upper half of a binary32. */
   WEIR_BF16 = 6,
-  /**
-   * One byte, 0 or 1.
-   */
+  /** One byte, 0 or 1. */
   WEIR_BOOL = 7,
 } weir_dtype_value;
 
-/**
- * Limits of the API.
- */
+/** Limits of the API. */
 typedef enum weir_limit {
-  /**
-   * Most dimensions of a tensor.
-   */
+  /** Most dimensions of a tensor. */
   WEIR_MAX_RANK = 8,
-  /**
-   * Most inputs, and most outputs, of one kernel.
-   */
+  /** Most inputs, and most outputs, of one kernel. */
   WEIR_MAX_ARGS = 64,
 } weir_limit;
 
-/**
- * Kinds of engines. A build or a machine may lack some: weir_engine_count says how many there are.
- */
+/** Kinds of engines. A build or a machine may lack some: weir_engine_count says how many there are. */
 typedef enum weir_engine_kind_value {
-  /**
-   * The host's processors, through a thread pool or the calling thread.
-   */
+  /** The host's processors, through a thread pool or the calling thread. */
   WEIR_ENGINE_CPU = 1,
-  /**
-   * NVIDIA GPUs through the CUDA driver.
-   */
+  /** NVIDIA GPUs through the CUDA driver. */
   WEIR_ENGINE_CUDA = 2,
 } weir_engine_kind_value;
 
-/**
- * Flags of weir_stream_create.
- */
+/** Flags of weir_stream_create. */
 typedef enum weir_stream_flags {
-  /**
-   * In order; on the CPU the work runs before the enqueuing call returns.
-   */
+  /** In order; on the CPU the work runs before the enqueuing call returns. */
   WEIR_STREAM_DEFAULT = 0,
-  /**
-   * In order; enqueuing calls return at once. The same as weir_stream_attr_set_asynchronous(attr, 1).
-   */
+  /** In order; enqueuing calls return at once. The same as weir_stream_attr_set_asynchronous(attr, 1). */
   WEIR_STREAM_ASYNCHRONOUS = 1,
 } weir_stream_flags;
 
-/**
- * Flags of weir_event_create.
- */
+/** Flags of weir_event_create. */
 typedef enum weir_event_flags {
-  /**
-   * No time stamp.
-   */
+  /** No time stamp. */
   WEIR_EVENT_DEFAULT = 0,
-  /**
-   * Keep the time at which the stream reached the event, for weir_event_elapsed_ns.
-   */
+  /** Keep the time at which the stream reached the event, for weir_event_elapsed_ns. */
   WEIR_EVENT_TIMING = 1,
 } weir_event_flags;
 
-/**
- * Flags of a host kernel.
- */
+/** Flags of a host kernel. */
 typedef enum weir_kernel_flags {
-  /**
-   * Output i may share memory with an input. Without it overlapping arguments are refused.
-   */
+  /** Output i may share memory with an input. Without it overlapping arguments are refused. */
   WEIR_KERNEL_IN_PLACE = 1,
 } weir_kernel_flags;
 
-/**
- * Flags of weir_matmul_desc.
- */
+/** Flags of weir_matmul_desc. */
 typedef enum weir_matmul_flags {
-  /**
-   * A is given as [K, M].
-   */
+  /** A is given as [K, M]. */
   WEIR_MATMUL_TRANSPOSE_A = 1,
-  /**
-   * B is given as [N, K].
-   */
+  /** B is given as [N, K]. */
   WEIR_MATMUL_TRANSPOSE_B = 2,
-  /**
-   * A third input, bias[N], is added to each row.
-   */
+  /** A third input, bias[N], is added to each row. */
   WEIR_MATMUL_BIAS = 4,
-  /**
-   * The result is max(x, 0). A NaN stays a NaN.
-   */
+  /** The result is max(x, 0). A NaN stays a NaN. */
   WEIR_MATMUL_RELU = 8,
 } weir_matmul_flags;
 
-/**
- * Text formats for dumps.
- */
+/** Text formats for dumps. */
 typedef enum weir_dump_format_value {
-  /**
-   * Graphviz DOT.
-   */
+  /** Graphviz DOT. */
   WEIR_DUMP_DOT = 1,
-  /**
-   * JSON (RFC 8259).
-   */
+  /** JSON (RFC 8259). */
   WEIR_DUMP_JSON = 2,
 } weir_dump_format_value;
 
-/**
- * Settings for weir_graph_compile. Owned: create, destroy.
- */
+/** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
 
-/**
- * A device that runs kernels and owns memory. Shared: create, retain, release.
- */
+/** A device that runs kernels and owns memory. Shared: create, retain, release. */
 typedef struct weir_engine weir_engine;
 
-/**
- * Settings for weir_engine_create. Owned: create, destroy.
- */
+/** Settings for weir_engine_create. Owned: create, destroy. */
 typedef struct weir_engine_attr weir_engine_attr;
 
-/**
- * A point in a stream that other streams and threads can wait for. Shared: create, retain, release.
- */
+/** A point in a stream that other streams and threads can wait for. Shared: create, retain, release. */
 typedef struct weir_event weir_event;
 
-/**
- * A dataflow graph under construction. Owned: create, destroy; one thread at a time.
- */
+/** A dataflow graph under construction. Owned: create, destroy; one thread at a time. */
 typedef struct weir_graph weir_graph;
 
-/**
- * A function over tensors with a checked signature. Shared: create, retain, release.
- */
+/** A function over tensors with a checked signature. Shared: create, retain, release. */
 typedef struct weir_kernel weir_kernel;
 
-/**
- * Settings for weir_kernel_create_*. Owned: create, destroy.
- */
+/** Settings for weir_kernel_create_*. Owned: create, destroy. */
 typedef struct weir_kernel_attr weir_kernel_attr;
 
-/**
- * What a kernel's compute function sees of the call it serves. Valid only during that call.
- */
+/** What a kernel's compute function sees of the call it serves. Valid only during that call. */
 typedef struct weir_kernel_context weir_kernel_context;
 
-/**
- * A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain, release.
- */
+/** A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain, release. */
 typedef struct weir_program weir_program;
 
-/**
- * One run of a program that was started with weir_program_start. Shared: create (by start), retain, release.
- */
+/** One run of a program that was started with weir_program_start. Shared: create (by start), retain, release. */
 typedef struct weir_run weir_run;
 
-/**
- * Settings for one run of a program. Owned: create, destroy.
- */
+/** Settings for one run of a program. Owned: create, destroy. */
 typedef struct weir_run_options weir_run_options;
 
-/**
- * An in-order queue of work on one engine. Shared: create, retain, release.
- */
+/** An in-order queue of work on one engine. Shared: create, retain, release. */
 typedef struct weir_stream weir_stream;
 
-/**
- * Settings for weir_stream_create. Owned: create, destroy.
- */
+/** Settings for weir_stream_create. Owned: create, destroy. */
 typedef struct weir_stream_attr weir_stream_attr;
 
-/**
- * A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release.
- */
+/** A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release. */
 typedef struct weir_tensor weir_tensor;
 
 /**
@@ -398,9 +245,7 @@ typedef struct weir_tensor weir_tensor;
  */
 typedef struct weir_threadpool weir_threadpool;
 
-/**
- * Settings for weir_threadpool_create_builtin. Owned: create, destroy.
- */
+/** Settings for weir_threadpool_create_builtin. Owned: create, destroy. */
 typedef struct weir_threadpool_attr weir_threadpool_attr;
 
 /**
@@ -409,69 +254,37 @@ typedef struct weir_threadpool_attr weir_threadpool_attr;
  */
 typedef int32_t weir_status;
 
-/**
- * Counters of the whole library in this process.
- */
+/** Counters of the whole library in this process. */
 typedef struct weir_runtime_info {
-  /**
-   * sizeof(weir_runtime_info), set by the caller before the call.
-   */
+  /** sizeof(weir_runtime_info), set by the caller before the call. */
   size_t struct_size;
-  /**
-   * Threads that weir has started since it was loaded (built-in and seeded pools, lanes of asynchronous streams).
-   */
+  /** Threads that weir has started since it was loaded (built-in and seeded pools, lanes of asynchronous streams). */
   uint64_t threads_started;
-  /**
-   * Of these, threads that are running now.
-   */
+  /** Of these, threads that are running now. */
   uint64_t threads_alive;
-  /**
-   * Heap allocations (malloc, realloc) that weir has made since it was loaded.
-   */
+  /** Heap allocations (malloc, realloc) that weir has made since it was loaded. */
   uint64_t allocations;
-  /**
-   * Bytes that weir holds on the heap now.
-   */
+  /** Bytes that weir holds on the heap now. */
   uint64_t bytes_in_use;
-  /**
-   * Thread pools alive.
-   */
+  /** Thread pools alive. */
   uint64_t threadpools;
-  /**
-   * Engines alive.
-   */
+  /** Engines alive. */
   uint64_t engines;
-  /**
-   * Streams alive.
-   */
+  /** Streams alive. */
   uint64_t streams;
-  /**
-   * Events alive.
-   */
+  /** Events alive. */
   uint64_t events;
-  /**
-   * Tensors alive.
-   */
+  /** Tensors alive. */
   uint64_t tensors;
-  /**
-   * Kernels alive.
-   */
+  /** Kernels alive. */
   uint64_t kernels;
-  /**
-   * Graphs under construction.
-   */
+  /** Graphs under construction. */
   uint64_t graphs;
-  /**
-   * Programs alive.
-   */
+  /** Programs alive. */
   uint64_t programs;
-  /**
-   * Runs alive: handles of weir_program_start.
-   */
+  /** Runs alive: handles of weir_program_start. */
   uint64_t runs;
-  /**
-   * Attributes and options alive, of all kinds.
-   */
+  /** Attributes and options alive, of all kinds. */
   uint64_t attrs;
 } weir_runtime_info;
 
@@ -481,25 +294,15 @@ typedef struct weir_runtime_info {
  */
 typedef void (*weir_task_fn)(void *arg, int32_t i);
 
-/**
- * Hints for a closure handed to schedule. They never change a result.
- */
+/** Hints for a closure handed to schedule. They never change a result. */
 typedef struct weir_task_hint {
-  /**
-   * sizeof(weir_task_hint), set by weir.
-   */
+  /** sizeof(weir_task_hint), set by weir. */
   size_t struct_size;
-  /**
-   * Estimated run time in nanoseconds; 0 = unknown.
-   */
+  /** Estimated run time in nanoseconds; 0 = unknown. */
   uint64_t cost_ns;
-  /**
-   * Priority of the stream that the work came from: below 0 = low, 0 = normal, above 0 = high.
-   */
+  /** Priority of the stream that the work came from: below 0 = low, 0 = normal, above 0 = high. */
   int32_t priority;
-  /**
-   * Reserved, 0.
-   */
+  /** Reserved, 0. */
   uint32_t flags;
 } weir_task_hint;
 
@@ -511,13 +314,9 @@ typedef struct weir_task_hint {
  * docs/threadpool.md is the contract in full.
  */
 typedef struct weir_threadpool_vtable {
-  /**
-   * sizeof(weir_threadpool_vtable) of the host's header. Members beyond it read as NULL.
-   */
+  /** sizeof(weir_threadpool_vtable) of the host's header. Members beyond it read as NULL. */
   size_t struct_size;
-  /**
-   * OR of weir_threadpool_flags.
-   */
+  /** OR of weir_threadpool_flags. */
   uint64_t flags;
   /**
    * Required. Threads that can run tasks at once, not counting the caller of weir. May change between calls;
@@ -540,13 +339,9 @@ typedef struct weir_threadpool_vtable {
    * over itself.
    */
   int32_t (*in_parallel)(void *ctx);
-  /**
-   * Optional: the calling thread's index in the pool, -1 for a foreign thread.
-   */
+  /** Optional: the calling thread's index in the pool, -1 for a foreign thread. */
   int32_t (*thread_index)(void *ctx);
-  /**
-   * Optional: runs one queued task of the pool in the calling thread; 0 if there was none.
-   */
+  /** Optional: runs one queued task of the pool in the calling thread; 0 if there was none. */
   int32_t (*help)(void *ctx);
   /**
    * Optional: called exactly once, after the last task returned and the last reference went, never from inside a
@@ -560,29 +355,17 @@ typedef struct weir_threadpool_vtable {
   int32_t (*max_threads)(void *ctx);
 } weir_threadpool_vtable;
 
-/**
- * How weir_parallel_for and weir_kernel_context_parallel_for split a region. Zero in a member means "you choose".
- */
+/** How weir_parallel_for and weir_kernel_context_parallel_for split a region. Zero in a member means "you choose". */
 typedef struct weir_parallel_hint {
-  /**
-   * sizeof(weir_parallel_hint) of the caller's header.
-   */
+  /** sizeof(weir_parallel_hint) of the caller's header. */
   size_t struct_size;
-  /**
-   * Estimated nanoseconds per item; 0 = unknown (a microsecond is assumed).
-   */
+  /** Estimated nanoseconds per item; 0 = unknown (a microsecond is assumed). */
   uint64_t cost_ns;
-  /**
-   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it.
-   */
+  /** Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. */
   int64_t grain;
-  /**
-   * Most slots (threads at once) to use; 0 = the pool's width and the caller.
-   */
+  /** Most slots (threads at once) to use; 0 = the pool's width and the caller. */
   int32_t max_slots;
-  /**
-   * Reserved, 0.
-   */
+  /** Reserved, 0. */
   uint32_t flags;
 } weir_parallel_hint;
 
@@ -593,42 +376,24 @@ typedef struct weir_parallel_hint {
  */
 typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t slot);
 
-/**
- * The kind of an engine: one of enum weir_engine_kind_value.
- */
+/** The kind of an engine: one of enum weir_engine_kind_value. */
 typedef uint32_t weir_engine_kind;
 
-/**
- * Facts about an engine.
- */
+/** Facts about an engine. */
 typedef struct weir_engine_info {
-  /**
-   * sizeof(weir_engine_info), set by the caller before the call.
-   */
+  /** sizeof(weir_engine_info), set by the caller before the call. */
   size_t struct_size;
-  /**
-   * Kind of the engine.
-   */
+  /** Kind of the engine. */
   uint32_t kind;
-  /**
-   * Index among the engines of its kind.
-   */
+  /** Index among the engines of its kind. */
   uint32_t index;
-  /**
-   * Processors that this process may use (from the affinity mask and the cgroup limit).
-   */
+  /** Processors that this process may use (from the affinity mask and the cgroup limit). */
   uint32_t num_processors;
-  /**
-   * Reserved, 0.
-   */
+  /** Reserved, 0. */
   uint32_t reserved;
-  /**
-   * Alignment of memory that the engine allocates, in bytes.
-   */
+  /** Alignment of memory that the engine allocates, in bytes. */
   uint64_t alignment;
-  /**
-   * Name of the device, NUL-terminated UTF-8.
-   */
+  /** Name of the device, NUL-terminated UTF-8. */
   char name[64];
 } weir_engine_info;
 
@@ -638,14 +403,10 @@ typedef struct weir_engine_info {
  */
 typedef int32_t (*weir_host_fn)(void *arg);
 
-/**
- * Releases what a callback's context holds. Runs exactly once, after the last use, on any thread.
- */
+/** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
 typedef void (*weir_destroy_fn)(void *ctx);
 
-/**
- * An element type: one of enum weir_dtype_value.
- */
+/** An element type: one of enum weir_dtype_value. */
 typedef uint32_t weir_dtype;
 
 /**
@@ -654,17 +415,11 @@ typedef uint32_t weir_dtype;
  * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of -1 match anything.
  */
 typedef struct weir_tensor_desc {
-  /**
-   * Element type.
-   */
+  /** Element type. */
   weir_dtype dtype;
-  /**
-   * Number of dimensions, at most WEIR_MAX_RANK.
-   */
+  /** Number of dimensions, at most WEIR_MAX_RANK. */
   uint32_t rank;
-  /**
-   * Dimensions, the slowest first; those from `rank` on are ignored.
-   */
+  /** Dimensions, the slowest first; those from `rank` on are ignored. */
   int64_t dims[8];
 } weir_tensor_desc;
 
@@ -685,61 +440,33 @@ typedef int32_t (*weir_infer_fn)(void *user,
                                  struct weir_tensor_desc *outputs,
                                  size_t num_outputs);
 
-/**
- * A kernel that the host implements.
- */
+/** A kernel that the host implements. */
 typedef struct weir_host_kernel_desc {
-  /**
-   * sizeof(weir_host_kernel_desc) of the caller's header.
-   */
+  /** sizeof(weir_host_kernel_desc) of the caller's header. */
   size_t struct_size;
-  /**
-   * Name for error texts and dumps, UTF-8; copied.
-   */
+  /** Name for error texts and dumps, UTF-8; copied. */
   const char *name;
-  /**
-   * The body. Required.
-   */
+  /** The body. Required. */
   weir_compute_fn compute;
-  /**
-   * First argument of `compute` and `infer`.
-   */
+  /** First argument of `compute` and `infer`. */
   void *user;
-  /**
-   * Optional: releases `user` when the kernel dies. Not called if the creation fails.
-   */
+  /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
   weir_destroy_fn destroy;
-  /**
-   * Number of inputs, at most WEIR_MAX_ARGS.
-   */
+  /** Number of inputs, at most WEIR_MAX_ARGS. */
   size_t num_inputs;
-  /**
-   * What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
-   */
+  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
   const struct weir_tensor_desc *inputs;
-  /**
-   * Number of outputs, at most WEIR_MAX_ARGS.
-   */
+  /** Number of outputs, at most WEIR_MAX_ARGS. */
   size_t num_outputs;
-  /**
-   * What the outputs look like; NULL if `infer` says so. Copied.
-   */
+  /** What the outputs look like; NULL if `infer` says so. Copied. */
   const struct weir_tensor_desc *outputs;
-  /**
-   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
-   */
+  /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
   weir_infer_fn infer;
-  /**
-   * Estimated run time in nanoseconds; 0 = unknown, then the executor measures.
-   */
+  /** Estimated run time in nanoseconds; 0 = unknown, then the executor measures. */
   uint64_t cost_ns;
-  /**
-   * Scratch memory per slot, in bytes (weir_kernel_context_get_scratch).
-   */
+  /** Scratch memory per slot, in bytes (weir_kernel_context_get_scratch). */
   size_t scratch_bytes;
-  /**
-   * OR of weir_kernel_flags.
-   */
+  /** OR of weir_kernel_flags. */
   uint64_t flags;
 } weir_host_kernel_desc;
 
@@ -749,13 +476,9 @@ typedef struct weir_host_kernel_desc {
  * Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
  */
 typedef struct weir_matmul_desc {
-  /**
-   * sizeof(weir_matmul_desc) of the caller's header.
-   */
+  /** sizeof(weir_matmul_desc) of the caller's header. */
   size_t struct_size;
-  /**
-   * OR of weir_matmul_flags.
-   */
+  /** OR of weir_matmul_flags. */
   uint64_t flags;
 } weir_matmul_desc;
 
@@ -764,19 +487,13 @@ typedef struct weir_matmul_desc {
  * Inputs: a, b. Output: a + b.
  */
 typedef struct weir_add_desc {
-  /**
-   * sizeof(weir_add_desc) of the caller's header.
-   */
+  /** sizeof(weir_add_desc) of the caller's header. */
   size_t struct_size;
 } weir_add_desc;
 
-/**
- * Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x.
- */
+/** Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x. */
 typedef struct weir_relu_desc {
-  /**
-   * sizeof(weir_relu_desc) of the caller's header.
-   */
+  /** sizeof(weir_relu_desc) of the caller's header. */
   size_t struct_size;
 } weir_relu_desc;
 
@@ -785,17 +502,11 @@ typedef struct weir_relu_desc {
  * or that holds a NaN becomes NaN.
  */
 typedef struct weir_softmax_desc {
-  /**
-   * sizeof(weir_softmax_desc) of the caller's header.
-   */
+  /** sizeof(weir_softmax_desc) of the caller's header. */
   size_t struct_size;
-  /**
-   * The axis; negative counts from the end, -1 = last.
-   */
+  /** The axis; negative counts from the end, -1 = last. */
   int32_t axis;
-  /**
-   * Reserved, 0.
-   */
+  /** Reserved, 0. */
   int32_t reserved;
 } weir_softmax_desc;
 
@@ -804,56 +515,41 @@ typedef struct weir_softmax_desc {
  * Input: x, f32. Output: s32, the shape of x without the axis.
  */
 typedef struct weir_argmax_desc {
-  /**
-   * sizeof(weir_argmax_desc) of the caller's header.
-   */
+  /** sizeof(weir_argmax_desc) of the caller's header. */
   size_t struct_size;
-  /**
-   * The axis; negative counts from the end, -1 = last.
-   */
+  /** The axis; negative counts from the end, -1 = last. */
   int32_t axis;
-  /**
-   * Reserved, 0.
-   */
+  /** Reserved, 0. */
   int32_t reserved;
 } weir_argmax_desc;
 
-/**
- * A tensor as a kernel sees it.
- */
+/** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
-  /**
-   * First element.
-   */
+  /** First element. */
   void *data;
-  /**
-   * Size of the data in bytes.
-   */
+  /** Size of the data in bytes. */
   size_t bytes;
-  /**
-   * Element type and shape.
-   */
+  /** Element type and shape. */
   struct weir_tensor_desc desc;
 } weir_tensor_view;
 
-/**
- * A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it.
- */
+/** A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it. */
 typedef uint64_t weir_value;
 
-/**
- * A node in a graph under construction. Meaningful only for the graph that gave it.
- */
+/** A node in a graph under construction. Meaningful only for the graph that gave it. */
 typedef uint64_t weir_node;
 
-/**
- * A text format for dumps: one of enum weir_dump_format_value.
- */
+/** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+
+/* ---- Library -----------------------------------------------------------------------------------------------------
+ * Which library this is, what the last failure was, and what the library has started and holds.
+ */
 
 /**
  * The version of the running library: major << 16 | minor << 8 | patch.
@@ -919,6 +615,13 @@ WEIR_API WEIR_NODISCARD weir_status weir_last_error_copy(char *buffer, size_t ca
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(struct weir_runtime_info *out_info);
+
+
+/* ---- Thread pool -------------------------------------------------------------------------------------------------
+ * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands
+ * for "the calling thread" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of
+ * the engine, then the caller. weir never waits for a closure that your pool has not begun.
+ */
 
 /**
  * Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist,
@@ -1081,6 +784,11 @@ WEIR_NODISCARD
 weir_status weir_threadpool_attr_get_spin_ns(const struct weir_threadpool_attr *attr,
                                              uint64_t *out_spin_ns);
 
+
+/* ---- Engine ------------------------------------------------------------------------------------------------------
+ * An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool.
+ */
+
 /**
  * Makes settings for engines of one kind, all default.
  *
@@ -1223,6 +931,13 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_synchronize(struct weir_engine *engine,
                                     uint64_t timeout_ns);
+
+
+/* ---- Stream ------------------------------------------------------------------------------------------------------
+ * A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and
+ * return their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it
+ * is waited for, and refuses new work until the error is cleared.
+ */
 
 /**
  * Makes settings for streams on engines of one kind, all default.
@@ -1412,7 +1127,7 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
                                  const struct weir_stream_attr **out_attr);
 
 /**
- * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, the stream has failed. `destroy`
+ * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has failed. `destroy`
  * (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if this call is refused.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
@@ -1483,6 +1198,11 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_stream_wait_event(struct weir_stream *stream,
                                    struct weir_event *event);
+
+
+/* ---- Event -------------------------------------------------------------------------------------------------------
+ * An event marks a point in a stream, for other streams and threads to wait for, and for time.
+ */
 
 /**
  * Makes an event, not recorded. `event_flags` is OR of weir_event_flags.
@@ -1558,6 +1278,11 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
                                   const struct weir_event *end,
                                   int64_t *out_ns);
 
+
+/* ---- Everything at once ------------------------------------------------------------------------------------------
+ * One call before you read the clock.
+ */
+
 /**
  * Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
  * later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late error
@@ -1578,6 +1303,11 @@ weir_status weir_sync_devices(void);
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+
+/* ---- Tensor ------------------------------------------------------------------------------------------------------
+ * A tensor is a dense, row-major array in an engine's memory, or over memory of yours.
+ */
 
 /**
  * The name of an element type, "f32"; "?" for a number that is none.
@@ -1671,6 +1401,12 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
+
+
+/* ---- Kernel ------------------------------------------------------------------------------------------------------
+ * A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call
+ * through a weir_kernel_context.
+ */
 
 /**
  * Makes settings for kernels, all default.
@@ -1956,6 +1692,12 @@ weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      weir_status code,
                                      const char *message);
 
+
+/* ---- Graph -------------------------------------------------------------------------------------------------------
+ * A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have names, and every refusal
+ * uses them.
+ */
+
 /**
  * Makes an empty graph. `name` (may be NULL) appears in error texts and dumps.
  *
@@ -2069,6 +1811,11 @@ weir_status weir_graph_dump(const struct weir_graph *graph,
                             size_t capacity,
                             size_t *out_length);
 
+
+/* ---- Program -----------------------------------------------------------------------------------------------------
+ * A program is a compiled graph: immutable, shared, and re-entrant.
+ */
+
 /**
  * Makes settings for weir_graph_compile, all default.
  *
@@ -2105,8 +1852,8 @@ weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *o
                                             uint64_t *out_hop_ns);
 
 /**
- * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. The graph may be changed
- * and compiled again. options may be NULL.
+ * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels on which no output, no task and no
+ * kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
  *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to *out_program; the program takes
  * references to kernels, constants and engines.
@@ -2181,6 +1928,11 @@ weir_status weir_program_dump(const struct weir_program *program,
                               char *buffer,
                               size_t capacity,
                               size_t *out_length);
+
+
+/* ---- Run ---------------------------------------------------------------------------------------------------------
+ * A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.
+ */
 
 /**
  * Makes settings for a run, all default. They may serve any number of runs.

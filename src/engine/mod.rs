@@ -6,6 +6,7 @@
 
 mod attr;
 mod call;
+#[allow(clippy::module_inception, reason = "the room and its chief noun have the same name")]
 mod engine;
 mod event;
 mod kernel;

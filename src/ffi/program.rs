@@ -64,8 +64,8 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
     })
 }
 
-/// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. The graph may be changed
-/// and compiled again. options may be NULL.
+/// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels on which no output, no task and no
+/// kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
 ///
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to *out_program; the program takes
 /// references to kernels, constants and engines.

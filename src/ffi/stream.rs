@@ -321,7 +321,7 @@ pub unsafe extern "C" fn weir_stream_get_attr(
     })
 }
 
-/// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, the stream has failed. `destroy`
+/// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has failed. `destroy`
 /// (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if this call is refused.
 ///
 /// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.

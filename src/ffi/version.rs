@@ -91,8 +91,8 @@ pub unsafe extern "C" fn weir_last_error_copy(
     out_length: *mut usize,
 ) -> weir_status {
     let mut code = 0;
-    // SAFETY: the caller's buffer, as documented.
     let copied = guard_value(Err(Error::internal("panic")), || {
+        // SAFETY: the caller's buffer, as documented.
         last_error::with_text(|message| unsafe { text::copy(message, buffer, capacity, out_length) })
     });
     if let Err(error) = copied {

@@ -44,6 +44,8 @@ fn models_turn_resume_against_park() {
     loom::model(|| {
         let turn = Arc::new(Turn::new(()));
         let fired = Arc::new(AtomicU32::new(0));
+        // The holder registers with the event while it holds the turn, so the event fires after that.
+        let mut guard = turn.hold().unwrap();
         let event = {
             let (turn, fired) = (Arc::clone(&turn), Arc::clone(&fired));
             thread::spawn(move || {
@@ -52,7 +54,6 @@ fn models_turn_resume_against_park() {
             })
         };
         let mut went_on = 0;
-        let mut guard = turn.hold().unwrap();
         loop {
             if fired.load(SeqCst) == 1 {
                 went_on += 1;

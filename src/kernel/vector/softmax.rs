@@ -8,6 +8,8 @@ use super::columns::{Rows, Stretch, WIDTH};
 
 /// Partial sums of a row: as many as the loop is unrolled, and always the same, so that a row's bits depend on nothing else.
 const LANES: usize = 16;
+/// Exponentials at a time: a vector register of the oldest processors.
+const VECTOR: usize = 16;
 
 /// exp(x - max) for x <= max. For other arguments, NaN among them, some number.
 #[inline(always)]
@@ -73,9 +75,9 @@ pub fn greatest(row: &[f32]) -> f32 {
 /// Softmax of a row in consecutive memory.
 pub fn row(x: &[f32], out: &mut [f32]) {
     let max = greatest(x);
-    let mut sums = [0f64; LANES];
+    let mut sums = [0.0; LANES];
     for (x, out) in x.chunks(LANES).zip(out.chunks_mut(LANES)) {
-        exponentials(x, out, &mut sums, |_| max);
+        exponentials(x, &[max; LANES][..x.len()], out, &mut sums[..x.len()]);
     }
     let scale = scale(max, sums.iter().sum());
     out.iter_mut().for_each(|y| *y *= scale);
@@ -91,11 +93,11 @@ pub fn columns(x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
             *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
         }
     }
-    let mut sums = [0f64; WIDTH];
+    let mut sums = [0.0; WIDTH];
     for i in 0..at.len {
-        exponentials(input(i), out.row(i), &mut sums, |j| max[j]);
+        exponentials(input(i), &max[..at.width], out.row(i), &mut sums[..at.width]);
     }
-    let mut scales = [0f32; WIDTH];
+    let mut scales = [0.0; WIDTH];
     for (scale_of, (&max, &sum)) in scales.iter_mut().zip(max.iter().zip(&sums)) {
         *scale_of = scale(max, sum);
     }
@@ -104,13 +106,33 @@ pub fn columns(x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
     }
 }
 
-#[inline(always)]
-fn exponentials(x: &[f32], out: &mut [f32], sums: &mut [f64], max: impl Fn(usize) -> f32) {
-    for (i, ((&x, out), sum)) in x.iter().zip(out).zip(sums).enumerate() {
-        let y = exp_of_difference(x, max(i));
-        *out = y;
-        *sum += f64::from(y);
+/// out = exp(x - max), and adds it to the sums. Slices of the same length.
+fn exponentials(x: &[f32], max: &[f32], out: &mut [f32], sums: &mut [f64]) {
+    let inputs = x.chunks(VECTOR).zip(max.chunks(VECTOR));
+    for ((x, max), (out, sums)) in inputs.zip(out.chunks_mut(VECTOR).zip(sums.chunks_mut(VECTOR))) {
+        let y = vector(&whole(x), &whole(max));
+        for ((out, sum), y) in out.iter_mut().zip(sums).zip(y) {
+            *out = y;
+            *sum += f64::from(y);
+        }
     }
+}
+
+/// A vector of its own, so that the compiler sees one; inside a longer loop it may give up.
+#[inline(never)]
+fn vector(x: &[f32; VECTOR], max: &[f32; VECTOR]) -> [f32; VECTOR] {
+    let mut y = *x;
+    for i in 0..VECTOR {
+        y[i] = exp_of_difference(x[i], max[i]);
+    }
+    y
+}
+
+/// At most VECTOR values as a whole vector: with zeros where nothing is.
+#[inline(always)]
+fn whole(values: &[f32]) -> [f32; VECTOR] {
+    let filled = || std::array::from_fn(|i| values.get(i).copied().unwrap_or(0.0));
+    values.first_chunk().copied().unwrap_or_else(filled)
 }
 
 #[cfg(test)]

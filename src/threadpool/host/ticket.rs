@@ -111,7 +111,10 @@ impl Tickets {
         // SAFETY: as demanded of the caller; a ticket without a place came from Box::into_raw in `send`.
         match unsafe { (*ticket).place } {
             Some(place) => self.free.give_back(place),
-            None => drop(unsafe { Box::from_raw(ticket.cast_mut()) }),
+            None => {
+                // SAFETY: as above.
+                drop(unsafe { Box::from_raw(ticket.cast_mut()) });
+            }
         }
         body
     }

@@ -74,9 +74,10 @@ impl Backend for HostVtable {
     }
 
     fn in_parallel(&self) -> bool {
-        // SAFETY: the host's functions, with their own context.
         match (self.table.in_parallel, self.table.thread_index) {
+            // SAFETY: the host's function, with its own context.
             (Some(inside), _) => unsafe { inside(self.ctx) != 0 },
+            // SAFETY: the host's function, with its own context.
             (None, Some(index)) => unsafe { index(self.ctx) >= 0 },
             (None, None) => false,
         }
