@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The sources of the header, in header order. `cbindgen` reads this list and nothing else, so no constant of another module leaks.
+/// The sources of the header, in header order. `cbindgen` reads this list and nothing else, so no constant of
+/// another module leaks.
 const HEADER_SOURCES: &[&str] = &[
     "src/abi/status.rs",
     "src/abi/handles.rs",
@@ -42,7 +43,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_threadpool_create",
         "Thread pool",
-        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands\nfor \"the calling thread\" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of\nthe engine, then the caller. weir never waits for a closure that your pool has not begun.",
+        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands for \"the calling thread\" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool has not begun.",
     ),
     (
         "weir_engine_attr_create",
@@ -52,7 +53,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_stream_attr_create",
         "Stream",
-        "A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and\nreturn their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it\nis waited for, and refuses new work until the error is cleared.",
+        "A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it is waited for, and refuses new work until the error is cleared.",
     ),
     (
         "weir_event_create",
@@ -68,12 +69,12 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_kernel_attr_create",
         "Kernel",
-        "A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call\nthrough a weir_kernel_context.",
+        "A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call through a weir_kernel_context.",
     ),
     (
         "weir_graph_create",
         "Graph",
-        "A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have names, and every refusal\nuses them.",
+        "A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have names, and every refusal uses them.",
     ),
     ("weir_compile_options_create", "Program", "A program is a compiled graph: immutable, shared, and re-entrant."),
     (
@@ -110,6 +111,23 @@ fn one_line_comments(header: &str) -> String {
     out.join("\n") + "\n"
 }
 
+/// Breaks text at spaces.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !lines[last].is_empty() {
+                lines[last].push(' ');
+            }
+            lines[last].push_str(word);
+        }
+    }
+    lines
+}
+
 /// Puts the banners in front of the comments of their calls.
 fn with_sections(header: &str) -> Result<String, String> {
     let mut lines: Vec<String> = header.lines().map(str::to_owned).collect();
@@ -121,7 +139,7 @@ fn with_sections(header: &str) -> Result<String, String> {
         let comment = lines[..declared].iter().rposition(|line| line.starts_with("/**")).ok_or("no comment")?;
         let rule = "-".repeat(108 - title.len());
         let mut banner = vec![String::new(), format!("/* ---- {title} {rule}")];
-        banner.extend(concept.lines().map(|line| format!(" * {line}")));
+        banner.extend(wrapped(concept, 110).into_iter().map(|line| format!(" * {line}")));
         banner.extend([" */".to_owned(), String::new()]);
         lines.splice(comment..comment, banner);
     }

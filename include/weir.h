@@ -28,14 +28,18 @@
  *
  * Rules for every call
  *
- *   Calls return a weir_status, 0 = WEIR_OK. Outputs come last; on failure pointer outputs are NULL and nothing else is written. The text of the
- *   failure names the call, the argument or object, and the cause. Nothing ever aborts the process.
- *   Shared objects have _create, _retain and _release; settings and builders have _create and _destroy. No call consumes an argument.
- *   _release and _destroy take NULL, never block, and may come in any order: children keep their parents alive.
- *   Handles carry a tag: a handle of the wrong kind is an error status, as far as that can be seen.
- *   A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct, and zero the rest.
- *   After fork, the child may only release and destroy; every other call returns FAILED_PRECONDITION once an engine or a pool exists.
- *   The library stays loaded after dlclose, and does nothing at exit.
+ *   - Calls return a weir_status, 0 = WEIR_OK. Outputs come last; on failure pointer outputs are NULL and nothing
+ *     else is written. The text of the failure names the call, the argument or object, and the cause. Nothing ever
+ *     aborts the process.
+ *   - Shared objects have _create, _retain and _release; settings and builders have _create and _destroy. No call
+ *     consumes an argument.
+ *   - _release and _destroy take NULL, never block, and may come in any order: children keep their parents alive.
+ *   - Handles carry a tag: a handle of the wrong kind is an error status, as far as that can be seen.
+ *   - A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct,
+ *     and zero the rest.
+ *   - After fork, the child may only release and destroy; every other call returns FAILED_PRECONDITION once an
+ *     engine or a pool exists.
+ *   - The library stays loaded after dlclose, and does nothing at exit.
  */
 
 /* WEIR_STATIC: define it when you link the static library on Windows. */
@@ -67,7 +71,10 @@
 /** Patch version of this header. */
 #define WEIR_VERSION_PATCH 0
 
-/** Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace one another. */
+/**
+ * Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace
+ * one another.
+ */
 #define WEIR_ABI_VERSION 1
 
 /** The codes a weir_status can hold. */
@@ -221,7 +228,10 @@ typedef struct weir_kernel_attr weir_kernel_attr;
 /** What a kernel's compute function sees of the call it serves. Valid only during that call. */
 typedef struct weir_kernel_context weir_kernel_context;
 
-/** A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain, release. */
+/**
+ * A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain,
+ * release.
+ */
 typedef struct weir_program weir_program;
 
 /** One run of a program that was started with weir_program_start. Shared: create (by start), retain, release. */
@@ -483,8 +493,8 @@ typedef struct weir_matmul_desc {
 } weir_matmul_desc;
 
 /**
- * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches. f32.
- * Inputs: a, b. Output: a + b.
+ * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.
+ * f32. Inputs: a, b. Output: a + b.
  */
 typedef struct weir_add_desc {
   /** sizeof(weir_add_desc) of the caller's header. */
@@ -589,14 +599,13 @@ WEIR_API WEIR_NODISCARD weir_status weir_check_version(uint32_t major, uint32_t 
 WEIR_API const char *weir_status_name(weir_status status);
 
 /**
- * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave it.
- * A task that moves between threads (goroutine, virtual thread) must read it before it yields.
+ * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls
+ * leave it. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
  *
  * Thread safety: any thread. Blocking: never.
  * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
  */
-WEIR_API
-const char *weir_last_error_message(void);
+WEIR_API const char *weir_last_error_message(void);
 
 /**
  * Copies the calling thread's last error text, with its NUL, into `buffer`. `out_length` receives the length without
@@ -618,15 +627,16 @@ WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(struct weir_runtime_in
 
 
 /* ---- Thread pool -------------------------------------------------------------------------------------------------
- * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands
- * for "the calling thread" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of
- * the engine, then the caller. weir never waits for a closure that your pool has not begun.
+ * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on
+ * it. NULL stands for "the calling thread" wherever a pool is asked for. What counts first: the pool of the
+ * call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool
+ * has not begun.
  */
 
 /**
- * Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist,
- * and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
- * reference went and the last task returned; if this call fails, it is never called.
+ * Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
+ * exist, and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once,
+ * after the last reference went and the last task returned; if this call fails, it is never called.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
@@ -638,8 +648,8 @@ weir_status weir_threadpool_create(const struct weir_threadpool_vtable *vtable,
                                    struct weir_threadpool **out_pool);
 
 /**
- * Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL
- * attr: as many threads as this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+ * Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: as many threads as
+ * this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
  * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED if threads cannot be started.
@@ -658,8 +668,8 @@ weir_status weir_threadpool_create_builtin(const struct weir_threadpool_attr *at
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_create_inline(struct weir_threadpool **out_pool);
 
 /**
- * Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some inline in
- * the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
+ * Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
+ * inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
@@ -680,11 +690,11 @@ WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(struct weir_threadpoo
 /**
  * Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own.
  *
- * Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one reference less.
+ * Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one
+ * reference less.
  * Errors: none.
  */
-WEIR_API
-void weir_threadpool_release(struct weir_threadpool *pool);
+WEIR_API void weir_threadpool_release(struct weir_threadpool *pool);
 
 /**
  * How many threads the pool has now: vtable->num_threads, at least 1. The inline pool has 1.
@@ -704,7 +714,8 @@ weir_status weir_threadpool_get_num_threads(const struct weir_threadpool *pool,
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_flags(const struct weir_threadpool *pool, uint64_t *out_flags);
 
 /**
- * Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir knows of its own tasks.
+ * Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
+ * knows of its own tasks.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -714,12 +725,14 @@ weir_status weir_threadpool_in_parallel(const struct weir_threadpool *pool,
                                         int32_t *out_in_parallel);
 
 /**
- * Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are done. A NULL pool
- * means the calling thread alone. `hint` may be NULL. May be called from inside a task of the pool; then it never waits for a
- * piece that no thread has begun. A region that is too small to be worth a thread runs in the caller.
+ * Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are
+ * done. A NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the
+ * pool; then it never waits for a piece that no thread has begun. A region that is too small to be worth a thread
+ * runs in the caller.
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun by then are skipped.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
+ * by then are skipped.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -764,8 +777,8 @@ weir_status weir_threadpool_attr_get_num_threads(const struct weir_threadpool_at
                                                  int32_t *out_num_threads);
 
 /**
- * How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
- * at most one second.
+ * How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all.
+ * Default 20 us, at most one second.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -815,9 +828,11 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread (the default).
+ * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread
+ * (the default).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
+ * its own.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
  */
 WEIR_API
@@ -847,7 +862,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uin
 /**
  * Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
  *
- * Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to *out_engine; attr is copied.
+ * Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to
+ * *out_engine; attr is copied.
  * Errors: INVALID_ARGUMENT (also an attr of another kind); OUT_OF_RANGE (index); UNAVAILABLE or UNIMPLEMENTED if this
  * machine or build has no such device.
  */
@@ -889,7 +905,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_index(const struct weir_engi
 /**
  * The settings that the engine was made with.
  *
- * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do not destroy it.
+ * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
+ * not destroy it.
  * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
@@ -920,23 +937,23 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
                                  struct weir_engine_info *out_info);
 
 /**
- * Waits until everything is done that was queued before this call on the engine's streams, and for nothing later. Returns
- * the engine's first late error that no engine or device synchronisation has returned yet; the streams keep theirs.
+ * Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
+ * Returns the engine's first late error that no engine or device synchronisation has returned yet; the streams
+ * keep theirs.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
- * task of a pool that the work needs it helps or refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
+ * = no limit). In a task of a pool that the work needs it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
+ * work needs; else a late error.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_synchronize(struct weir_engine *engine,
-                                    uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
 
 
 /* ---- Stream ------------------------------------------------------------------------------------------------------
- * A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and
- * return their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it
- * is waited for, and refuses new work until the error is cleared.
+ * A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in
+ * the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips
+ * what is queued behind it, reports it once when it is waited for, and refuses new work until the error is
+ * cleared.
  */
 
 /**
@@ -967,7 +984,8 @@ weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
 /**
  * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
+ * its own.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
  */
 WEIR_API
@@ -1046,7 +1064,8 @@ weir_status weir_stream_attr_get_priority(const struct weir_stream_attr *attr,
 /**
  * A name for error texts, UTF-8. Without one a stream is called "stream 7".
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_name(struct weir_stream_attr *attr, const char *name);
 
@@ -1064,12 +1083,13 @@ weir_status weir_stream_attr_get_name(const struct weir_stream_attr *attr,
                                       size_t *out_length);
 
 /**
- * Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the attribute.
- * An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool, or on none, it starts one
- * thread of its own (a lane), which weir_runtime_get_info counts.
+ * Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
+ * attribute. An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool,
+ * or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
- * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be started.
+ * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be
+ * started.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1118,7 +1138,8 @@ weir_status weir_stream_get_threadpool(const struct weir_stream *stream,
 /**
  * The settings that the stream was made with.
  *
- * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do not destroy it.
+ * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do
+ * not destroy it.
  * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
@@ -1127,13 +1148,14 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
                                  const struct weir_stream_attr **out_attr);
 
 /**
- * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has failed. `destroy`
- * (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if this call is refused.
+ * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
+ * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
+ * not if this call is refused.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work;
- * on a synchronous stream also fn's status.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+ * inside its own work; on a synchronous stream also fn's status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1143,18 +1165,16 @@ weir_status weir_enqueue_task(struct weir_stream *stream,
                               weir_destroy_fn destroy);
 
 /**
- * Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the first time it
- * sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until weir_stream_clear_error.
+ * Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the
+ * first time it sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work
+ * until weir_stream_clear_error.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
- * task of the stream's pool it helps or refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if waiting here would block a
- * worker that the work needs; else the stream's failure.
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
+ * = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if
+ * waiting here would block a worker that the work needs; else the stream's failure.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_stream_synchronize(struct weir_stream *stream,
-                                    uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(struct weir_stream *stream, uint64_t timeout_ns);
 
 /**
  * Whether everything queued so far is done (1) or not (0). Says nothing of failure.
@@ -1164,8 +1184,8 @@ weir_status weir_stream_synchronize(struct weir_stream *stream,
 WEIR_API WEIR_NODISCARD weir_status weir_stream_query(const struct weir_stream *stream, int32_t *out_done);
 
 /**
- * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading it changes
- * nothing.
+ * The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text.
+ * Reading it changes nothing.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
@@ -1187,17 +1207,17 @@ weir_status weir_stream_error(const struct weir_stream *stream,
 WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(struct weir_stream *stream);
 
 /**
- * Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An event that was never
- * recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and the origin's text.
+ * Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An
+ * event that was never recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and
+ * the origin's text.
  *
- * Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is reached.
+ * Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
+ * reached.
  * Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would
+ * block a worker.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_stream_wait_event(struct weir_stream *stream,
-                                   struct weir_event *event);
+WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(struct weir_stream *stream, struct weir_event *event);
 
 
 /* ---- Event -------------------------------------------------------------------------------------------------------
@@ -1231,46 +1251,41 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_retain(struct weir_event *event);
 WEIR_API void weir_event_release(struct weir_event *event);
 
 /**
- * Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the earlier
- * record still wait for that one.
+ * Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the
+ * earlier record still wait for that one.
  *
  * Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a failed stream the record is
- * legal, and the event carries the failure.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a
+ * failed stream the record is legal, and the event carries the failure.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_event_record(struct weir_event *event,
-                              struct weir_stream *stream);
+WEIR_API WEIR_NODISCARD weir_status weir_event_record(struct weir_event *event, struct weir_stream *stream);
 
 /**
- * Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as reached.
+ * Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as
+ * reached.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_event_query(const struct weir_event *event,
-                             int32_t *out_done);
+WEIR_API WEIR_NODISCARD weir_status weir_event_query(const struct weir_event *event, int32_t *out_done);
 
 /**
- * Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never recorded.
+ * Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
+ * recorded.
  *
- * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
- * task of the pool that the event's stream runs on it helps or refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else the
- * failure of the stream that the event was recorded on, each time.
+ * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once,
+ * WEIR_TIMEOUT_INFINITE = no limit). In a task of the pool that the event's stream runs on it helps or refuses.
+ * Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
+ * work needs; else the failure of the stream that the event was recorded on, each time.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_event_synchronize(struct weir_event *event,
-                                   uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(struct weir_event *event, uint64_t timeout_ns);
 
 /**
  * Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not
+ * been reached yet.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1284,17 +1299,16 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
  */
 
 /**
- * Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
- * later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late error
- * that no engine or device synchronisation has returned yet, engine by engine; the streams keep theirs.
+ * Waits until everything is done that was queued before this call, on every stream of every engine, and for
+ * nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
+ * first late error that no engine or device synchronisation has returned yet, engine by engine; the streams keep
+ * theirs.
  *
  * Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
  * Ownership: none.
  * Errors: FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_sync_devices(void);
+WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
 
 /**
  * As weir_sync_devices, for at most timeout_ns (0 = look once).
@@ -1327,7 +1341,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *ou
  * Makes a tensor in the engine's memory, filled with zeros.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
- * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows; RESOURCE_EXHAUSTED.
+ * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1336,12 +1351,14 @@ weir_status weir_tensor_create(struct weir_engine *engine,
                                struct weir_tensor **out_tensor);
 
 /**
- * Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the element size.
- * `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more; not if this call fails.
+ * Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the
+ * element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
+ * any more; not if this call fails.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory must live until release
- * is called, or, without release, until the tensor and all work on it are gone.
- * Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension); OUT_OF_RANGE.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
+ * must live until release is called, or, without release, until the tensor and all work on it are gone.
+ * Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension);
+ * OUT_OF_RANGE.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1404,8 +1421,8 @@ weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
 
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------
- * A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call
- * through a weir_kernel_context.
+ * A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of
+ * yours, which sees its call through a weir_kernel_context.
  */
 
 /**
@@ -1425,7 +1442,8 @@ WEIR_API void weir_kernel_attr_destroy(struct weir_kernel_attr *attr);
 /**
  * A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_name(struct weir_kernel_attr *attr, const char *name);
 
@@ -1443,15 +1461,12 @@ weir_status weir_kernel_attr_get_name(const struct weir_kernel_attr *attr,
                                       size_t *out_length);
 
 /**
- * Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides scheduling and never
- * changes a result.
+ * Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides
+ * scheduling and never changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_attr_set_cost_ns(struct weir_kernel_attr *attr,
-                                         uint64_t cost_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_set_cost_ns(struct weir_kernel_attr *attr, uint64_t cost_ns);
 
 /**
  * The run time that was set, in nanoseconds.
@@ -1467,7 +1482,8 @@ weir_status weir_kernel_attr_get_cost_ns(const struct weir_kernel_attr *attr,
  * Makes a kernel from a function of the host's.
  *
  * Thread safety: any thread. Blocking: never.
- * Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if desc->destroy is given.
+ * Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
+ * desc->destroy is given.
  * Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8).
  */
 WEIR_API
@@ -1477,9 +1493,11 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
                                     struct weir_kernel **out_kernel);
 
 /**
- * Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no flags.
+ * Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * flags.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags).
  */
 WEIR_API
@@ -1492,7 +1510,8 @@ weir_status weir_kernel_create_matmul(struct weir_engine *engine,
 /**
  * Makes a sum of two tensors, see weir_add_desc. desc may be NULL.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
@@ -1505,7 +1524,8 @@ weir_status weir_kernel_create_add(struct weir_engine *engine,
 /**
  * Makes a rectifier, see weir_relu_desc. desc may be NULL.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
@@ -1518,7 +1538,8 @@ weir_status weir_kernel_create_relu(struct weir_engine *engine,
 /**
  * Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
@@ -1531,7 +1552,8 @@ weir_status weir_kernel_create_softmax(struct weir_engine *engine,
 /**
  * Makes an argmax, see weir_argmax_desc. NULL desc = the last axis.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
@@ -1594,13 +1616,16 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
                               size_t num_outputs);
 
 /**
- * Runs a kernel on a stream. The tensors are checked against the kernel's signature before anything is queued, and they stay
- * alive until the work is done. An output may share memory with an input only if the kernel says WEIR_KERNEL_IN_PLACE.
+ * Runs a kernel on a stream. The tensors are checked against the kernel's signature before anything is queued, and
+ * they stay alive until the work is done. An output may share memory with an input only if the kernel says
+ * WEIR_KERNEL_IN_PLACE.
  *
- * Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous one.
+ * Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous
+ * one.
  * Ownership: the stream takes references to kernel and tensors; the arrays are copied.
- * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); FAILED_PRECONDITION if the stream has
- * failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+ * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument);
+ * FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own
+ * status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1614,7 +1639,8 @@ weir_status weir_enqueue(struct weir_stream *stream,
 /**
  * The inputs, an array of num_inputs views.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1625,7 +1651,8 @@ weir_status weir_kernel_context_get_inputs(const struct weir_kernel_context *con
 /**
  * The outputs, an array of num_outputs views.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1644,8 +1671,8 @@ weir_status weir_kernel_context_get_num_slots(const struct weir_kernel_context *
                                               int32_t *out_num_slots);
 
 /**
- * The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if scratch_bytes is 0. Slot 0
- * may be used outside of a region.
+ * The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if
+ * scratch_bytes is 0. Slot 0 may be used outside of a region.
  *
  * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (slot).
@@ -1659,8 +1686,10 @@ weir_status weir_kernel_context_get_scratch(const struct weir_kernel_context *co
 /**
  * As weir_parallel_for, on the pool and with the slots of this call.
  *
- * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the caller's.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
+ * caller's.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero
+ * status that fn returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1694,8 +1723,8 @@ weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
 
 
 /* ---- Graph -------------------------------------------------------------------------------------------------------
- * A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have names, and every refusal
- * uses them.
+ * A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have
+ * names, and every refusal uses them.
  */
 
 /**
@@ -1729,7 +1758,8 @@ weir_status weir_graph_add_input(struct weir_graph *graph,
 /**
  * Adds a constant. The program keeps the tensor; its contents must not change any more.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the tensor.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * tensor.
  * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -1740,11 +1770,12 @@ weir_status weir_graph_add_constant(struct weir_graph *graph,
                                     weir_value *out_value);
 
 /**
- * Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs values; out_node
- * (may be NULL) receives the node, for control edges. Values of nodes added later may not be used here: to close a
- * cycle is an error of compile, and only control edges can.
+ * Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs
+ * values; out_node (may be NULL) receives the node, for control edges. Values of nodes added later may not be used
+ * here: to close a cycle is an error of compile, and only control edges can.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the kernel; name is copied.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * kernel; name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -1759,11 +1790,12 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is done. It has no inputs and
- * no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL) is called with arg when graph and programs are gone.
- * Calls of several runs may overlap.
+ * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
+ * done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
+ * is called with arg when graph and programs are gone. Calls of several runs may overlap.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy is given.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
+ * is given.
  * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -1785,17 +1817,13 @@ weir_status weir_graph_add_task(struct weir_graph *graph,
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(struct weir_graph *graph, weir_node from, weir_node to);
 
 /**
- * Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in the order in which
- * they were added.
+ * Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in
+ * the order in which they were added.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_graph_add_output(struct weir_graph *graph,
-                                  const char *name,
-                                  weir_value value);
+WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(struct weir_graph *graph, const char *name, weir_value value);
 
 /**
  * Copies a drawing of the graph as it is now, in DOT or JSON, as weir_last_error_copy copies its text.
@@ -1831,8 +1859,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_compile_options_create(struct weir_comp
 WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options);
 
 /**
- * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread that made it
- * ready. Default 5000. It never changes a result.
+ * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
+ * thread that made it ready. Default 5000. It never changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -1852,13 +1880,14 @@ weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *o
                                             uint64_t *out_hop_ns);
 
 /**
- * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels on which no output, no task and no
- * kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
+ * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
+ * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
+ * compiled again. options may be NULL.
  *
- * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to *out_program; the program takes
- * references to kernels, constants and engines.
- * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of an engine that is
- * not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
+ * *out_program; the program takes references to kernels, constants and engines.
+ * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
+ * or constant of an engine that is not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1951,7 +1980,8 @@ WEIR_API void weir_run_options_destroy(struct weir_run_options *options);
 /**
  * The pool for this run; it comes before the stream's and the engine's. NULL (the default) = theirs.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of their own.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of
+ * their own.
  * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
@@ -1971,15 +2001,17 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
                                             struct weir_threadpool **out_pool);
 
 /**
- * Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of the
- * stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the program's first engine). The first node that
- * fails ends the run, and the error names it. The second and later runs allocate nothing.
+ * Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
+ * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
+ * program's first engine). The first node that fails ends the run, and the error names it. The second and later
+ * runs allocate nothing.
  *
  * Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
  * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
  * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
- * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another output; the text names input or output);
- * FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when it blocks, also the failure of a node.
+ * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
+ * output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
+ * it blocks, also the failure of a node.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1992,10 +2024,12 @@ weir_status weir_program_run(struct weir_program *program,
                              const struct weir_run_options *options);
 
 /**
- * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read its error. The
- * failure of a run that was started this way belongs to the handle and not to the stream: the stream goes on.
+ * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to
+ * read its error. The failure of a run that was started this way belongs to the handle and not to the stream: the
+ * stream goes on.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as weir_program_run.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
+ * weir_program_run.
  * Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
  */
 WEIR_API
@@ -2026,15 +2060,13 @@ WEIR_API void weir_run_release(struct weir_run *run);
 /**
  * Waits until the run is done, and returns how it ended.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
- * task of the stream's pool it helps or refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a worker that the run needs; else how the run
- * ended: the first node's failure, CANCELLED, or ABORTED if the stream had failed before it.
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
+ * = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a
+ * worker that the run needs; else how the run ended: the first node's failure, CANCELLED, or ABORTED if the stream
+ * had failed before it.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_wait(struct weir_run *run,
-                          uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_run_wait(struct weir_run *run, uint64_t timeout_ns);
 
 /**
  * Whether the run is done (1) or not (0). Says nothing of failure.
@@ -2044,18 +2076,17 @@ weir_status weir_run_wait(struct weir_run *run,
 WEIR_API WEIR_NODISCARD weir_status weir_run_query(const struct weir_run *run, int32_t *out_done);
 
 /**
- * Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are undefined. A run that is
- * done is left alone. The program can be run again at once.
+ * Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are
+ * undefined. A run that is done is left alone. The program can be run again at once.
  *
- * Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
+ * INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_cancel(struct weir_run *run);
+WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(struct weir_run *run);
 
 /**
- * How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy copies it, the text, which names the
- * node. Reading it changes nothing.
+ * How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy
+ * copies it, the text, which names the node. Reading it changes nothing.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).

@@ -53,7 +53,8 @@ pub struct weir_graph {
 pub struct weir_compile_options {
     _opaque: [u8; 0],
 }
-/// A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain, release.
+/// A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain,
+/// release.
 pub struct weir_program {
     _opaque: [u8; 0],
 }

@@ -87,8 +87,8 @@ pub enum weir_matmul_flags {
     WEIR_MATMUL_RELU = 8,
 }
 
-/// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches. f32.
-/// Inputs: a, b. Output: a + b.
+/// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.
+/// f32. Inputs: a, b. Output: a + b.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_add_desc {

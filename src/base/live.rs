@@ -1,7 +1,7 @@
 //! Process-wide counters: objects alive by kind, threads started.
 //!
-//! All are statistics. ORDERING: Relaxed everywhere; a reader gets each counter as of some recent moment, and nothing else is read on
-//! the strength of it.
+//! All are statistics. ORDERING: Relaxed everywhere; a reader gets each counter as of some recent moment, and
+//! nothing else is read on the strength of it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

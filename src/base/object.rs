@@ -1,7 +1,7 @@
 //! Objects that C holds by handle: a tag in front, a count of those alive.
 //!
-//! A handle points to an `Object`, whose first field says what it is. The core passes shared objects as `Ref`, so that a getter can
-//! hand out the very handle that the host passed in.
+//! A handle points to an `Object`, whose first field says what it is. The core passes shared objects as `Ref`, so
+//! that a getter can hand out the very handle that the host passed in.
 
 use super::live;
 use std::ops::{Deref, DerefMut};

@@ -1,4 +1,5 @@
-//! Devices: what an engine stands on. A device is made by a factory; factories are asked in a fixed order, one per kind.
+//! Devices: what an engine stands on. A device is made by a factory; factories are asked in a fixed order, one per
+//! kind.
 //!
 //! The library has one factory so far, for the CPU. A kind without a factory is known by name and has no devices.
 #![forbid(unsafe_code)]

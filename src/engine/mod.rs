@@ -1,7 +1,8 @@
 //! What the host holds: engines, and the streams, events, tensors and kernels that belong to them.
 //!
-//! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; the pool that its work uses is settled
-//! when it is made: the stream's own, else the engine's, else none. `call` turns a kernel and its tensors into a piece of a queue's work.
+//! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; the
+//! pool that its work uses is settled when it is made: the stream's own, else the engine's, else none. `call` turns
+//! a kernel and its tensors into a piece of a queue's work.
 #![forbid(unsafe_code)]
 
 mod attr;

@@ -137,7 +137,8 @@ impl Kernel for HostKernel {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and outlives the call.
+        // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and outlives the
+        // call.
         let status = unsafe { (self.compute)(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
         match (context.take_failure(), status) {
             (Some(error), _) => Err(error),

@@ -49,9 +49,11 @@ pub unsafe extern "C" fn weir_engine_attr_get_kind(
     })
 }
 
-/// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread (the default).
+/// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread
+/// (the default).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
+/// its own.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -101,7 +103,8 @@ pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *m
 
 /// Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
 ///
-/// Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to *out_engine; attr is copied.
+/// Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to
+/// *out_engine; attr is copied.
 /// Errors: INVALID_ARGUMENT (also an attr of another kind); OUT_OF_RANGE (index); UNAVAILABLE or UNIMPLEMENTED if this
 /// machine or build has no such device.
 #[must_use]
@@ -172,7 +175,8 @@ pub unsafe extern "C" fn weir_engine_get_index(engine: *const weir_engine, out_i
 
 /// The settings that the engine was made with.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do not destroy it.
+/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
+/// not destroy it.
 /// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -225,12 +229,14 @@ pub unsafe extern "C" fn weir_engine_get_info(
     })
 }
 
-/// Waits until everything is done that was queued before this call on the engine's streams, and for nothing later. Returns
-/// the engine's first late error that no engine or device synchronisation has returned yet; the streams keep theirs.
+/// Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
+/// Returns the engine's first late error that no engine or device synchronisation has returned yet; the streams
+/// keep theirs.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
-/// task of a pool that the work needs it helps or refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
+/// = no limit). In a task of a pool that the work needs it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
+/// work needs; else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_synchronize(engine: *mut weir_engine, timeout_ns: u64) -> weir_status {

@@ -45,12 +45,12 @@ pub unsafe extern "C" fn weir_event_release(event: *mut weir_event) {
     guard_release("weir_event_release", || unsafe { handle::release(event) });
 }
 
-/// Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the earlier
-/// record still wait for that one.
+/// Puts the event behind everything queued on the stream so far. Recording again moves it; those who wait for the
+/// earlier record still wait for that one.
 ///
 /// Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a failed stream the record is
-/// legal, and the event carries the failure.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a
+/// failed stream the record is legal, and the event carries the failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_record(event: *mut weir_event, stream: *mut weir_stream) -> weir_status {
@@ -61,7 +61,8 @@ pub unsafe extern "C" fn weir_event_record(event: *mut weir_event, stream: *mut 
     })
 }
 
-/// Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as reached.
+/// Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as
+/// reached.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -75,12 +76,14 @@ pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *m
     })
 }
 
-/// Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never recorded.
+/// Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
+/// recorded.
 ///
-/// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
-/// task of the pool that the event's stream runs on it helps or refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs; else the
-/// failure of the stream that the event was recorded on, each time.
+/// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once,
+/// WEIR_TIMEOUT_INFINITE = no limit). In a task of the pool that the event's stream runs on it helps or refuses.
+/// Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
+/// work needs; else the failure of the stream that the event was recorded on, each time.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_ns: u64) -> weir_status {
@@ -93,7 +96,8 @@ pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_
 /// Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not
+/// been reached yet.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_elapsed_ns(

@@ -66,7 +66,8 @@ pub unsafe extern "C" fn weir_graph_add_input(
 
 /// Adds a constant. The program keeps the tensor; its contents must not change any more.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the tensor.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+/// tensor.
 /// Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -91,11 +92,12 @@ pub unsafe extern "C" fn weir_graph_add_constant(
     })
 }
 
-/// Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs values; out_node
-/// (may be NULL) receives the node, for control edges. Values of nodes added later may not be used here: to close a
-/// cycle is an error of compile, and only control edges can.
+/// Adds a kernel call. Types and shapes are checked by weir_graph_compile. out_outputs receives the num_outputs
+/// values; out_node (may be NULL) receives the node, for control edges. Values of nodes added later may not be used
+/// here: to close a cycle is an error of compile, and only control edges can.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the kernel; name is copied.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+/// kernel; name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -129,11 +131,12 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
     })
 }
 
-/// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is done. It has no inputs and
-/// no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL) is called with arg when graph and programs are gone.
-/// Calls of several runs may overlap.
+/// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
+/// done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
+/// is called with arg when graph and programs are gone. Calls of several runs may overlap.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy is given.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
+/// is given.
 /// Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -177,8 +180,8 @@ pub unsafe extern "C" fn weir_graph_add_control_edge(
     })
 }
 
-/// Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in the order in which
-/// they were added.
+/// Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in
+/// the order in which they were added.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).

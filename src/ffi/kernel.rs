@@ -34,7 +34,8 @@ pub unsafe extern "C" fn weir_kernel_attr_destroy(attr: *mut weir_kernel_attr) {
 
 /// A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_attr_set_name(attr: *mut weir_kernel_attr, name: *const c_char) -> weir_status {
@@ -64,8 +65,8 @@ pub unsafe extern "C" fn weir_kernel_attr_get_name(
     })
 }
 
-/// Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides scheduling and never
-/// changes a result.
+/// Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides
+/// scheduling and never changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -98,7 +99,8 @@ pub unsafe extern "C" fn weir_kernel_attr_get_cost_ns(
 /// Makes a kernel from a function of the host's.
 ///
 /// Thread safety: any thread. Blocking: never.
-/// Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if desc->destroy is given.
+/// Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
+/// desc->destroy is given.
 /// Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -145,9 +147,11 @@ unsafe fn create(
     }
 }
 
-/// Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no flags.
+/// Makes a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+/// flags.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+/// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -179,7 +183,8 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 
 /// Makes a sum of two tensors, see weir_add_desc. desc may be NULL.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+/// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -200,7 +205,8 @@ pub unsafe extern "C" fn weir_kernel_create_add(
 
 /// Makes a rectifier, see weir_relu_desc. desc may be NULL.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+/// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -221,7 +227,8 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 
 /// Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+/// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -243,7 +250,8 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
 
 /// Makes an argmax, see weir_argmax_desc. NULL desc = the last axis.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+/// attr are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -376,13 +384,16 @@ pub unsafe extern "C" fn weir_kernel_infer(
     })
 }
 
-/// Runs a kernel on a stream. The tensors are checked against the kernel's signature before anything is queued, and they stay
-/// alive until the work is done. An output may share memory with an input only if the kernel says WEIR_KERNEL_IN_PLACE.
+/// Runs a kernel on a stream. The tensors are checked against the kernel's signature before anything is queued, and
+/// they stay alive until the work is done. An output may share memory with an input only if the kernel says
+/// WEIR_KERNEL_IN_PLACE.
 ///
-/// Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous one.
+/// Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous
+/// one.
 /// Ownership: the stream takes references to kernel and tensors; the arrays are copied.
-/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); FAILED_PRECONDITION if the stream has
-/// failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument);
+/// FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own
+/// status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue(

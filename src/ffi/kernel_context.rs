@@ -9,7 +9,8 @@ use std::ffi::{c_char, c_void};
 
 /// The inputs, an array of num_inputs views.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_get_inputs(
@@ -34,7 +35,8 @@ pub unsafe extern "C" fn weir_kernel_context_get_inputs(
 
 /// The outputs, an array of num_outputs views.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_get_outputs(
@@ -75,8 +77,8 @@ pub unsafe extern "C" fn weir_kernel_context_get_num_slots(
     })
 }
 
-/// The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if scratch_bytes is 0. Slot 0
-/// may be used outside of a region.
+/// The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if
+/// scratch_bytes is 0. Slot 0 may be used outside of a region.
 ///
 /// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (slot).
@@ -102,8 +104,10 @@ pub unsafe extern "C" fn weir_kernel_context_get_scratch(
 
 /// As weir_parallel_for, on the pool and with the slots of this call.
 ///
-/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the caller's.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
+/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
+/// caller's.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero
+/// status that fn returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_parallel_for(

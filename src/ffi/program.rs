@@ -30,8 +30,8 @@ pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile
     guard_release("weir_compile_options_destroy", || unsafe { handle::destroy(options) });
 }
 
-/// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread that made it
-/// ready. Default 5000. It never changes a result.
+/// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
+/// thread that made it ready. Default 5000. It never changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -64,13 +64,14 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
     })
 }
 
-/// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels on which no output, no task and no
-/// kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
+/// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
+/// on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
+/// compiled again. options may be NULL.
 ///
-/// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to *out_program; the program takes
-/// references to kernels, constants and engines.
-/// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of an engine that is
-/// not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+/// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
+/// *out_program; the program takes references to kernels, constants and engines.
+/// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
+/// or constant of an engine that is not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(

@@ -35,7 +35,8 @@ pub unsafe extern "C" fn weir_run_options_destroy(options: *mut weir_run_options
 
 /// The pool for this run; it comes before the stream's and the engine's. NULL (the default) = theirs.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of their own.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of
+/// their own.
 /// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -69,15 +70,17 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
     })
 }
 
-/// Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of the
-/// stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the program's first engine). The first node that
-/// fails ends the run, and the error names it. The second and later runs allocate nothing.
+/// Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
+/// the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
+/// program's first engine). The first node that fails ends the run, and the error names it. The second and later
+/// runs allocate nothing.
 ///
 /// Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
 /// Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
 /// Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
-/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another output; the text names input or output);
-/// FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when it blocks, also the failure of a node.
+/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
+/// output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
+/// it blocks, also the failure of a node.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(
@@ -105,10 +108,12 @@ pub unsafe extern "C" fn weir_program_run(
     })
 }
 
-/// As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read its error. The
-/// failure of a run that was started this way belongs to the handle and not to the stream: the stream goes on.
+/// As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to
+/// read its error. The failure of a run that was started this way belongs to the handle and not to the stream: the
+/// stream goes on.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as weir_program_run.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
+/// weir_program_run.
 /// Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -177,10 +182,11 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 
 /// Waits until the run is done, and returns how it ended.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
-/// task of the stream's pool it helps or refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a worker that the run needs; else how the run
-/// ended: the first node's failure, CANCELLED, or ABORTED if the stream had failed before it.
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
+/// = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a
+/// worker that the run needs; else how the run ended: the first node's failure, CANCELLED, or ABORTED if the stream
+/// had failed before it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_wait(run: *mut weir_run, timeout_ns: u64) -> weir_status {
@@ -204,10 +210,11 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
     })
 }
 
-/// Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are undefined. A run that is
-/// done is left alone. The program can be run again at once.
+/// Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are
+/// undefined. A run that is done is left alone. The program can be run again at once.
 ///
-/// Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never (weir_run_wait waits for the end). Ownership: none. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
@@ -218,8 +225,8 @@ pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
     })
 }
 
-/// How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy copies it, the text, which names the
-/// node. Reading it changes nothing.
+/// How the run ended: its code (WEIR_OK while it is not done, and if it succeeded) and, as weir_last_error_copy
+/// copies it, the text, which names the node. Reading it changes nothing.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).

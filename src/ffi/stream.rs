@@ -53,7 +53,8 @@ pub unsafe extern "C" fn weir_stream_attr_get_kind(
 
 /// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
+/// its own.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -190,7 +191,8 @@ pub unsafe extern "C" fn weir_stream_attr_get_priority(
 
 /// A name for error texts, UTF-8. Without one a stream is called "stream 7".
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_name(attr: *mut weir_stream_attr, name: *const c_char) -> weir_status {
@@ -220,12 +222,13 @@ pub unsafe extern "C" fn weir_stream_attr_get_name(
     })
 }
 
-/// Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the attribute.
-/// An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool, or on none, it starts one
-/// thread of its own (a lane), which weir_runtime_get_info counts.
+/// Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
+/// attribute. An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool,
+/// or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
-/// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be started.
+/// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be
+/// started.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_create(
@@ -305,7 +308,8 @@ pub unsafe extern "C" fn weir_stream_get_threadpool(
 
 /// The settings that the stream was made with.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do not destroy it.
+/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do
+/// not destroy it.
 /// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -321,13 +325,14 @@ pub unsafe extern "C" fn weir_stream_get_attr(
     })
 }
 
-/// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has failed. `destroy`
-/// (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if this call is refused.
+/// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
+/// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
+/// not if this call is refused.
 ///
 /// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
 /// Ownership: arg passes to the stream if destroy is given.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work;
-/// on a synchronous stream also fn's status.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+/// inside its own work; on a synchronous stream also fn's status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_task(
@@ -344,13 +349,14 @@ pub unsafe extern "C" fn weir_enqueue_task(
     })
 }
 
-/// Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the first time it
-/// sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work until weir_stream_clear_error.
+/// Waits until everything is done that was queued on the stream before this call. Returns the stream's failure the
+/// first time it sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work
+/// until weir_stream_clear_error.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE = no limit). In a
-/// task of the stream's pool it helps or refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if waiting here would block a
-/// worker that the work needs; else the stream's failure.
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
+/// = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if
+/// waiting here would block a worker that the work needs; else the stream's failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {
@@ -374,8 +380,8 @@ pub unsafe extern "C" fn weir_stream_query(stream: *const weir_stream, out_done:
     })
 }
 
-/// The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text. Reading it changes
-/// nothing.
+/// The stream's failure: its code (WEIR_OK if there is none) and, as weir_last_error_copy copies it, its text.
+/// Reading it changes nothing.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_code and out_length are set).
@@ -414,12 +420,15 @@ pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> we
     })
 }
 
-/// Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An event that was never
-/// recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and the origin's text.
+/// Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An
+/// event that was never recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and
+/// the origin's text.
 ///
-/// Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is reached.
+/// Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
+/// reached.
 /// Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would
+/// block a worker.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wait_event(stream: *mut weir_stream, event: *mut weir_event) -> weir_status {

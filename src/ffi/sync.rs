@@ -4,9 +4,10 @@ use super::guard::guard;
 use crate::abi::*;
 use crate::engine;
 
-/// Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
-/// later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late error
-/// that no engine or device synchronisation has returned yet, engine by engine; the streams keep theirs.
+/// Waits until everything is done that was queued before this call, on every stream of every engine, and for
+/// nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
+/// first late error that no engine or device synchronisation has returned yet, engine by engine; the streams keep
+/// theirs.
 ///
 /// Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
 /// Ownership: none.

@@ -11,7 +11,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A release callback. It is called when this is dropped, if it was adopted before: while a creation can still fail, the host keeps what it has.
+/// A release callback. It is called when this is dropped, if it was adopted before: while a creation can still
+/// fail, the host keeps what it has.
 #[derive(Debug)]
 pub(super) struct Destroy {
     f: weir_destroy_fn,

@@ -47,7 +47,8 @@ pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usiz
 /// Makes a tensor in the engine's memory, filled with zeros.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
-/// Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows; RESOURCE_EXHAUSTED.
+/// Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create(
@@ -63,12 +64,14 @@ pub unsafe extern "C" fn weir_tensor_create(
     })
 }
 
-/// Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the element size.
-/// `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more; not if this call fails.
+/// Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the
+/// element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
+/// any more; not if this call fails.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory must live until release
-/// is called, or, without release, until the tensor and all work on it are gone.
-/// Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension); OUT_OF_RANGE.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
+/// must live until release is called, or, without release, until the tensor and all work on it are gone.
+/// Errors: INVALID_ARGUMENT (NULL data unless the tensor is empty, alignment, dtype, rank, negative dimension);
+/// OUT_OF_RANGE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create_from(

@@ -7,9 +7,9 @@ use crate::abi::*;
 use crate::threadpool::{self, HostVtable, PoolAttr, ThreadPool};
 use std::ffi::c_void;
 
-/// Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may exist,
-/// and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once, after the last
-/// reference went and the last task returned; if this call fails, it is never called.
+/// Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
+/// exist, and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once,
+/// after the last reference went and the last task returned; if this call fails, it is never called.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
@@ -33,8 +33,8 @@ pub unsafe extern "C" fn weir_threadpool_create(
     })
 }
 
-/// Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL
-/// attr: as many threads as this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
+/// Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: as many threads as
+/// this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
 /// Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED if threads cannot be started.
@@ -66,8 +66,8 @@ pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_
     })
 }
 
-/// Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some inline in
-/// the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
+/// Makes a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
+/// inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
@@ -98,7 +98,8 @@ pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> w
 
 /// Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own.
 ///
-/// Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one reference less.
+/// Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one
+/// reference less.
 /// Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
@@ -137,7 +138,8 @@ pub unsafe extern "C" fn weir_threadpool_get_flags(pool: *const weir_threadpool,
     })
 }
 
-/// Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir knows of its own tasks.
+/// Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
+/// knows of its own tasks.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -154,12 +156,14 @@ pub unsafe extern "C" fn weir_threadpool_in_parallel(
     })
 }
 
-/// Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are done. A NULL pool
-/// means the calling thread alone. `hint` may be NULL. May be called from inside a task of the pool; then it never waits for a
-/// piece that no thread has begun. A region that is too small to be worth a thread runs in the caller.
+/// Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are
+/// done. A NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the
+/// pool; then it never waits for a piece that no thread has begun. A region that is too small to be worth a thread
+/// runs in the caller.
 ///
 /// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun by then are skipped.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
+/// by then are skipped.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_parallel_for(
@@ -236,8 +240,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_num_threads(
     })
 }
 
-/// How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
-/// at most one second.
+/// How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all.
+/// Default 20 us, at most one second.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

@@ -13,7 +13,8 @@ pub const WEIR_VERSION_MAJOR: u32 = 0;
 pub const WEIR_VERSION_MINOR: u32 = 1;
 /// Patch version of this header.
 pub const WEIR_VERSION_PATCH: u32 = 0;
-/// Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace one another.
+/// Number of the binary interface; it is part of the library's soname. Libraries with the same number can replace
+/// one another.
 pub const WEIR_ABI_VERSION: u32 = 1;
 
 /// The version of the running library: major << 16 | minor << 8 | patch.
@@ -68,8 +69,8 @@ pub extern "C" fn weir_status_name(status: weir_status) -> *const c_char {
     Code::name_of(status).as_ptr()
 }
 
-/// The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave it.
-/// A task that moves between threads (goroutine, virtual thread) must read it before it yields.
+/// The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls
+/// leave it. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
 ///
 /// Thread safety: any thread. Blocking: never.
 /// Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.

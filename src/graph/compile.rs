@@ -2,11 +2,13 @@
 //!
 //! 1. Keep what matters: what outputs, tasks and kernels without outputs depend on.
 //! 2. Inputs and constants are no nodes of a run; their edges vanish.
-//! 3. Rank each node by the longest path of estimated costs to the end, and number the nodes by descending rank among those that are ready: a stable topological order.
-//! 4. Edges: parallel ones are one. A node that waits for one other has no counter; it is handed over directly. Successors are listed by descending rank, so that
-//!    the first one that becomes ready is the best one to go on with.
-//! 5. Memory: values that are outputs are written in place; others get a place in the arena; an output that is an input, a constant, or another output
-//!    gets a copy node.
+//! 3. Rank each node by the longest path of estimated costs to the end, and number the nodes by descending rank
+//!    among those that are ready: a stable topological order.
+//! 4. Edges: parallel ones are one. A node that waits for one other has no counter; it is handed over directly.
+//!    Successors are listed by descending rank, so that the first one that becomes ready is the best one to go on
+//!    with.
+//! 5. Memory: values that are outputs are written in place; others get a place in the arena; an output that is an
+//!    input, a constant, or another output gets a copy node.
 
 use super::builder::{self, Graph};
 use super::copy::Copy;
@@ -24,8 +26,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// What a node is taken to cost when nobody says, in nanoseconds.
 const PRIOR_NS: u64 = 1_000;
 
-/// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too large for
-/// the memory left is a status and not a failure in the middle.
+/// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
+/// large for the memory left is a status and not a failure in the middle.
 const BYTES_PER_NODE: usize = 1024;
 
 /// A node of the run, while it is being laid out.

@@ -1,7 +1,8 @@
 //! Dataflow graphs: building, compiling, running.
 //!
-//! `builder` collects nodes; `compile` checks them and lays a `Program` out in arrays; `exec` runs it. A program is immutable and shared; each run
-//! uses a `Step`, which holds everything that changes, and which the program keeps for the next run.
+//! `builder` collects nodes; `compile` checks them and lays a `Program` out in arrays; `exec` runs it. A program is
+//! immutable and shared; each run uses a `Step`, which holds everything that changes, and which the program keeps
+//! for the next run.
 #![forbid(unsafe_code)]
 
 mod builder;

@@ -4,7 +4,8 @@ use super::builder::{Body, Graph, Node};
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::Engine;
 
-/// A graph that passed: an order in which every node comes after what it waits for, and what each node's outputs look like.
+/// A graph that passed: an order in which every node comes after what it waits for, and what each node's outputs
+/// look like.
 pub(super) struct Verified {
     pub order: Vec<usize>,
     pub descs: Vec<Vec<Desc>>,

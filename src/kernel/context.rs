@@ -84,7 +84,8 @@ impl<'a> KernelContext<'a> {
         self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
     }
 
-    /// Whether the result is not wanted any more. ORDERING: Relaxed; a hint to stop early, nothing is read on the strength of it.
+    /// Whether the result is not wanted any more. ORDERING: Relaxed; a hint to stop early, nothing is read on the
+    /// strength of it.
     pub fn is_cancelled(&self) -> bool {
         self.stop.load(Relaxed) != 0
     }

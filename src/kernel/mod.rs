@@ -1,7 +1,7 @@
 //! Kernels: functions over tensors with a checked signature, and what they see of a call.
 //!
-//! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and words the refusals;
-//! `builtin` holds the built-in operations, `vector` their inner loops.
+//! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and
+//! words the refusals; `builtin` holds the built-in operations, `vector` their inner loops.
 
 pub mod builtin;
 mod context;
@@ -21,8 +21,9 @@ pub trait Kernel: Send + Sync {
 
     fn num_outputs(&self) -> usize;
 
-    /// What the outputs look like for these inputs. Refuses inputs that the kernel cannot take, in the words of `signature`: "input 1:
-    /// expected f32[4,8], got f32[4,9]". `inputs` has `num_inputs` concrete, checked descriptors.
+    /// What the outputs look like for these inputs. Refuses inputs that the kernel cannot take, in the words of
+    /// `signature`: "input 1: expected f32[4,8], got f32[4,9]". `inputs` has `num_inputs` concrete, checked
+    /// descriptors.
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>>;
 
     /// Scratch memory per slot in bytes, for a call with these descriptors.
@@ -40,7 +41,8 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread, several calls at once.
+    /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread,
+    /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
 }
 

@@ -14,7 +14,8 @@ pub struct Buffer {
     bytes: usize,
 }
 
-// SAFETY: plain memory without an owner thread; who may read and write it when is the rule of those who hand out pointers to it.
+// SAFETY: plain memory without an owner thread; who may read and write it when is the rule of those who hand out
+// pointers to it.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}

@@ -1,12 +1,14 @@
 //! The library's allocator: the system's malloc, counted, with a reserve for small requests.
 //!
-//! Memory whose size the user chose is asked for fallibly and ends in a status. Everything else the library asks for is small, and Rust's
-//! collections abort the process when such a request fails. A host must not die of that: when malloc has nothing left, requests of at most
-//! `LARGEST` bytes are served from a fixed reserve, the call in progress is marked, and it ends with RESOURCE_EXHAUSTED (`check`). While more
-//! than half of the reserve is in use new calls are refused at once (`enter`).
+//! Memory whose size the user chose is asked for fallibly and ends in a status. Everything else the library asks
+//! for is small, and Rust's collections abort the process when such a request fails. A host must not die of that:
+//! when malloc has nothing left, requests of at most `LARGEST` bytes are served from a fixed reserve, the call in
+//! progress is marked, and it ends with RESOURCE_EXHAUSTED (`check`). While more than half of the reserve is in use
+//! new calls are refused at once (`enter`).
 //!
-//! The reserve is one array. Its state is one word: how many pieces are alive, and how far the array is used. Pieces are cut off the front and
-//! never reused one by one; when the last one dies the array is whole again. Both steps are one compare-exchange.
+//! The reserve is one array. Its state is one word: how many pieces are alive, and how far the array is used.
+//! Pieces are cut off the front and never reused one by one; when the last one dies the array is whole again. Both
+//! steps are one compare-exchange.
 
 use crate::base::{Error, Result};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -45,7 +47,8 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
-// SAFETY: forwards to System, which keeps the contract; the reserve gives out disjoint, aligned pieces that stay until given back.
+// SAFETY: forwards to System, which keeps the contract; the reserve gives out disjoint, aligned pieces that stay
+// until given back.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's layout is passed on.
@@ -134,7 +137,8 @@ fn to_reserve() {
     });
 }
 
-/// At the door: forgets what earlier calls took, and refuses new work while memory is so short that more than half of the reserve is in use.
+/// At the door: forgets what earlier calls took, and refuses new work while memory is so short that more than half
+/// of the reserve is in use.
 pub fn enter() -> Result<()> {
     let _ = TOUCHED.try_with(|touched| touched.set(false));
     if STATE.load(Relaxed) & USED_MASK > SIZE as u64 / 2 {
@@ -148,7 +152,8 @@ pub fn check() -> Result<()> {
     if TOUCHED.try_with(Cell::get).unwrap_or(false) { Err(short()) } else { Ok(()) }
 }
 
-/// Fails if `bytes` cannot be had in one piece. For work that needs many growing collections whose sizes follow from the user's input.
+/// Fails if `bytes` cannot be had in one piece. For work that needs many growing collections whose sizes follow
+/// from the user's input.
 pub fn probe(bytes: usize, what: &str) -> Result<()> {
     let mut trial: Vec<u8> = Vec::new();
     trial.try_reserve_exact(bytes).map_err(|_| Error::exhausted(what, bytes))

@@ -1,8 +1,9 @@
 //! A tensor as kernels see it: address, size, descriptor; and typed access for the built-in kernels.
 //!
-//! Access is safe to call but rests on the rules of the API, which the border and the executor keep: a view covers `bytes` readable and writable bytes
-//! that stay alive during the call; an output overlaps no input and no other output of the same call (checked when work is enqueued or
-//! bound); nobody else writes a tensor while work that uses it runs (the documented duty of the host).
+//! Access is safe to call but rests on the rules of the API, which the border and the executor keep: a view covers
+//! `bytes` readable and writable bytes that stay alive during the call; an output overlaps no input and no other
+//! output of the same call (checked when work is enqueued or bound); nobody else writes a tensor while work that
+//! uses it runs (the documented duty of the host).
 
 use crate::abi::weir_tensor_view;
 use crate::base::{Desc, dtype};
@@ -56,7 +57,8 @@ impl View {
         self.data.load(Relaxed)
     }
 
-    /// Points the view elsewhere. ORDERING: Relaxed; the owner of a run binds before it opens the run, and workers enter with Acquire.
+    /// Points the view elsewhere. ORDERING: Relaxed; the owner of a run binds before it opens the run, and workers
+    /// enter with Acquire.
     pub fn set_data(&self, data: *mut u8) {
         self.data.store(data, Relaxed);
     }
@@ -124,7 +126,8 @@ impl<T: Element> Shards<'_, T> {
         let begin = claim.begin() * per_item;
         let end = claim.end() * per_item;
         assert!(begin <= end && end <= self.len, "items {begin}..{end} of {}", self.len);
-        // SAFETY: in bounds; no other claim covers these items (Claim), and this one is borrowed for as long as the slice lives.
+        // SAFETY: in bounds; no other claim covers these items (Claim), and this one is borrowed for as long as the
+        // slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(begin), end - begin) }
     }
 

@@ -1,4 +1,5 @@
-//! What one engine's queues have in common: the list of them, and the error of one that is gone. And the list of all accounts.
+//! What one engine's queues have in common: the list of them, and the error of one that is gone. And the list of
+//! all accounts.
 
 use super::latch::Audience;
 use super::queue::Queue;
@@ -73,8 +74,9 @@ fn wait(targets: &[(Arc<Queue>, u64)], deadline: Deadline) -> Result<()> {
     targets.iter().try_for_each(|(queue, target)| queue.wait(*target, deadline))
 }
 
-/// Waits for everything queued so far, on every queue of every engine. All targets are taken before the first wait. The first error of each engine
-/// that no device synchronisation has reported yet comes back, as one error with the first one's code.
+/// Waits for everything queued so far, on every queue of every engine. All targets are taken before the first wait.
+/// The first error of each engine that no device synchronisation has reported yet comes back, as one error with the
+/// first one's code.
 pub fn sync_all(timeout_ns: u64) -> Result<()> {
     let deadline = Deadline::after(timeout_ns);
     let accounts: Vec<_> = lock(&ACCOUNTS).iter().filter_map(Weak::upgrade).collect();

@@ -4,8 +4,8 @@ use crate::base::Error;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Mutex, MutexGuard};
 
-/// Who is told of a failure: the one who waits for the stream, and the one who waits for the whole device. Each is told once, so
-/// that a profiler that synchronises the device does not take the error away from the stream's owner.
+/// Who is told of a failure: the one who waits for the stream, and the one who waits for the whole device. Each is
+/// told once, so that a profiler that synchronises the device does not take the error away from the stream's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     Stream,

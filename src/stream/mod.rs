@@ -4,24 +4,27 @@
 //!
 //! A *synchronous* queue runs each item in the thread that submits it, one at a time (`queue`).
 //!
-//! An *asynchronous* queue is an inbox and a turn (`sync::turn`). Producers push; if nobody drains and nobody was called, the producer calls: it asks the
-//! pool to run the queue's job once, or sends the queue to its lane, a thread of its own (`lane`). Whoever comes first and gets the turn drains the queue
-//! until it is empty. A refused call is drained by the producer itself.
+//! An *asynchronous* queue is an inbox and a turn (`sync::turn`). Producers push; if nobody drains and nobody was
+//! called, the producer calls: it asks the pool to run the queue's job once, or sends the queue to its lane, a
+//! thread of its own (`lane`). Whoever comes first and gets the turn drains the queue until it is empty. A refused
+//! call is drained by the producer itself.
 //!
-//! An item may not be able to finish now: it waits for an event that was not reached, or for other threads that work for it. It then answers *pending* after
-//! it has left word where it will be resumed, the turn is parked, and no thread is held. Resuming calls again.
+//! An item may not be able to finish now: it waits for an event that was not reached, or for other threads that
+//! work for it. It then answers *pending* after it has left word where it will be resumed, the turn is parked, and
+//! no thread is held. Resuming calls again.
 //!
 //! # What is done, and when
 //!
-//! `submitted` counts items before they are pushed, `completed` after they are done or skipped, in order. A wait takes `submitted` as its target when it
-//! begins and ends when `completed` has reached it. So it covers everything whose submission had returned before, and it ends although others
-//! go on submitting: what comes later lies behind the target. (A submission that is under way at that moment may be covered or not.)
+//! `submitted` counts items before they are pushed, `completed` after they are done or skipped, in order. A wait
+//! takes `submitted` as its target when it begins and ends when `completed` has reached it. So it covers everything
+//! whose submission had returned before, and it ends although others go on submitting: what comes later lies behind
+//! the target. (A submission that is under way at that moment may be covered or not.)
 //!
 //! # Waiting in a worker
 //!
-//! A thread that is inside a task of a pool must not block: the work waited for may need that very thread. It helps instead: it takes the queue's turn if it is
-//! free, or runs queued tasks through the pool's `help`. When neither is possible it looks for the spin budget and then refuses with
-//! FAILED_PRECONDITION (`wait`).
+//! A thread that is inside a task of a pool must not block: the work waited for may need that very thread. It helps
+//! instead: it takes the queue's turn if it is free, or runs queued tasks through the pool's `help`. When neither
+//! is possible it looks for the spin budget and then refuses with FAILED_PRECONDITION (`wait`).
 #![forbid(unsafe_code)]
 
 mod account;

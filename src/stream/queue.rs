@@ -18,8 +18,8 @@ use std::task::Poll;
 
 /// A piece of a queue's work.
 pub trait Work: Send + Sync {
-    /// Runs it, or goes on after a resume. Pending: it will call `Queue::resume` on `queue` at least once. On a synchronous queue it must
-    /// not answer Pending.
+    /// Runs it, or goes on after a resume. Pending: it will call `Queue::resume` on `queue` at least once. On a
+    /// synchronous queue it must not answer Pending.
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
 
     /// It will not run, because the queue failed before.
@@ -129,7 +129,8 @@ impl Queue {
     }
 
     pub fn submitted(&self) -> u64 {
-        // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by whatever order the two know of.
+        // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by
+        // whatever order the two know of.
         self.submitted.load(SeqCst)
     }
 
@@ -175,7 +176,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing can fail here.
+    /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
+    /// can fail here.
     pub fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
         if self.is_synchronous() {
             return self.run_now(op);
@@ -208,8 +210,8 @@ impl Queue {
         }
     }
 
-    /// Drains the queue in this thread, or, if this thread is draining another one already, when it has finished that item. An inline pool and
-    /// chains of events would otherwise nest without bound.
+    /// Drains the queue in this thread, or, if this thread is draining another one already, when it has finished
+    /// that item. An inline pool and chains of events would otherwise nest without bound.
     pub(super) fn drain(self: &Arc<Self>) {
         if DRAINING.with(|draining| draining.replace(true)) {
             LATER.with(|later| later.borrow_mut().push_back(Arc::clone(self)));
@@ -253,7 +255,8 @@ impl Queue {
                 Poll::Ready(Err(error)) => self.latch.set(error),
                 Poll::Ready(Ok(())) => {}
             }
-            // The item goes before it counts as completed: who has waited for it finds its tensors and callbacks released.
+            // The item goes before it counts as completed: who has waited for it finds its tensors and callbacks
+            // released.
             drop(turn.pop_front());
             self.completed.advance(1);
         }

@@ -6,8 +6,8 @@ use crate::base::{Code, Error, Result};
 use crate::sync::ambient::{self, Work};
 use std::sync::Arc;
 
-/// Waits until `done`. `queue` is what the work lies in, if it still lives; `sleep(spin_ns, deadline)` blocks until done and is
-/// used outside of workers only. `what` names the thing in the refusals.
+/// Waits until `done`. `queue` is what the work lies in, if it still lives; `sleep(spin_ns, deadline)` blocks until
+/// done and is used outside of workers only. `what` names the thing in the refusals.
 pub fn until(
     what: &str,
     queue: Option<&Arc<Queue>>,
@@ -33,7 +33,8 @@ pub fn until(
     } else if ambient::within_any_pool() {
         return Err(would_block(what, "a stream that is gone"));
     }
-    // This thread may have put off the very queue (it was refused by its pool while another one was being drained here).
+    // This thread may have put off the very queue (it was refused by its pool while another one was being drained
+    // here).
     run_later();
     if done() || sleep(spin_ns, deadline) { Ok(()) } else { Err(late(what)) }
 }

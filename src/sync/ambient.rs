@@ -1,7 +1,8 @@
-//! What the calling thread is working for: the pools whose tasks, the queues whose turns and the runs whose nodes are on its stack.
+//! What the calling thread is working for: the pools whose tasks, the queues whose turns and the runs whose nodes
+//! are on its stack.
 //!
-//! Used to answer one question: would a wait here block a thread that the work needs? It is never used to find a pool; pools
-//! are passed explicitly.
+//! Used to answer one question: would a wait here block a thread that the work needs? It is never used to find a
+//! pool; pools are passed explicitly.
 
 use std::cell::Cell;
 

@@ -1,12 +1,13 @@
 //! Sleep on a 32-bit word while it has an expected value; wake those who sleep on it.
 //!
-//! Linux has this as a system call (futex(2), FUTEX_WAIT_PRIVATE and FUTEX_WAKE_PRIVATE). Elsewhere a small table of mutexes and
-//! condition variables, indexed by the word's address, does the same.
+//! Linux has this as a system call (futex(2), FUTEX_WAIT_PRIVATE and FUTEX_WAKE_PRIVATE). Elsewhere a small table
+//! of mutexes and condition variables, indexed by the word's address, does the same.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `*word == expected`, for at most `timeout` (None = for ever). May return early for no reason; callers loop.
+/// Sleeps while `*word == expected`, for at most `timeout` (None = for ever). May return early for no reason;
+/// callers loop.
 ///
 /// ORDERING: gives none; callers load the word with the ordering they need before and after.
 #[cfg(target_os = "linux")]

@@ -3,10 +3,12 @@
 //! `reached` is the count. `sleepers` counts those who are about to sleep or asleep, `epoch` is the word they sleep on.
 //!
 //! - Advance: add to `reached`, then look at `sleepers`; if there are any, bump `epoch` and wake them all.
-//! - Wait: look at `reached` for a bounded time; then add to `sleepers`, read `epoch`, look at `reached` again, and sleep while `epoch` is unchanged.
+//! - Wait: look at `reached` for a bounded time; then add to `sleepers`, read `epoch`, look at `reached` again, and
+//!   sleep while `epoch` is unchanged.
 //!
-//! No wake is lost: in the single order of the SeqCst operations either the advance comes before the waiter's second look, which then sees
-//! it, or the waiter's addition to `sleepers` comes before the advancer's look at it, which then bumps `epoch` and wakes.
+//! No wake is lost: in the single order of the SeqCst operations either the advance comes before the waiter's
+//! second look, which then sees it, or the waiter's addition to `sleepers` comes before the advancer's look at it,
+//! which then bumps `epoch` and wakes.
 
 use super::futex;
 use crate::base::time::{Deadline, now_ns};
@@ -40,11 +42,13 @@ impl Gate {
 
     /// Sets the count back to 0. Only while nobody waits or advances (the owner of a pooled object).
     pub fn reset(&self) {
-        // ORDERING: Relaxed; exclusive by the caller's word, and the object is handed on through an Acquire/Release of its own.
+        // ORDERING: Relaxed; exclusive by the caller's word, and the object is handed on through an Acquire/Release
+        // of its own.
         self.reached.store(0, Relaxed);
     }
 
-    /// Waits until the count is at least `target`: looks for up to `spin_ns`, then sleeps. False if the deadline passed first.
+    /// Waits until the count is at least `target`: looks for up to `spin_ns`, then sleeps. False if the deadline
+    /// passed first.
     pub fn wait(&self, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
         if self.reached() >= target {
             return true;

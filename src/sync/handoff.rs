@@ -1,7 +1,7 @@
 //! A cell that is empty or full; whoever takes the value owns it.
 //!
-//! States: EMPTY, FULL, and BUSY while one thread moves a value in or out. Only the thread that made it BUSY touches the value. Nobody waits: an
-//! operation that meets BUSY counts as failed.
+//! States: EMPTY, FULL, and BUSY while one thread moves a value in or out. Only the thread that made it BUSY
+//! touches the value. Nobody waits: an operation that meets BUSY counts as failed.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, Ordering::*};

@@ -1,9 +1,10 @@
 //! Many producers, one consumer at a time; no lock, and no allocation while at most 64 items wait.
 //!
-//! Producers push onto a linked stack by compare-exchange; the consumer takes the whole stack by one swap and reverses it, so items come out in
-//! the order of their pushes. Nodes come from a fixed set of 64 (claimed by bit), and from the heap when all are taken. A node is owned by its
-//! producer until the push, by the inbox until the swap, then by the consumer, who gives it back as soon as the item is out. There is no A-B-A: producers
-//! never read a node that is not theirs, and the consumer takes all at once.
+//! Producers push onto a linked stack by compare-exchange; the consumer takes the whole stack by one swap and
+//! reverses it, so items come out in the order of their pushes. Nodes come from a fixed set of 64 (claimed by bit),
+//! and from the heap when all are taken. A node is owned by its producer until the push, by the inbox until the
+//! swap, then by the consumer, who gives it back as soon as the item is out. There is no A-B-A: producers never
+//! read a node that is not theirs, and the consumer takes all at once.
 
 use super::Slots;
 use super::atomic::{AtomicPtr, Ordering::*};
@@ -73,7 +74,8 @@ impl<T> Inbox<T> {
         self.head.load(SeqCst).is_null()
     }
 
-    /// Takes everything pushed so far and hands it to `each`, oldest first. One consumer at a time (`&mut` proves it through the turn's data).
+    /// Takes everything pushed so far and hands it to `each`, oldest first. One consumer at a time (`&mut` proves
+    /// it through the turn's data).
     pub fn take_all(&self, mut each: impl FnMut(T)) {
         // ORDERING: SeqCst; the Acquire half pairs with the publication in `push`.
         let mut newest = self.head.swap(ptr::null_mut(), SeqCst);

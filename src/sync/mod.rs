@@ -1,8 +1,9 @@
-//! Cells and protocols between threads. Everything here is small, has an essay where it is subtle, and is the only place besides
-//! the border where threads meet raw memory.
+//! Cells and protocols between threads. Everything here is small, has an essay where it is subtle, and is the only
+//! place besides the border where threads meet raw memory.
 //!
-//! - `futex`: sleep on a word with a time-out, wake sleepers. Nothing else in the library blocks a thread (except the built-in pool's
-//!   own idle sleep, which uses it too, and `std::sync::Mutex` around lists that are touched only when something fails or is created).
+//! - `futex`: sleep on a word with a time-out, wake sleepers. Nothing else in the library blocks a thread (except
+//!   the built-in pool's own idle sleep, which uses it too, and `std::sync::Mutex` around lists that are touched
+//!   only when something fails or is created).
 //! - `Gate`: a counter that others wait for.
 //! - `Turn`: who drains a queue.
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.

@@ -4,10 +4,11 @@
 //! | generation : 20 | inside : 12 | left : 32 |
 //! ```
 //!
-//! `left` counts the nodes that are not finished; workers subtract what they finished in one step, when they run out of work or leave. `inside`
-//! counts the workers that may touch the run's memory. The run is closed by the one subtraction that makes both zero: it happens once, and after it
-//! nobody is inside, so the closer owns the run's memory alone and may reset it for the next run. `generation` changes with each opening, so a helper
-//! that was asked for in an earlier run and comes late cannot enter a later one by mistake.
+//! `left` counts the nodes that are not finished; workers subtract what they finished in one step, when they run
+//! out of work or leave. `inside` counts the workers that may touch the run's memory. The run is closed by the one
+//! subtraction that makes both zero: it happens once, and after it nobody is inside, so the closer owns the run's
+//! memory alone and may reset it for the next run. `generation` changes with each opening, so a helper that was
+//! asked for in an earlier run and comes late cannot enter a later one by mistake.
 //!
 //! | step      | who                          | change                                         |
 //! |-----------|------------------------------|------------------------------------------------|
@@ -56,7 +57,8 @@ impl Tokens {
 
     /// Opens a run of `nodes` nodes with the caller inside; gives its generation. Only by the owner of a closed word.
     pub fn open(&self, nodes: u32) -> u64 {
-        // ORDERING: Relaxed load; the caller got the closed run through an Acquire of its own. Release store pairs with `enter`.
+        // ORDERING: Relaxed load; the caller got the closed run through an Acquire of its own. Release store pairs
+        // with `enter`.
         let generation = ((self.0.load(Relaxed) >> GENERATION_SHIFT) + 1) & ((1 << (64 - GENERATION_SHIFT)) - 1);
         self.0.store(generation << GENERATION_SHIFT | INSIDE | u64::from(nodes), Release);
         generation
@@ -78,7 +80,8 @@ impl Tokens {
         }
     }
 
-    /// A worker that stays inside has finished `nodes` nodes. ORDERING: Release, so that the closer (AcqRel in `leave`) sees what they did.
+    /// A worker that stays inside has finished `nodes` nodes. ORDERING: Release, so that the closer (AcqRel in
+    /// `leave`) sees what they did.
     pub fn finish(&self, nodes: u32) {
         self.0.fetch_sub(u64::from(nodes), Release);
     }
@@ -95,7 +98,8 @@ impl Tokens {
 
     /// A worker leaves and has finished `nodes` nodes since its last `finish`.
     pub fn leave(&self, nodes: u32) -> Exit {
-        // ORDERING: Release publishes what this worker did to the closer; Acquire makes the closer see what all others did.
+        // ORDERING: Release publishes what this worker did to the closer; Acquire makes the closer see what all
+        // others did.
         let step = INSIDE + u64::from(nodes);
         let after = self.0.fetch_sub(step, AcqRel) - step;
         if after & ((1 << GENERATION_SHIFT) - 1) == 0 { Exit::Closed } else { Exit::Open }

@@ -1,4 +1,5 @@
-//! Who drains a queue: a try-only lock that remembers that somebody was called, and that the holder is waiting for something.
+//! Who drains a queue: a try-only lock that remembers that somebody was called, and that the holder is waiting for
+//! something.
 //!
 //! A queue has one consumer at a time, but no fixed thread. Its turn is in one of five states:
 //!
@@ -12,15 +13,15 @@
 //!
 //! Two races matter.
 //!
-//! *Push against release.* A producer pushes and then calls; the holder releases and then looks at the queue once more. Both are a write
-//! followed by a read of the other's word, so all four are SeqCst: in their single order either the producer's `call` sees IDLE (and calls), or the holder's last
-//! look sees the item (and holds again).
+//! *Push against release.* A producer pushes and then calls; the holder releases and then looks at the queue once
+//! more. Both are a write followed by a read of the other's word, so all four are SeqCst: in their single order
+//! either the producer's `call` sees IDLE (and calls), or the holder's last look sees the item (and holds again).
 //!
-//! *Resume against park.* The holder registers with what it waits for and then parks; the event may fire in between. `resume` then meets HELD and
-//! leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again.
+//! *Resume against park.* The holder registers with what it waits for and then parks; the event may fire in
+//! between. `resume` then meets HELD and leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again.
 //!
-//! A closure that was called may find its turn taken by a helper, or finished; `hold` then fails, or finds an empty queue. Both are harmless, so
-//! `call` may be followed by any number of holders.
+//! A closure that was called may find its turn taken by a helper, or finished; `hold` then fails, or finds an empty
+//! queue. Both are harmless, so `call` may be followed by any number of holders.
 
 use super::atomic::{AtomicU32, Ordering::*};
 use std::cell::UnsafeCell;
@@ -71,8 +72,8 @@ impl<T> Turn<T> {
         None
     }
 
-    /// What the parked (or just parking) holder waits for has happened. True if the caller must see to it that a closure comes which
-    /// holds the turn.
+    /// What the parked (or just parking) holder waits for has happened. True if the caller must see to it that a
+    /// closure comes which holds the turn.
     #[must_use]
     pub fn resume(&self) -> bool {
         let mut state = self.state.load(SeqCst);
@@ -97,7 +98,8 @@ impl<T> Turn<T> {
 }
 
 impl<T> TurnGuard<'_, T> {
-    /// Leaves the turn to whoever `resume`s it. False if that has happened already: the caller keeps the turn and looks again.
+    /// Leaves the turn to whoever `resume`s it. False if that has happened already: the caller keeps the turn and
+    /// looks again.
     pub fn park(self) -> Result<(), Self> {
         match self.turn.state.compare_exchange(HELD, PARKED, SeqCst, SeqCst) {
             Ok(_) => {

@@ -1,16 +1,18 @@
 //! The library's own pool: one queue per thread, and threads that take from one another.
 //!
-//! A task that is handed over by a thread of the pool goes into that thread's queue, one from outside into the queues in turn. A thread takes from
-//! its own queue first and then from the others'. A full queue refuses the task; weir then does the work where it is.
+//! A task that is handed over by a thread of the pool goes into that thread's queue, one from outside into the
+//! queues in turn. A thread takes from its own queue first and then from the others'. A full queue refuses the
+//! task; weir then does the work where it is.
 //!
-//! *Sleep and wake.* A thread without work looks around for the spin budget and then sleeps on `epoch`. `searching` counts those who look, `asleep` those
-//! who sleep or are about to. Who pushes a task wakes one sleeper, unless somebody is searching: that one will find it. Whoever stops searching because it
-//! found a task, and was the last to search, wakes one more if there is more work. No task is left lying: a thread that goes to sleep first counts itself
-//! into `asleep`, out of `searching`, and then looks at all queues once more; a pusher pushes and then looks at both counts. All of these are SeqCst, so in
-//! their single order one of the two sees the other.
+//! *Sleep and wake.* A thread without work looks around for the spin budget and then sleeps on `epoch`. `searching`
+//! counts those who look, `asleep` those who sleep or are about to. Who pushes a task wakes one sleeper, unless
+//! somebody is searching: that one will find it. Whoever stops searching because it found a task, and was the last
+//! to search, wakes one more if there is more work. No task is left lying: a thread that goes to sleep first counts
+//! itself into `asleep`, out of `searching`, and then looks at all queues once more; a pusher pushes and then looks
+//! at both counts. All of these are SeqCst, so in their single order one of the two sees the other.
 //!
-//! *End.* When the pool object dies, the threads drain what is queued and end by themselves; nobody joins them, since the last
-//! reference may go on one of them.
+//! *End.* When the pool object dies, the threads drain what is queued and end by themselves; nobody joins them,
+//! since the last reference may go on one of them.
 #![forbid(unsafe_code)]
 
 use super::host::Task;

@@ -168,14 +168,15 @@ impl Object<ThreadPool> {
         })
     }
 
-    /// Asks the pool to run `job.run(tag)` `n` times, through `parallel_for`. Blocks until all ran, unless the pool is ASYNCHRONOUS. False if
-    /// refused: then none will be run.
+    /// Asks the pool to run `job.run(tag)` `n` times, through `parallel_for`. Blocks until all ran, unless the pool
+    /// is ASYNCHRONOUS. False if refused: then none will be run.
     pub fn spawn_bulk(&self, job: Arc<dyn Job>, tag: u64, n: usize) -> bool {
         self.tickets.send(self, job, tag, n, |task| self.backend().bulk(n, task))
     }
 }
 
-/// Backends whose last reference went inside a task of their own pool. A host's `release` may join its threads, so it must not run there.
+/// Backends whose last reference went inside a task of their own pool. A host's `release` may join its threads, so
+/// it must not run there.
 static BURIED: Mutex<Vec<(u64, Box<dyn Backend>)>> = Mutex::new(Vec::new());
 static ANY_BURIED: AtomicBool = AtomicBool::new(false);
 
@@ -190,7 +191,8 @@ impl Drop for ThreadPool {
     }
 }
 
-/// Lets go of pools that could not be let go of where their last reference went. Called at the end of every call of the API.
+/// Lets go of pools that could not be let go of where their last reference went. Called at the end of every call of
+/// the API.
 pub fn release_buried() {
     // ORDERING: Acquire pairs with the Release above; a late look only means a later release.
     if !ANY_BURIED.load(Acquire) {

@@ -1,8 +1,8 @@
 //! A bounded queue for many producers and many consumers, without a lock.
 //!
-//! The array queue by Dmitry Vyukov (1024cores.net, "Bounded MPMC queue"): each cell carries a sequence number that says whose turn it is. A cell with
-//! sequence `i` is free for the producer that draws ticket `i`; with `i + 1` it is full for the consumer that draws ticket `i`; the consumer sets
-//! `i + capacity`, free for the next round.
+//! The array queue by Dmitry Vyukov (1024cores.net, "Bounded MPMC queue"): each cell carries a sequence number that
+//! says whose turn it is. A cell with sequence `i` is free for the producer that draws ticket `i`; with `i + 1` it
+//! is full for the consumer that draws ticket `i`; the consumer sets `i + capacity`, free for the next round.
 
 use super::host::Task;
 use crate::sync::HandOff;

@@ -1,5 +1,6 @@
-//! The pool for tests: a bad but legal host. From a seed it draws what to do with each task: refuse it, run it at once in the caller, or queue it at
-//! any place; its threads take any queued task, and dawdle before some. The same seed gives the same draws; how threads interleave is up to the machine.
+//! The pool for tests: a bad but legal host. From a seed it draws what to do with each task: refuse it, run it at
+//! once in the caller, or queue it at any place; its threads take any queued task, and dawdle before some. The same
+//! seed gives the same draws; how threads interleave is up to the machine.
 #![forbid(unsafe_code)]
 
 use super::host::Task;

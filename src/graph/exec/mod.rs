@@ -2,30 +2,37 @@
 //!
 //! # A run
 //!
-//! `Bound` checks a run's tensors and points a `Step` at them. The step is the run's memory: views of all arguments, the arena, counters, queues. Then
-//! the calling thread (or the thread that drains the stream) opens the step's `Tokens` and works (`worker`). It is joined by helpers from the pool, which
-//! come late or not at all. The last one out closes the run: if that is the caller, it goes on; else the caller is woken, or the stream resumed.
+//! `Bound` checks a run's tensors and points a `Step` at them. The step is the run's memory: views of all
+//! arguments, the arena, counters, queues. Then the calling thread (or the thread that drains the stream) opens the
+//! step's `Tokens` and works (`worker`). It is joined by helpers from the pool, which come late or not at all. The
+//! last one out closes the run: if that is the caller, it goes on; else the caller is woken, or the stream resumed.
 //!
 //! # Propagation
 //!
-//! When a node is finished, each of its edges makes an arrival. A target with one arrival to wait for is ready at once (no counter). Others have a counter, a
-//! 64-bit word that starts at the number of arrivals; who takes it to zero owns the node, and sets it back to the start value before it runs the node. That is safe because all
-//! arrivals of this run have come, and the next run begins after this one is closed. So no run copies or clears anything. A node
-//! that is skipped, because the run has failed or was cancelled, makes its arrivals all the same: counters are whole after every run.
+//! When a node is finished, each of its edges makes an arrival. A target with one arrival to wait for is ready at
+//! once (no counter). Others have a counter, a 64-bit word that starts at the number of arrivals; who takes it to
+//! zero owns the node, and sets it back to the start value before it runs the node. That is safe because all
+//! arrivals of this run have come, and the next run begins after this one is closed. So no run copies or clears
+//! anything. A node that is skipped, because the run has failed or was cancelled, makes its arrivals all the same:
+//! counters are whole after every run.
 //!
 //! # Scheduling
 //!
-//! The finishing thread goes on with the first successor that is ready, the one with the longest path to the end. The others go onto its own list, which costs two
-//! plain stores per node. When the nodes on that list are worth more than a hop (the sum of their estimated costs), it cuts the list in two, puts one half into its queue, where other workers can take
-//! it whole, and asks the pool for one more helper unless as many are out as the pool had idle threads when the run began. Work that is worth less stays where it is: with cheap
-//! nodes a run is as fast on many threads as on one.
+//! The finishing thread goes on with the first successor that is ready, the one with the longest path to the end.
+//! The others go onto its own list, which costs two plain stores per node. When the nodes on that list are worth
+//! more than a hop (the sum of their estimated costs), it cuts the list in two, puts one half into its queue, where
+//! other workers can take it whole, and asks the pool for one more helper unless as many are out as the pool had
+//! idle threads when the run began. Work that is worth less stays where it is: with cheap nodes a run is as fast on
+//! many threads as on one.
 //!
-//! A worker without work takes from its own queue, then from the others'; then it looks around for a bounded time, and leaves. It never waits.
+//! A worker without work takes from its own queue, then from the others'; then it looks around for a bounded time,
+//! and leaves. It never waits.
 //!
 //! # Costs
 //!
-//! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a program measures each node and replaces the prior; every 64th
-//! run measures again and moves the figure by an eighth. Costs decide who runs what, never what comes out.
+//! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a
+//! program measures each node and replaces the prior; every 64th run measures again and moves the figure by an
+//! eighth. Costs decide who runs what, never what comes out.
 
 mod bind;
 mod queue;

@@ -1,7 +1,8 @@
 //! Work that a worker has put on offer: lists of ready nodes, for anybody to take whole.
 //!
-//! One worker pushes, everybody (it too) takes the oldest. `head` and `tail` only grow, so a slot is never reused under a taker's feet: the owner writes slot `tail`
-//! only when `head` has passed it, and a taker that loses the race for `head` forgets what it read.
+//! One worker pushes, everybody (it too) takes the oldest. `head` and `tail` only grow, so a slot is never reused
+//! under a taker's feet: the owner writes slot `tail` only when `head` has passed it, and a taker that loses the
+//! race for `head` forgets what it read.
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -39,7 +40,8 @@ impl WorkQueue {
             return false;
         }
         self.slots[(tail % ROOM) as usize].store(u64::from(offer.first) << 32 | u64::from(offer.cost_ns), Relaxed);
-        // ORDERING: Release pairs with the Acquire in `take`; it also publishes the list's links and what its nodes' producers wrote.
+        // ORDERING: Release pairs with the Acquire in `take`; it also publishes the list's links and what its
+        // nodes' producers wrote.
         self.tail.store(tail + 1, Release);
         true
     }

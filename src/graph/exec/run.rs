@@ -152,7 +152,8 @@ impl Work for Step {
 /// One asynchronous run, as its starter sees it.
 pub struct Run {
     queue: Arc<Queue>,
-    /// The step while the run is bound to it; taken before the step is another run's, so that a cancel cannot hit that one.
+    /// The step while the run is bound to it; taken before the step is another run's, so that a cancel cannot hit
+    /// that one.
     step: Mutex<Option<Weak<Step>>>,
     cancelled: AtomicBool,
     done: Gate,

@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// - `args`' addresses: set by the binding thread before the run is opened, read by workers inside.
 /// - `counters`, `links`, `queues`, `tokens`: the workers, as their modules say.
-/// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that completes the run.
+/// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that
+///   completes the run.
 pub struct Step {
     /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once.
     pub(super) id: u64,

@@ -1,6 +1,7 @@
 //! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
 //!
-//! The loop exists in four versions: with and without other workers (without, arrivals are plain loads and stores), and with and without measuring.
+//! The loop exists in four versions: with and without other workers (without, arrivals are plain loads and stores),
+//! and with and without measuring.
 
 use super::queue::Offer;
 use super::step::Step;
@@ -283,8 +284,8 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         }
     }
 
-    /// Cuts off the older half of the list, the nodes with more behind them in a tree (all of it if this worker is about to block in
-    /// `parallel_for`).
+    /// Cuts off the older half of the list, the nodes with more behind them in a tree (all of it if this worker is
+    /// about to block in `parallel_for`).
     fn cut(&mut self) -> Offer {
         let worth = |cost_ns: u64| u32::try_from(cost_ns).unwrap_or(u32::MAX);
         if self.role == Role::BulkCaller {

@@ -33,8 +33,8 @@ struct Dim {
     b: usize,
 }
 
-/// The sum's dimensions, the last one first. Neighbours that both operands walk through in one stride are one dimension, so operands of the
-/// same shape have a single one, and a bias has two.
+/// The sum's dimensions, the last one first. Neighbours that both operands walk through in one stride are one
+/// dimension, so operands of the same shape have a single one, and a bias has two.
 #[derive(Debug)]
 struct Dims {
     all: [Dim; MAX_RANK],

@@ -8,8 +8,8 @@ use crate::kernel::vector::columns::{Stretch, WIDTH};
 use crate::kernel::{Kernel, KernelContext, signature};
 use crate::threadpool::Span;
 
-/// The index of the greatest element along `axis`, which counts from the end if negative: the first of equals, the first NaN if there
-/// is one. An axis without elements, or with more than an s32 can count, is refused.
+/// The index of the greatest element along `axis`, which counts from the end if negative: the first of equals, the
+/// first NaN if there is one. An axis without elements, or with more than an s32 can count, is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Argmax {
     pub axis: i32,

@@ -5,8 +5,8 @@ use crate::base::{Desc, Result};
 use crate::kernel::signature;
 use crate::kernel::vector::columns::Columns;
 
-/// The shape as blocks of `len` rows of `inner` elements, where `len` is the size of the axis. With `inner` 1 the elements along the axis
-/// are consecutive.
+/// The shape as blocks of `len` rows of `inner` elements, where `len` is the size of the axis. With `inner` 1 the
+/// elements along the axis are consecutive.
 pub fn split(axis: i32, desc: &Desc) -> Result<Columns> {
     let axis = signature::axis(axis, desc)?;
     let product = |dims: &[i64]| if dims.contains(&0) { 0 } else { dims.iter().product::<i64>() as usize };

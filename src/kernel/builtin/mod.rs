@@ -1,7 +1,8 @@
-//! The built-in operations, in f32: what they take and give, and how their work is cut. The inner loops are in `vector`.
+//! The built-in operations, in f32: what they take and give, and how their work is cut. The inner loops are in
+//! `vector`.
 //!
-//! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is reduced to one number, is
-//! computed by one piece, in an order that depends on the shapes alone.
+//! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is
+//! reduced to one number, is computed by one piece, in an order that depends on the shapes alone.
 #![forbid(unsafe_code)]
 
 mod add;
@@ -22,7 +23,8 @@ use crate::base::Desc;
 
 /// No call is cheaper than this, in nanoseconds.
 const LEAST_NS: u64 = 100;
-/// Fewest elements of a piece of an elementwise operation: what takes a few microseconds, as bringing it to another thread does.
+/// Fewest elements of a piece of an elementwise operation: what takes a few microseconds, as bringing it to another
+/// thread does.
 const GRAIN: usize = 32 << 10;
 
 /// The elements of an f32 input.

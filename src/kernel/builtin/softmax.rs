@@ -9,10 +9,10 @@ use crate::kernel::{Kernel, KernelContext, signature};
 use crate::threadpool::Span;
 
 /// Estimated time per element.
-const ELEMENT_NS: u64 = 2;
+const ELEMENT_NS: u64 = 4;
 
-/// exp(x - max) / sum along `axis`, which counts from the end if negative. A row whose greatest element is an infinity, or that holds a NaN,
-/// becomes NaN.
+/// exp(x - max) / sum along `axis`, which counts from the end if negative. A row whose greatest element is an
+/// infinity, or that holds a NaN, becomes NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     pub axis: i32,

@@ -3,8 +3,8 @@
 use crate::memory::{Element, View};
 use crate::sync::Claim;
 
-/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stretch of at most WIDTH columns of one
-/// block, all rows of it.
+/// An output seen as `outer` blocks of `len` rows of `inner` elements. An item is a stretch of at most WIDTH
+/// columns of one block, all rows of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     pub outer: usize,
@@ -54,8 +54,8 @@ impl Columns {
         let output = output.shards::<T>();
         for item in claim.begin()..claim.end() {
             let stretch = self.stretch(item);
-            // SAFETY: the stretch lies in the output, whose size was compared above; no other claim has this item (Claim), and
-            // stretches share no element.
+            // SAFETY: the stretch lies in the output, whose size was compared above; no other claim has this item
+            // (Claim), and stretches share no element.
             let mut rows = unsafe { Rows::new(output.as_ptr(), stretch) };
             body(stretch, &mut rows);
         }

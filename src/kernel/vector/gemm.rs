@@ -1,9 +1,9 @@
 //! The matrix product C = A * B, with a bias and a rectifier on request.
 //!
-//! C is cut into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of the region is a run of
-//! tiles, that is some rows of a block of columns, all rows of the next, and so on. For each block of columns and each stretch of K
-//! a piece copies B into panels of as many columns as a micro-kernel takes, which then lie in the second-level cache while the rows of
-//! A go by:
+//! C is cut into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of
+//! the region is a run of tiles, that is some rows of a block of columns, all rows of the next, and so on. For each
+//! block of columns and each stretch of K a piece copies B into panels of as many columns as a micro-kernel takes,
+//! which then lie in the second-level cache while the rows of A go by:
 //!
 //! ```text
 //! for each block of columns of the piece
@@ -14,8 +14,9 @@
 //!             after the last stretch: bias, rectifier
 //! ```
 //!
-//! Same bits: a stretch's length depends on K alone, and the micro-kernels compute an element the same way wherever it lies (`micro`). So an
-//! element depends on its row of A, its column of B and K, and on nothing else: not on M, N, the cut, the pool or what is packed.
+//! Same bits: a stretch's length depends on K alone, and the micro-kernels compute an element the same way wherever
+//! it lies (`micro`). So an element depends on its row of A, its column of B and K, and on nothing else: not on M,
+//! N, the cut, the pool or what is packed.
 //!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
@@ -124,7 +125,8 @@ impl Shape {
     }
 }
 
-/// Computes `product` into `c`, which is [M, N], in a region of the call. The call's scratch memory has `Shape::scratch_bytes` per slot.
+/// Computes `product` into `c`, which is [M, N], in a region of the call. The call's scratch memory has
+/// `Shape::scratch_bytes` per slot.
 pub fn compute(product: &Product<'_>, c: &View, context: &KernelContext<'_>) -> Result<()> {
     compute_with(MicroKernels::detect(), product, c, context)
 }
@@ -148,8 +150,8 @@ pub(super) fn compute_with(
     context.parallel_for(&span, &|claim| {
         let panels = context.scratch(claim.slot()).cast::<f32>();
         let piece = Piece { product, cut: &cut, micro: &micro, panels, c: c.as_ptr() };
-        // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the slot's memory is
-        // as large as the kernel asked for.
+        // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the
+        // slot's memory is as large as the kernel asked for.
         unsafe { piece.run(&claim) };
         Ok(())
     })
@@ -175,8 +177,8 @@ struct Stretch {
 }
 
 /// # Safety
-/// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nobody else uses the
-/// panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
+/// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nobody else
+/// uses the panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
 impl Piece<'_> {
     unsafe fn run(&self, claim: &Claim) {
         let Shape { m, n, .. } = self.product.shape;

@@ -1,8 +1,9 @@
 //! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of the result in registers.
 //!
-//! They come from `gemm-f32`, one set per instruction set; the set is chosen at run time. What the driver builds on, and `gemm_tests`
-//! checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the order of k, in every micro-kernel
-//! of a set, whole tile or remainder. So the bits of an element do not depend on where in a tile it lies.
+//! They come from `gemm-f32`, one set per instruction set; the set is chosen at run time. What the driver builds
+//! on, and `gemm_tests` checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the
+//! order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of an element do not depend on
+//! where in a tile it lies.
 
 use gemm_common::microkernel::MicroKernelFn;
 use gemm_f32::microkernel;
@@ -64,7 +65,8 @@ impl MicroKernels {
         Self::choose(|_| true)
     }
 
-    /// The fastest set that this processor can run and that `wanted` takes, by its vector length; the scalar one if there is none.
+    /// The fastest set that this processor can run and that `wanted` takes, by its vector length; the scalar one if
+    /// there is none.
     pub fn choose(wanted: impl Fn(usize) -> bool) -> MicroKernels {
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         {
@@ -88,9 +90,9 @@ impl MicroKernels {
     /// Computes a tile of C, or with `accumulate` adds to it.
     ///
     /// # Safety
-    /// `1 <= rows <= self.rows` and `1 <= columns <= self.width`. `c` has `rows` rows of `columns` writable floats, `c_stride`
-    /// apart. `a` has `rows` times `depth` readable floats. `b` has `depth` times `columns` rounded up to whole vectors
-    /// (`lanes`), and neighbouring columns of it are neighbours in memory (`b.across` is 1).
+    /// `1 <= rows <= self.rows` and `1 <= columns <= self.width`. `c` has `rows` rows of `columns` writable floats,
+    /// `c_stride` apart. `a` has `rows` times `depth` readable floats. `b` has `depth` times `columns` rounded up
+    /// to whole vectors (`lanes`), and neighbouring columns of it are neighbours in memory (`b.across` is 1).
     #[expect(clippy::too_many_arguments, reason = "the operands of a product")]
     pub unsafe fn multiply(
         &self,

@@ -1,5 +1,6 @@
-//! Copying a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart. What a row lacks to whole vectors is filled up
-//! with zeros: nobody uses what is computed there, but leftovers in memory could be slow to compute with, or trap.
+//! Copying a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart. What a row lacks to
+//! whole vectors is filled up with zeros: nobody uses what is computed there, but leftovers in memory could be slow
+//! to compute with, or trap.
 
 /// A transposed source is turned in squares with this side: four vector registers.
 const SIDE: usize = 4;

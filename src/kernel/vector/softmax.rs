@@ -1,15 +1,17 @@
 //! Softmax: exp(x - max) / sum.
 //!
-//! The difference x - max is rounded, and an error of half a unit in a difference of -80 is an error of 4e-6 in its exponential. So the
-//! part that the subtraction lost is found (Knuth's TwoSum) and goes into the exponential too. Sums are kept in f64.
+//! The difference x - max is rounded, and an error of half a unit in a difference of -80 is an error of 4e-6 in its
+//! exponential. So the part that the subtraction lost is found (Knuth's TwoSum) and goes into the exponential too.
+//! Sums are kept in f64.
 #![forbid(unsafe_code)]
 
 use super::columns::{Rows, Stretch, WIDTH};
 
-/// Partial sums of a row: as many as the loop is unrolled, and always the same, so that a row's bits depend on nothing else.
+/// Partial sums of a row: as many as the loop is unrolled, and always the same, so that a row's bits depend on
+/// nothing else.
 const LANES: usize = 16;
-/// Exponentials at a time: a vector register of the oldest processors.
-const VECTOR: usize = 16;
+/// Exponentials at a time: one or two vector registers.
+const VECTOR: usize = 8;
 
 /// exp(x - max) for x <= max. For other arguments, NaN among them, some number.
 #[inline(always)]
@@ -55,7 +57,8 @@ fn scale(max: f32, sum: f64) -> f32 {
 pub fn greatest(row: &[f32]) -> f32 {
     let mut max = [f32::NEG_INFINITY; LANES];
     let mut nan = [0u32; LANES];
-    let (chunks, rest) = row.as_chunks::<LANES>();
+    let chunks = row.chunks_exact(LANES);
+    let rest = chunks.remainder();
     for chunk in chunks {
         for i in 0..LANES {
             max[i] = if chunk[i] > max[i] { chunk[i] } else { max[i] };

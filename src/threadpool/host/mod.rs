@@ -1,4 +1,5 @@
-//! What crosses the border to the host's pool: its vtable, and the closures (a C function and a pointer) that weir hands over.
+//! What crosses the border to the host's pool: its vtable, and the closures (a C function and a pointer) that weir
+//! hands over.
 
 mod region;
 mod task;

@@ -1,9 +1,11 @@
 //! Regions: a loop shared among the calling thread and helpers from a pool.
 //!
-//! The caller opens a region, asks for as many helpers as the estimated work is worth, and works itself. Pieces are claimed one by one from a counter.
-//! `Tokens` says when all pieces are done *and* no helper touches the region any more; the last one out closes it and, if that is a helper, opens the gate on
-//! which the caller waits. The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come: those find
-//! the region over, by its generation. So a region ends on any pool, also one that runs nothing, and may be opened inside another region.
+//! The caller opens a region, asks for as many helpers as the estimated work is worth, and works itself. Pieces are
+//! claimed one by one from a counter. `Tokens` says when all pieces are done *and* no helper touches the region any
+//! more; the last one out closes it and, if that is a helper, opens the gate on which the caller waits. The caller
+//! waits only for pieces that some thread is running at that moment, never for a helper that has not come: those
+//! find the region over, by its generation. So a region ends on any pool, also one that runs nothing, and may be
+//! opened inside another region.
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 
@@ -98,7 +100,8 @@ impl Region {
             if !self.failed.load(Relaxed) {
                 let begin = at * work.piece;
                 let end = (begin + work.piece).min(work.items);
-                // SAFETY: each piece is drawn once from the counter, and the slot is this thread's until it is given back.
+                // SAFETY: each piece is drawn once from the counter, and the slot is this thread's until it is
+                // given back.
                 let claim = unsafe { Claim::new(begin, end, slot) };
                 // A panic must not skip the count of pieces: others wait for it.
                 let result = catch_unwind(AssertUnwindSafe(|| body(claim)));
@@ -149,7 +152,8 @@ impl Default for Regions {
     }
 }
 
-/// Runs `body` over all items and returns when all pieces have returned; the first error (or panic) wins and stops pieces that have not begun.
+/// Runs `body` over all items and returns when all pieces have returned; the first error (or panic) wins and stops
+/// pieces that have not begun.
 pub fn parallel_for(
     pool: Option<&Ref<ThreadPool>>,
     span: &Span,
@@ -197,8 +201,8 @@ fn run(pool: &Ref<ThreadPool>, region: &Arc<Region>, span: &Span, helpers: usize
     let grain = span.grain.max(1);
     let piece = span.items.div_ceil(wanted).next_multiple_of(grain);
     let pieces = span.items.div_ceil(piece);
-    // SAFETY: the place was claimed and its last use is closed, so nobody is inside. The body's lifetime is erased: it is used only by those inside, and
-    // this function does not return before the region is closed.
+    // SAFETY: the place was claimed and its last use is closed, so nobody is inside. The body's lifetime is erased:
+    // it is used only by those inside, and this function does not return before the region is closed.
     unsafe {
         let body = std::mem::transmute::<Body<'_>, Body<'static>>(body);
         *region.work.get() = Work { body: Some(body), items: span.items, piece, pieces };

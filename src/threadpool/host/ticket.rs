@@ -1,11 +1,12 @@
 //! Closures on their way through a pool.
 //!
-//! A pool gets a C function and one pointer. The pointer is a ticket: which job to run, with which tag, how many times, for which pool. Tickets come
-//! from a fixed set in the pool, and from the heap when all are out, so that handing work to a pool allocates nothing as a rule.
+//! A pool gets a C function and one pointer. The pointer is a ticket: which job to run, with which tag, how many
+//! times, for which pool. Tickets come from a fixed set in the pool, and from the heap when all are out, so that
+//! handing work to a pool allocates nothing as a rule.
 //!
-//! Life of a ticket: filled by the sender (who claimed it), then read by as many closures as were sent (`left`), freed by the last of them before it runs
-//! its job, so that the job itself can send again. Each closure out holds one reference to the pool, so the set outlives them.
-//! A refused ticket is freed by its sender.
+//! Life of a ticket: filled by the sender (who claimed it), then read by as many closures as were sent (`left`),
+//! freed by the last of them before it runs its job, so that the job itself can send again. Each closure out holds
+//! one reference to the pool, so the set outlives them. A refused ticket is freed by its sender.
 
 use super::Task;
 use crate::base::{Object, Ref};
@@ -17,7 +18,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and the job counts as done.
+/// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and
+/// the job counts as done.
 pub trait Job: Send + Sync {
     /// `pool` is the one that was asked.
     fn run(self: Arc<Self>, tag: u64, pool: &Ref<ThreadPool>);
@@ -45,7 +47,8 @@ pub struct Tickets {
     fixed: Box<[Ticket]>,
 }
 
-// SAFETY: a ticket's body is written by the sender that claimed it, before the pool gets it; after that it is only read, until the last closure takes it.
+// SAFETY: a ticket's body is written by the sender that claimed it, before the pool gets it; after that it is only
+// read, until the last closure takes it.
 unsafe impl Sync for Tickets {}
 // SAFETY: as above; the raw pointer in it is a counted reference.
 unsafe impl Send for Tickets {}
@@ -64,7 +67,8 @@ impl Default for Tickets {
 }
 
 impl Tickets {
-    /// Makes a closure that will run `job.run(tag)` when called, to be called `count` times, and offers it to the pool through `offer`.
+    /// Makes a closure that will run `job.run(tag)` when called, to be called `count` times, and offers it to the
+    /// pool through `offer`.
     pub fn send(
         &self,
         pool: &Object<ThreadPool>,
@@ -80,8 +84,9 @@ impl Tickets {
             }
         };
         let pool = std::ptr::from_ref(pool);
-        // SAFETY: the ticket is this thread's until the pool gets it. Pools are shared objects (made by Object::shared), and the caller's
-        // reference keeps the count above zero while it is raised; each closure gives one reference back in `run`.
+        // SAFETY: the ticket is this thread's until the pool gets it. Pools are shared objects (made by
+        // Object::shared), and the caller's reference keeps the count above zero while it is raised; each closure
+        // gives one reference back in `run`.
         unsafe {
             (*ticket).left.store(count, Relaxed);
             *(*ticket).body.get() = Some(Body { job, tag, pool });
@@ -91,7 +96,8 @@ impl Tickets {
         // SAFETY: `run` may be called on any thread, `count` times, and does not unwind.
         let accepted = offer(unsafe { Task::new(run, ticket.cast_mut().cast()) });
         if !accepted {
-            // SAFETY: refused means that no closure came or will come, so the ticket and its references are this thread's again.
+            // SAFETY: refused means that no closure came or will come, so the ticket and its references are this
+            // thread's again.
             unsafe {
                 (*pool).closure_came_back(count);
                 drop(self.take(ticket));
@@ -123,7 +129,8 @@ impl Tickets {
 /// The one C function that weir hands to pools.
 unsafe extern "C" fn run(arg: *mut c_void, _index: i32) {
     let ticket = arg.cast_const().cast::<Ticket>();
-    // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here, unless this is the last closure.
+    // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
+    // unless this is the last closure.
     let (job, tag, pool) = unsafe {
         let Some(body) = (*(*ticket).body.get()).as_ref() else { return };
         // This closure's own reference, counted in `send`.
