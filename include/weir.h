@@ -354,8 +354,9 @@ typedef struct weir_threadpool_vtable {
   /** Optional: runs one queued task of the pool in the calling thread; 0 if there was none. */
   int32_t (*help)(void *ctx);
   /**
-   * Optional: called exactly once, after the last task returned and the last reference went, never from inside a
-   * task of this pool that weir still has to return from.
+   * Optional: called exactly once, after the last task returned and the last reference went, never inside a task
+   * of this pool. (If the last reference goes inside one, with the next call of weir from elsewhere.) Never called
+   * in a forked child.
    */
   void (*release)(void *ctx);
   /**
@@ -688,7 +689,9 @@ weir_status weir_threadpool_create_seeded(uint64_t seed,
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(struct weir_threadpool *pool);
 
 /**
- * Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own.
+ * Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own. If the
+ * last reference goes inside a task of the pool itself, vtable->release comes with the next call of weir from
+ * elsewhere; weir_threadpool_release(NULL) is such a call.
  *
  * Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one
  * reference less.
@@ -2004,7 +2007,8 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
  * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
- * runs allocate nothing.
+ * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
+ * as before run at once.
  *
  * Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
  * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.

@@ -3,6 +3,8 @@
 use crate::abi::*;
 use crate::base::{Error, Kind, Object, Ref, Result};
 use crate::memory::heap;
+use crate::sync::fork;
+use crate::threadpool::{ThreadPool, Watch};
 use std::sync::Arc;
 
 /// Ties an opaque C type to the Rust object behind it. The handle points to an `Object`, whose first field is a tag.
@@ -126,6 +128,23 @@ pub(super) unsafe fn release<H: Handle>(handle: *mut H) {
     if let Ok(Some(object)) = unsafe { borrow_opt(handle.cast_const(), "handle") } {
         // SAFETY: made by Arc::into_raw in `into_c`.
         drop(unsafe { Arc::from_raw(std::ptr::from_ref(object)) });
+    }
+}
+
+/// As `release`, for objects that may hold a pool: sees its end, if it comes now.
+///
+/// # Safety
+/// As `release`.
+pub(super) unsafe fn release_with_pool<H: Handle>(handle: *mut H, pool: impl FnOnce(&H::Inner) -> Option<&ThreadPool>) {
+    // SAFETY: as demanded of the caller.
+    let watch = match unsafe { borrow_opt(handle.cast_const(), "handle") } {
+        Ok(Some(object)) if !fork::forked() => pool(object).and_then(Watch::of),
+        _ => None,
+    };
+    // SAFETY: as demanded of the caller.
+    unsafe { release(handle) };
+    if let Some(watch) = watch {
+        watch.wait();
     }
 }
 

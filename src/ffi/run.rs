@@ -73,7 +73,8 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
 /// the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
 /// program's first engine). The first node that fails ends the run, and the error names it. The second and later
-/// runs allocate nothing.
+/// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
+/// as before run at once.
 ///
 /// Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
 /// Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
@@ -177,7 +178,7 @@ pub unsafe extern "C" fn weir_run_retain(run: *mut weir_run) -> weir_status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
     // SAFETY: the caller's handle, as documented.
-    guard_release("weir_run_release", || unsafe { handle::release(run) });
+    guard_release("weir_run_release", || unsafe { handle::release_with_pool(run, |run| run.pool()) });
 }
 
 /// Waits until the run is done, and returns how it ended.

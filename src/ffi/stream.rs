@@ -267,7 +267,9 @@ pub unsafe extern "C" fn weir_stream_retain(stream: *mut weir_stream) -> weir_st
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_release(stream: *mut weir_stream) {
     // SAFETY: the caller's handle, as documented.
-    guard_release("weir_stream_release", || unsafe { handle::release(stream) });
+    guard_release("weir_stream_release", || unsafe {
+        handle::release_with_pool(stream, |stream| stream.pool().map(|pool| &***pool))
+    });
 }
 
 /// The engine that the stream is on.

@@ -96,7 +96,9 @@ pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> w
     guard("weir_threadpool_retain", || unsafe { handle::retain(pool, "pool") })
 }
 
-/// Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own.
+/// Gives up one reference. NULL does nothing. Engines, streams and queued work hold references of their own. If the
+/// last reference goes inside a task of the pool itself, vtable->release comes with the next call of weir from
+/// elsewhere; weir_threadpool_release(NULL) is such a call.
 ///
 /// Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one
 /// reference less.
@@ -104,7 +106,7 @@ pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> w
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
     // SAFETY: the caller's handle, as documented.
-    guard_release("weir_threadpool_release", || unsafe { handle::release(pool) });
+    guard_release("weir_threadpool_release", || unsafe { handle::release_with_pool(pool, |pool| Some(pool)) });
 }
 
 /// How many threads the pool has now: vtable->num_threads, at least 1. The inline pool has 1.

@@ -1,14 +1,14 @@
 //! A compiled graph.
 
 use super::dump::{self, DumpFormat};
-use super::exec::Step;
+use super::exec::{Flight, Step};
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Ref, Result, live};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
 use crate::sync::HandOff;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Once};
 
 /// An input or output of a program.
 #[derive(Clone, Debug)]
@@ -109,10 +109,24 @@ impl Layout {
 /// Steps that a program keeps for later runs.
 const KEPT_STEPS: usize = 32;
 
+/// Runs on streams that may be queued without an allocation.
+const KEPT_FLIGHTS: usize = 32;
+
+/// Puts a value into the first empty place; drops it if there is none.
+fn put_first<T>(places: &[HandOff<T>], value: T) {
+    let _ = places.iter().try_fold(value, |value, place| match place.put(value) {
+        Ok(()) => Err(()),
+        Err(value) => Ok(value),
+    });
+}
+
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(super) layout: Arc<Layout>,
-    idle: [HandOff<Arc<Step>>; KEPT_STEPS],
+    steps: [HandOff<Arc<Step>>; KEPT_STEPS],
+    flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
+    /// Makes the stock of flights, at the first run on a stream.
+    stock: Once,
 }
 
 impl Kind for Program {
@@ -123,7 +137,12 @@ impl Kind for Program {
 
 impl Program {
     pub(super) fn new(layout: Layout) -> Program {
-        Program { layout: Arc::new(layout), idle: std::array::from_fn(|_| HandOff::default()) }
+        Program {
+            layout: Arc::new(layout),
+            steps: std::array::from_fn(|_| HandOff::default()),
+            flights: std::array::from_fn(|_| HandOff::default()),
+            stock: Once::new(),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -156,7 +175,7 @@ impl Program {
 
     /// A step for a run on up to `workers` threads: one that is kept, else a new one.
     pub(super) fn take_step(&self, workers: usize) -> Result<Arc<Step>> {
-        for place in &self.idle {
+        for place in &self.steps {
             if let Some(step) = place.take() {
                 if step.workers() >= workers {
                     return Ok(step);
@@ -170,9 +189,19 @@ impl Program {
 
     /// Keeps a step for a later run, if there is room.
     pub(super) fn give_step(&self, step: Arc<Step>) {
-        let _ = self.idle.iter().try_fold(step, |step, place| match place.put(step) {
-            Ok(()) => Err(()),
-            Err(step) => Ok(step),
-        });
+        put_first(&self.steps, step);
+    }
+
+    /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more
+    /// than that many are queued.
+    pub(super) fn take_flight(&self) -> Arc<Flight> {
+        let make = || Arc::new(Flight::new(self.inputs().len() + self.outputs().len()));
+        self.stock.call_once(|| self.flights.iter().for_each(|_| self.give_flight(make())));
+        self.flights.iter().find_map(HandOff::take).unwrap_or_else(make)
+    }
+
+    /// Keeps an empty flight for a later run, if there is room.
+    pub(super) fn give_flight(&self, flight: Arc<Flight>) {
+        put_first(&self.flights, flight);
     }
 }

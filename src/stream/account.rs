@@ -45,16 +45,15 @@ impl Account {
         lock(&self.orphan).get_or_insert(error);
     }
 
-    /// The queues alive now, each with what it must have completed.
-    fn targets(&self) -> Vec<(Arc<Queue>, u64)> {
-        let queues: Vec<_> = lock(&self.queues).iter().filter_map(Weak::upgrade).collect();
-        queues.into_iter().map(|queue| (Arc::clone(&queue), queue.submitted())).collect()
+    /// Adds the queues alive now, each with what it must have completed.
+    fn snapshot(&self, snapshot: &mut Snapshot) {
+        lock(&self.queues).iter().filter_map(Weak::upgrade).for_each(|queue| snapshot.push(queue));
     }
 
     /// The first error that no device synchronisation has reported.
-    fn tell(&self, queues: &[(Arc<Queue>, u64)]) -> Option<Error> {
+    fn tell(&self, snapshot: &Snapshot) -> Option<Error> {
         let mut first = lock(&self.orphan).take();
-        for (queue, _) in queues {
+        for (queue, _) in snapshot.iter().filter(|(queue, _)| std::ptr::eq(queue.account(), self)) {
             let told = queue.tell(Audience::Device);
             first = first.or(told);
         }
@@ -64,14 +63,39 @@ impl Account {
     /// Waits for everything queued on this engine so far.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
         let deadline = Deadline::after(timeout_ns);
-        let targets = self.targets();
-        wait(&targets, deadline)?;
-        self.tell(&targets).map_or(Ok(()), Err)
+        let mut snapshot = Snapshot::default();
+        self.snapshot(&mut snapshot);
+        snapshot.wait(deadline)?;
+        self.tell(&snapshot).map_or(Ok(()), Err)
     }
 }
 
-fn wait(targets: &[(Arc<Queue>, u64)], deadline: Deadline) -> Result<()> {
-    targets.iter().try_for_each(|(queue, target)| queue.wait(*target, deadline))
+/// Queues, and what each must have completed. The first 32 need no allocation, so that a program that synchronises
+/// around every run allocates nothing.
+#[derive(Default)]
+struct Snapshot {
+    first: [Option<(Arc<Queue>, u64)>; 32],
+    len: usize,
+    rest: Vec<(Arc<Queue>, u64)>,
+}
+
+impl Snapshot {
+    fn push(&mut self, queue: Arc<Queue>) {
+        let target = queue.submitted();
+        match self.first.get_mut(self.len) {
+            Some(place) => *place = Some((queue, target)),
+            None => self.rest.push((queue, target)),
+        }
+        self.len += 1;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &(Arc<Queue>, u64)> {
+        self.first.iter().flatten().chain(&self.rest)
+    }
+
+    fn wait(&self, deadline: Deadline) -> Result<()> {
+        self.iter().try_for_each(|(queue, target)| queue.wait(*target, deadline))
+    }
 }
 
 /// Waits for everything queued so far, on every queue of every engine. All targets are taken before the first wait.
@@ -79,17 +103,32 @@ fn wait(targets: &[(Arc<Queue>, u64)], deadline: Deadline) -> Result<()> {
 /// first one's code.
 pub fn sync_all(timeout_ns: u64) -> Result<()> {
     let deadline = Deadline::after(timeout_ns);
-    let accounts: Vec<_> = lock(&ACCOUNTS).iter().filter_map(Weak::upgrade).collect();
-    let all: Vec<_> = accounts.iter().map(|account| (account, account.targets())).collect();
-    for (_, targets) in &all {
-        wait(targets, deadline)?;
+    let mut snapshot = Snapshot::default();
+    for account in lock(&ACCOUNTS).iter().filter_map(Weak::upgrade) {
+        account.snapshot(&mut snapshot);
     }
-    let errors: Vec<_> = all.iter().filter_map(|(account, targets)| account.tell(targets)).collect();
-    match errors.as_slice() {
-        [] => Ok(()),
-        [first, rest @ ..] => {
-            let text = rest.iter().fold(first.message().to_owned(), |text, error| text + "; " + error.message());
-            Err(Error::new(first.code(), text))
+    snapshot.wait(deadline)?;
+    let mut all: Option<Error> = None;
+    let mut at = 0;
+    while let Some(account) = nth_account(&mut at) {
+        if let Some(error) = account.tell(&snapshot) {
+            all = Some(match all {
+                None => error,
+                Some(first) => Error::new(first.code(), format!("{}; {}", first.message(), error.message())),
+            });
         }
     }
+    all.map_or(Ok(()), Err)
+}
+
+/// The next account that is alive, from position `at` on.
+fn nth_account(at: &mut usize) -> Option<Arc<Account>> {
+    let accounts = lock(&ACCOUNTS);
+    while let Some(account) = accounts.get(*at) {
+        *at += 1;
+        if let Some(account) = account.upgrade() {
+            return Some(account);
+        }
+    }
+    None
 }

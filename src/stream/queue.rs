@@ -11,6 +11,7 @@ use crate::sync::{Gate, Inbox, Turn, TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -122,6 +123,10 @@ impl Queue {
 
     pub fn spin_ns(&self) -> u64 {
         self.spin_ns
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
     }
 
     pub fn is_synchronous(&self) -> bool {
@@ -384,8 +389,9 @@ impl Drop for Queue {
 thread_local! {
     /// Whether this thread is draining a queue.
     static DRAINING: Cell<bool> = const { Cell::new(false) };
-    /// Queues to drain when the current one is done.
-    static LATER: RefCell<VecDeque<Arc<Queue>>> = const { RefCell::new(VecDeque::new()) };
+    /// Queues to drain when the current one is done. Emptied, memory and all, before the thread leaves the library,
+    /// so that it needs no destructor: registering one allocates on each thread of the host's.
+    static LATER: ManuallyDrop<RefCell<VecDeque<Arc<Queue>>>> = const { ManuallyDrop::new(RefCell::new(VecDeque::new())) };
 }
 
 /// Drains the queues that were put off in this thread.
@@ -393,4 +399,5 @@ pub(super) fn run_later() {
     while let Some(queue) = LATER.with(|later| later.borrow_mut().pop_front()) {
         queue.drain_here();
     }
+    LATER.with(|later| drop(later.take()));
 }

@@ -23,4 +23,4 @@ mod seeded;
 
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
 pub use host::{DEFAULT_HOP_NS, HostVtable, Job, MAX_SLOTS, Span, Task, parallel_for};
-pub use pool::{Backend, ThreadPool, release_buried};
+pub use pool::{Backend, ThreadPool, Watch, release_buried};

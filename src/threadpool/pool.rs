@@ -6,6 +6,7 @@ use super::host::{HostVtable, Job, Regions, Task, Tickets};
 use super::{builtin, inline, seeded};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::tag;
+use crate::base::time::now_ns;
 use crate::base::{Kind, Object, Ref, Result, live};
 use crate::sync::{ambient, fork};
 use std::fmt::Debug;
@@ -34,6 +35,24 @@ pub trait Backend: Send + Sync + Debug {
     fn help(&self) -> bool;
 }
 
+/// What is known of a pool beyond its end.
+#[derive(Debug, Default)]
+pub(in crate::threadpool) struct Life {
+    /// Closures that are with the pool: queued or running.
+    out: AtomicUsize,
+    gone: AtomicBool,
+}
+
+impl Life {
+    /// A closure has let go of the pool. ORDERING: Release pairs with the Acquire in `Watch::wait`.
+    pub(in crate::threadpool) fn closure_left(&self) {
+        self.out.fetch_sub(1, Release);
+    }
+}
+
+/// How long a release waits for closures that are about to leave.
+const LEAVING_NS: u64 = 100_000;
+
 /// A thread pool.
 #[derive(Debug)]
 pub struct ThreadPool {
@@ -41,8 +60,7 @@ pub struct ThreadPool {
     flags: u64,
     /// None only while the pool is being dropped.
     backend: Option<Box<dyn Backend>>,
-    /// Closures that are with the pool: queued or running.
-    out: AtomicUsize,
+    life: Arc<Life>,
     pub(in crate::threadpool) tickets: Tickets,
     pub(in crate::threadpool) regions: Regions,
 }
@@ -61,7 +79,7 @@ impl ThreadPool {
             id: NEXT.fetch_add(1, Relaxed),
             flags: backend.flags(),
             backend: Some(backend),
-            out: AtomicUsize::new(0),
+            life: Arc::default(),
             tickets: Tickets::default(),
             regions: Regions::default(),
         })
@@ -135,16 +153,21 @@ impl ThreadPool {
 
     /// How many more helpers make sense now: threads that do not have a closure of weir's already.
     pub fn idle_threads(&self) -> usize {
-        self.num_threads().saturating_sub(self.out.load(Relaxed))
+        self.num_threads().saturating_sub(self.life.out.load(Relaxed))
     }
 
     pub(in crate::threadpool) fn closure_went_out(&self, count: usize) {
         // ORDERING: Relaxed; a figure for the helper budget, nothing is read on the strength of it.
-        self.out.fetch_add(count, Relaxed);
+        self.life.out.fetch_add(count, Relaxed);
     }
 
-    pub(in crate::threadpool) fn closure_came_back(&self, count: usize) {
-        self.out.fetch_sub(count, Relaxed);
+    pub(in crate::threadpool) fn closures_were_refused(&self, count: usize) {
+        self.life.out.fetch_sub(count, Relaxed);
+    }
+
+    /// What outlives the pool by a moment: a closure lets go of the pool first, and then reports here.
+    pub(in crate::threadpool) fn life(&self) -> Arc<Life> {
+        Arc::clone(&self.life)
     }
 
     /// Whether `spawn_bulk` is possible, and blocks.
@@ -187,6 +210,30 @@ impl Drop for ThreadPool {
                 BURIED.lock().unwrap_or_else(|e| e.into_inner()).push((self.id, backend));
                 ANY_BURIED.store(true, Release);
             }
+        }
+        self.life.gone.store(true, Release);
+    }
+}
+
+/// A look at a pool's end, for a thread that lets go of something that holds the pool.
+///
+/// A closure whose work is done may still be on its way out and hold the last reference; then a moment's wait is worth it, so that the host's `release` is
+/// called in this call and not in some later one.
+#[derive(Debug)]
+pub struct Watch(Arc<Life>);
+
+impl Watch {
+    /// None if no closure is with the pool, or in a task of the pool itself.
+    pub fn of(pool: &ThreadPool) -> Option<Watch> {
+        let busy = pool.life.out.load(Relaxed) > 0 && !pool.in_parallel();
+        busy.then(|| Watch(Arc::clone(&pool.life)))
+    }
+
+    /// Waits until the pool is gone or has no closures, for a moment at most.
+    pub fn wait(self) {
+        let start = now_ns();
+        while !self.0.gone.load(Acquire) && self.0.out.load(Acquire) > 0 && now_ns() - start < LEAVING_NS {
+            std::hint::spin_loop();
         }
     }
 }

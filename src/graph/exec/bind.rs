@@ -1,16 +1,14 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
 use super::run::Run;
-use super::step::Step;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
-use crate::graph::program::{Place, Port};
+use crate::graph::program::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
 use crate::stream::Op;
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
 
 /// Looks a tensor up in the caller's array; the reference is the caller's own, not counted.
 type Lookup<'a> = &'a dyn Fn(usize) -> Result<ManuallyDrop<Ref<Tensor>>>;
@@ -56,20 +54,6 @@ fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<
 }
 
 impl Bound<'_> {
-    /// A step whose arguments point at the tensors.
-    fn step(&self, pool: Option<&Ref<ThreadPool>>) -> Result<Arc<Step>> {
-        let step = self.program.take_step(scratch_slots(pool))?;
-        for (view, arg) in step.args.iter().zip(&step.layout.args) {
-            match arg.place {
-                Place::Input(i) => view.set_data((self.inputs.1)(i)?.data()),
-                Place::Output(i) => view.set_data((self.outputs.1)(i)?.data()),
-                Place::Arena(_) | Place::Constant(_) => {}
-            }
-        }
-        let _ = step.program.put(Ref::clone(self.program));
-        Ok(step)
-    }
-
     /// The pool of a run: the options' own, else the stream's, else the engine's.
     fn pool<'p>(&'p self, stream: Option<&'p Stream>, options: Option<&'p RunOptions>) -> Option<&'p Ref<ThreadPool>> {
         let own = options.and_then(|options| options.threadpool.as_ref());
@@ -82,18 +66,20 @@ impl Bound<'_> {
     /// Runs on a stream, or in this thread.
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
         let pool = self.pool(stream.map(|stream| &**stream), options);
-        let Some(stream) = stream else {
-            return self.step(pool)?.run_here(pool);
-        };
-        stream.queue().admit()?;
-        self.check_stream(stream)?;
-        let step = self.step(pool)?;
-        if !stream.queue().is_synchronous() {
-            self.keep_alive(&step, pool)?;
-        } else if let Some(pool) = pool {
-            let _ = step.pool.put(Ref::clone(pool));
+        match stream {
+            Some(stream) => self.submit(stream, pool, None),
+            None => self.run_here(pool),
         }
-        stream.queue().submit(Op::Work(step))
+    }
+
+    fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        let step = self.program.take_step(scratch_slots(pool))?;
+        // Looked up once before, so they are there.
+        let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
+        step.point(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        let result = step.run_here(pool);
+        self.program.give_step(step);
+        result
     }
 
     /// Starts on an asynchronous stream, with a handle.
@@ -101,15 +87,23 @@ impl Bound<'_> {
         if stream.queue().is_synchronous() {
             return Err(Error::invalid(format!("stream '{}' is not asynchronous", stream.queue().name())));
         }
+        let run = Run::create(stream.queue());
+        self.submit(stream, self.pool(Some(stream), options), Some(&run))?;
+        Ok(run)
+    }
+
+    fn submit(&self, stream: &Object<Stream>, pool: Option<&Ref<ThreadPool>>, handle: Option<&Ref<Run>>) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
-        let pool = self.pool(Some(stream), options);
-        let step = self.step(pool)?;
-        self.keep_alive(&step, pool)?;
-        let run = Run::create(stream.queue(), &step);
-        let _ = step.handle.put(Ref::clone(&run));
-        stream.queue().submit(Op::Work(step))?;
-        Ok(run)
+        let flight = self.program.take_flight();
+        let mut tensors = flight.list();
+        for (count, lookup) in [self.inputs, self.outputs] {
+            for i in 0..count {
+                tensors.push(Ref::clone(&*lookup(i)?));
+            }
+        }
+        flight.board(self.program, tensors, pool, handle);
+        stream.queue().submit(Op::Work(flight))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
@@ -121,20 +115,5 @@ impl Bound<'_> {
             stream.queue().name(),
             stream.engine().label()
         )))
-    }
-
-    /// References that last until the run is done.
-    fn keep_alive(&self, step: &Arc<Step>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        let mut tensors = step.tensors.take().unwrap_or_default();
-        for (count, lookup) in [self.inputs, self.outputs] {
-            for i in 0..count {
-                tensors.push(Ref::clone(&*lookup(i)?));
-            }
-        }
-        let _ = step.tensors.put(tensors);
-        if let Some(pool) = pool {
-            let _ = step.pool.put(Ref::clone(pool));
-        }
-        Ok(())
     }
 }

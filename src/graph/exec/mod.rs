@@ -2,10 +2,11 @@
 //!
 //! # A run
 //!
-//! `Bound` checks a run's tensors and points a `Step` at them. The step is the run's memory: views of all
-//! arguments, the arena, counters, queues. Then the calling thread (or the thread that drains the stream) opens the
-//! step's `Tokens` and works (`worker`). It is joined by helpers from the pool, which come late or not at all. The
-//! last one out closes the run: if that is the caller, it goes on; else the caller is woken, or the stream resumed.
+//! `Bound` checks a run's tensors. On a stream they travel in a `Flight`, a piece of the stream's work; when its
+//! turn comes it takes a `Step` and points it at them. The step is the run's memory: views of all arguments, the
+//! arena, counters, queues. Then the calling thread (or the thread that drains the stream) opens the step's
+//! `Tokens` and works (`worker`). It is joined by helpers from the pool, which come late or not at all. The last
+//! one out closes the run: if that is the caller, it goes on; else the caller is woken, or the stream resumed.
 //!
 //! # Propagation
 //!
@@ -35,11 +36,13 @@
 //! eighth. Costs decide who runs what, never what comes out.
 
 mod bind;
+mod flight;
 mod queue;
 mod run;
 mod step;
 mod worker;
 
 pub use bind::Bound;
+pub(super) use flight::Flight;
 pub use run::Run;
 pub(super) use step::Step;

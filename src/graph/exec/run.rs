@@ -5,22 +5,16 @@ use super::worker::{Role, Worker};
 use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
-use crate::stream::{Queue, Work, until};
+use crate::stream::{Queue, until};
 use crate::sync::{Exit, Gate, ambient};
 use crate::threadpool::ThreadPool;
-use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::task::Poll;
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 const JOIN_SPIN_NS: u64 = 20_000;
 /// Every how many runs the nodes are measured.
 const MEASURE_EVERY: u64 = 64;
-
-/// Values of `Step::phase`.
-const BOUND: u32 = 0;
-const RUNNING: u32 = 1;
-const CLOSED: u32 = 2;
 
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
@@ -29,11 +23,11 @@ impl Step {
         if self.open_and_work(pool) == Exit::Open {
             self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
         }
-        self.finish()
+        self.result()
     }
 
     /// Opens the run, works in it, and leaves it.
-    fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
+    pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         let layout = &self.layout;
         let run = layout.runs.fetch_add(1, Relaxed);
@@ -68,96 +62,40 @@ impl Step {
     }
 
     /// By a helper that was the last one out.
-    pub(super) fn close(self: &Arc<Self>) {
+    pub(super) fn close(&self) {
         match self.waiter.take() {
-            Some(queue) => {
-                // ORDERING: Release pairs with the Acquire in `poll`.
-                self.phase.store(CLOSED, Release);
+            Some((flight, queue)) => {
+                flight.closed();
                 queue.resume();
             }
             None => self.closed.advance(1),
         }
     }
 
-    /// After closing: collects the result, lets go of what the run held, and gives the step back.
-    fn finish(self: &Arc<Self>) -> Result<()> {
-        let error = match self.stop.load(Acquire) {
-            0 => None,
-            _ => self.error.lock().unwrap_or_else(|e| e.into_inner()).take(),
-        };
-        self.end(error)
-    }
-
-    /// Ends a run that is closed or was never opened.
-    fn end(self: &Arc<Self>, error: Option<Error>) -> Result<()> {
-        drop(self.pool.take());
-        if let Some(mut tensors) = self.tensors.take() {
-            tensors.clear();
-            let _ = self.tensors.put(tensors);
+    /// After closing: how the run ended. The step is ready for another run.
+    pub(super) fn result(&self) -> Result<()> {
+        // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
+        // the flight's phase.
+        if self.stop.swap(0, Relaxed) == 0 {
+            return Ok(());
         }
-        let handle = self.handle.take();
-        if let Some(handle) = &handle {
-            handle.detach();
-        }
-        self.stop.store(0, Relaxed);
-        self.phase.store(BOUND, Relaxed);
-        // From here on the step is another run's.
-        if let Some(program) = self.program.take() {
-            program.give_step(Arc::clone(self));
-        }
-        match handle {
-            // The error of a started run is its handle's; the stream goes on.
-            Some(handle) => {
-                handle.complete(error);
-                Ok(())
-            }
-            None => error.map_or(Ok(()), Err),
-        }
-    }
-}
-
-/// A run as a piece of a stream's work.
-impl Work for Step {
-    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        match self.phase.load(Acquire) {
-            RUNNING => return Poll::Pending,
-            CLOSED => return Poll::Ready(self.finish()),
-            _ => {}
-        }
-        let pool = self.pool.take();
-        let pool = pool.as_ref().or(queue.pool());
-        if queue.is_synchronous() {
-            return Poll::Ready(self.run_here(pool));
-        }
-        self.phase.store(RUNNING, Relaxed);
-        let _ = self.waiter.put(Arc::clone(queue));
-        match self.open_and_work(pool) {
-            Exit::Open => Poll::Pending,
-            Exit::Closed => {
-                drop(self.waiter.take());
-                Poll::Ready(self.finish())
-            }
-        }
-    }
-
-    fn skip(self: Arc<Self>, cause: &Error) {
-        // Only a handle hears of it: the stream has its own error.
-        let _ = self.end(Some(Error::new(
-            Code::Aborted,
-            format!("the run did not begin, because its stream had failed: {}", cause.message()),
-        )));
+        self.error.lock().unwrap_or_else(|e| e.into_inner()).take().map_or(Ok(()), Err)
     }
 }
 
 /// One asynchronous run, as its starter sees it.
 pub struct Run {
     queue: Arc<Queue>,
-    /// The step while the run is bound to it; taken before the step is another run's, so that a cancel cannot hit
-    /// that one.
-    step: Mutex<Option<Weak<Step>>>,
-    cancelled: AtomicBool,
+    state: Mutex<State>,
     done: Gate,
     error: OnceLock<Error>,
+}
+
+#[derive(Default)]
+struct State {
+    cancelled: bool,
+    /// The step while it serves this run; taken before it serves another one, so that a cancel cannot hit that one.
+    step: Option<Arc<Step>>,
 }
 
 impl Kind for Run {
@@ -167,14 +105,18 @@ impl Kind for Run {
 }
 
 impl Run {
-    pub(super) fn create(queue: &Arc<Queue>, step: &Arc<Step>) -> Ref<Run> {
+    pub(super) fn create(queue: &Arc<Queue>) -> Ref<Run> {
         Object::shared(Run {
             queue: Arc::clone(queue),
-            step: Mutex::new(Some(Arc::downgrade(step))),
-            cancelled: AtomicBool::new(false),
+            state: Mutex::default(),
             done: Gate::new(),
             error: OnceLock::new(),
         })
+    }
+
+    /// The pool of the stream that the run is on.
+    pub fn pool(&self) -> Option<&ThreadPool> {
+        self.queue.pool().map(|pool| &***pool)
     }
 
     pub fn is_done(&self) -> bool {
@@ -194,23 +136,43 @@ impl Run {
     }
 
     pub fn cancel(&self) {
-        let step = self.step.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(step) = step.as_ref().and_then(Weak::upgrade) {
-            self.cancelled.store(true, Relaxed);
-            step.stop();
+        let mut state = self.state();
+        if !self.is_done() {
+            state.cancelled = true;
+            state.step.as_ref().inspect(|step| step.stop());
         }
     }
 
-    /// The step is about to serve another run.
-    fn detach(&self) {
-        drop(self.step.lock().unwrap_or_else(|e| e.into_inner()).take());
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn complete(&self, error: Option<Error>) {
-        let cancelled = self.cancelled.load(Relaxed).then(|| Error::new(Code::Cancelled, "the run was cancelled"));
-        if let Some(error) = error.or(cancelled) {
+    /// The run begins on this step, unless it was cancelled before.
+    pub(super) fn attach(&self, step: &Arc<Step>) -> Result<()> {
+        let mut state = self.state();
+        if state.cancelled {
+            return Err(cancelled());
+        }
+        state.step = Some(Arc::clone(step));
+        Ok(())
+    }
+
+    /// The step is about to serve another run.
+    pub(super) fn detach(&self) {
+        let step = self.state().step.take();
+        drop(step);
+    }
+
+    /// The run is over.
+    pub(super) fn complete(&self, error: Option<Error>) {
+        let error = error.or_else(|| self.state().cancelled.then(cancelled));
+        if let Some(error) = error {
             let _ = self.error.set(error);
         }
         self.done.advance(1);
     }
+}
+
+fn cancelled() -> Error {
+    Error::new(Code::Cancelled, "the run was cancelled")
 }

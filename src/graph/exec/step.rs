@@ -1,16 +1,14 @@
 //! The memory of one run at a time, kept for the next run.
 
+use super::flight::Flight;
 use super::queue::WorkQueue;
-use super::run::Run;
-use crate::base::{Error, Ref, Result};
-use crate::engine::Tensor;
-use crate::graph::Program;
+use crate::base::{Error, Result};
 use crate::graph::program::{Layout, Place};
 use crate::kernel::Scratch;
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Gate, HandOff, Slots, Tokens};
-use crate::threadpool::{MAX_SLOTS, ThreadPool};
+use crate::threadpool::MAX_SLOTS;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex};
 
@@ -50,15 +48,8 @@ pub struct Step {
     pub(super) stop: AtomicU32,
     pub(super) error: Mutex<Option<Error>>,
 
-    /// The program, while a run is bound: it gets the step back.
-    pub(super) program: HandOff<Ref<Program>>,
-    /// What an asynchronous run keeps alive, and the empty list in between.
-    pub(super) tensors: HandOff<Vec<Ref<Tensor>>>,
-    pub(super) pool: HandOff<Ref<ThreadPool>>,
-    pub(super) handle: HandOff<Ref<Run>>,
-    pub(super) waiter: HandOff<Arc<Queue>>,
-    /// 0 = bound, 1 = running, 2 = closed; for runs that go on after their first poll.
-    pub(super) phase: AtomicU32,
+    /// Who goes on when somebody else than the flight's thread closed the run.
+    pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
 }
 
 impl Step {
@@ -110,18 +101,24 @@ impl Step {
             closed: Gate::new(),
             stop: AtomicU32::new(0),
             error: Mutex::new(None),
-            program: HandOff::default(),
-            tensors: HandOff::default(),
-            pool: HandOff::default(),
-            handle: HandOff::default(),
             waiter: HandOff::default(),
-            phase: AtomicU32::new(0),
         }))
     }
 
     /// Most workers in a run of this step.
     pub fn workers(&self) -> usize {
         self.slots
+    }
+
+    /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
+    pub(super) fn point(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+        for (view, arg) in self.args.iter().zip(&self.layout.args) {
+            match arg.place {
+                Place::Input(i) => view.set_data(input(i)),
+                Place::Output(o) => view.set_data(output(o)),
+                Place::Arena(_) | Place::Constant(_) => {}
+            }
+        }
     }
 
     /// The scratch memory of a node.

@@ -99,7 +99,7 @@ impl Tickets {
             // SAFETY: refused means that no closure came or will come, so the ticket and its references are this
             // thread's again.
             unsafe {
-                (*pool).closure_came_back(count);
+                (*pool).closures_were_refused(count);
                 drop(self.take(ticket));
                 (0..count).for_each(|_| Arc::decrement_strong_count(pool));
             }
@@ -142,13 +142,14 @@ unsafe extern "C" fn run(arg: *mut c_void, _index: i32) {
         }
         (job, tag, pool)
     };
+    let life = pool.life();
     {
         let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run(tag, &pool))) {
             // Its destructor could panic again.
             std::mem::forget(payload);
         }
-        pool.closure_came_back(1);
         drop(pool);
     }
+    life.closure_left();
 }

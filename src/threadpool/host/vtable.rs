@@ -3,6 +3,7 @@
 use super::Task;
 use crate::abi::{weir_task_hint, weir_threadpool_vtable};
 use crate::base::{Error, Result};
+use crate::sync::fork;
 use crate::threadpool::pool::Backend;
 use std::ffi::c_void;
 
@@ -91,7 +92,8 @@ impl Backend for HostVtable {
 
 impl Drop for HostVtable {
     fn drop(&mut self) {
-        if let Some(release) = self.table.release {
+        // In a forked child the host's threads do not exist: a release that joins them would never return.
+        if let Some(release) = self.table.release.filter(|_| !fork::forked()) {
             // SAFETY: the host's function; nothing of weir's is with the pool any more, since closures hold references.
             unsafe { release(self.ctx) }
         }

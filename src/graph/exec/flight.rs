@@ -1,0 +1,188 @@
+//! A run on its way through a stream: its tensors, until their turn comes; then the step that serves it.
+//!
+//! A flight takes a step only when its turn comes, so a stream with many runs queued needs the memory of one.
+//! Flights are small, and the program keeps a stock.
+//!
+//! Who touches what: `bind` fills a flight before it is submitted; after that only the thread that has the stream's
+//! turn does. `phase` says where it is:
+//!
+//! | phase   | meaning                                                  | next                                             |
+//! |---------|----------------------------------------------------------|--------------------------------------------------|
+//! | QUEUED  | filled, not begun                                        | RUNNING by `poll`                                |
+//! | RUNNING | the step is open; the stream is parked or about to be    | CLOSED by the last worker out (`Step::close`)    |
+//! | CLOSED  | the step's result is there                               | back to the stock, by `poll`                     |
+
+use super::run::Run;
+use super::step::Step;
+use crate::base::{Code, Error, Ref, Result};
+use crate::engine::{Tensor, scratch_slots};
+use crate::graph::Program;
+use crate::stream::{Queue, Work};
+use crate::sync::{Exit, HandOff};
+use crate::threadpool::ThreadPool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::task::Poll;
+
+const QUEUED: u32 = 0;
+const RUNNING: u32 = 1;
+const CLOSED: u32 = 2;
+
+#[derive(Default)]
+pub struct Flight {
+    phase: AtomicU32,
+    program: HandOff<Ref<Program>>,
+    /// Inputs, then outputs. Empty between runs, and kept for its memory.
+    tensors: HandOff<Vec<Ref<Tensor>>>,
+    pool: HandOff<Ref<ThreadPool>>,
+    handle: HandOff<Ref<Run>>,
+    step: HandOff<Arc<Step>>,
+}
+
+impl Flight {
+    /// An empty flight with room for the program's tensors.
+    pub fn new(num_tensors: usize) -> Flight {
+        let flight = Flight::default();
+        let _ = flight.tensors.put(Vec::with_capacity(num_tensors));
+        flight
+    }
+
+    /// The list to fill with inputs and outputs; `board` puts it back.
+    pub(super) fn list(&self) -> Vec<Ref<Tensor>> {
+        self.tensors.take().unwrap_or_default()
+    }
+
+    /// Fills the flight.
+    pub(super) fn board(
+        &self,
+        program: &Ref<Program>,
+        tensors: Vec<Ref<Tensor>>,
+        pool: Option<&Ref<ThreadPool>>,
+        handle: Option<&Ref<Run>>,
+    ) {
+        // All cells are empty: the flight came from the stock, or is new.
+        let _ = self.program.put(Ref::clone(program));
+        let _ = self.tensors.put(tensors);
+        let _ = pool.map(|pool| self.pool.put(Ref::clone(pool)));
+        let _ = handle.map(|handle| self.handle.put(Ref::clone(handle)));
+    }
+
+    /// By the last worker out. ORDERING: Release pairs with the Acquire in `poll`.
+    pub(super) fn closed(&self) {
+        self.phase.store(CLOSED, Release);
+    }
+
+    /// Begins: takes a step, points it at the tensors, and runs.
+    fn begin(self: &Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        let handle = self.handle.take();
+        let step = match self.prepare(handle.as_ref()) {
+            Ok(step) => step,
+            Err(error) => return Poll::Ready(self.end(handle, Err(error))),
+        };
+        let own = self.pool.take();
+        let pool = own.as_ref();
+        if queue.is_synchronous() {
+            let result = step.run_here(pool);
+            self.land(step, handle.as_ref());
+            return Poll::Ready(self.end(handle, result));
+        }
+        self.phase.store(RUNNING, Relaxed);
+        let _ = handle.map(|handle| self.handle.put(handle));
+        let _ = self.step.put(Arc::clone(&step));
+        let _ = step.waiter.put((Arc::clone(self), Arc::clone(queue)));
+        match step.open_and_work(pool) {
+            Exit::Open => Poll::Pending,
+            Exit::Closed => {
+                drop(step.waiter.take());
+                Poll::Ready(self.complete())
+            }
+        }
+    }
+
+    /// A step for this run, with its arguments set. A run that was cancelled before fails here.
+    fn prepare(&self, handle: Option<&Ref<Run>>) -> Result<Arc<Step>> {
+        let (Some(program), Some(tensors)) = (self.program.take(), self.tensors.take()) else {
+            return Err(Error::internal("a run without a program"));
+        };
+        let pool = self.pool.take();
+        let step = program.take_step(scratch_slots(pool.as_ref()));
+        if let Ok(step) = &step {
+            let num_inputs = program.inputs().len();
+            step.point(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+        }
+        let _ = pool.map(|pool| self.pool.put(pool));
+        let _ = self.tensors.put(tensors);
+        let _ = self.program.put(program);
+        let step = step?;
+        match handle.map_or(Ok(()), |handle| handle.attach(&step)) {
+            Ok(()) => Ok(step),
+            Err(cancelled) => {
+                self.land(step, None);
+                Err(cancelled)
+            }
+        }
+    }
+
+    /// The step is closed: collects its result.
+    fn complete(self: &Arc<Self>) -> Result<()> {
+        let handle = self.handle.take();
+        let Some(step) = self.step.take() else { return Err(Error::internal("a run without a step")) };
+        let result = step.result();
+        self.land(step, handle.as_ref());
+        self.end(handle, result)
+    }
+
+    /// Gives the step back. From here on it is another run's, and a cancel must not reach it.
+    fn land(&self, step: Arc<Step>, handle: Option<&Ref<Run>>) {
+        if let Some(handle) = handle {
+            handle.detach();
+        }
+        if let Some(program) = self.program.take() {
+            program.give_step(step);
+            let _ = self.program.put(program);
+        }
+    }
+
+    /// Lets go of what the run held, gives the flight back, and reports: to the handle if there is one (the stream
+    /// goes on), else to the stream.
+    fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
+        drop(self.pool.take());
+        if let Some(mut tensors) = self.tensors.take() {
+            tensors.clear();
+            let _ = self.tensors.put(tensors);
+        }
+        self.phase.store(QUEUED, Relaxed);
+        if let Some(program) = self.program.take() {
+            program.give_flight(Arc::clone(self));
+        }
+        match handle {
+            Some(handle) => {
+                handle.complete(result.err());
+                Ok(())
+            }
+            None => result,
+        }
+    }
+}
+
+impl Work for Flight {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        match self.phase.load(Acquire) {
+            RUNNING => Poll::Pending,
+            CLOSED => Poll::Ready(self.complete()),
+            _ => self.begin(queue),
+        }
+    }
+
+    fn skip(self: Arc<Self>, cause: &Error) {
+        let handle = self.handle.take();
+        // Only a handle hears of it: the stream has its own error.
+        let _ = self.end(
+            handle,
+            Err(Error::new(
+                Code::Aborted,
+                format!("the run did not begin, because its stream had failed: {}", cause.message()),
+            )),
+        );
+    }
+}
