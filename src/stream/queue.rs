@@ -101,7 +101,7 @@ impl Queue {
             submitted: AtomicU64::new(0),
             completed: Gate::new(),
             inbox: Inbox::default(),
-            turn: Turn::new(VecDeque::with_capacity(16)),
+            turn: Turn::new(VecDeque::with_capacity(64)),
             latch: Latch::default(),
         });
         queue.account.add(&queue);
