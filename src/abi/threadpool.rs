@@ -21,8 +21,9 @@ pub enum weir_threadpool_flags {
     WEIR_THREADPOOL_ASYNCHRONOUS = 1,
     /// Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP).
     WEIR_THREADPOOL_AUTO_BALANCING = 2,
-    /// parallel_for and schedule may be called from inside a task. Without it a region that starts inside a task of the
-    /// same pool runs in its caller.
+    /// A parallel_for that waits may be called from inside a task. Without it, and without schedule, a region that
+    /// starts inside a task of the same pool runs in its caller. (schedule, and an asynchronous parallel_for, may
+    /// always be called from inside a task.)
     WEIR_THREADPOOL_NESTED = 4,
 }
 

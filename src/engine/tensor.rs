@@ -44,7 +44,7 @@ impl Tensor {
             return Err(Error::null("data"));
         }
         let element = dtype::size(desc.dtype)?;
-        if data as usize % element != 0 {
+        if !(data as usize).is_multiple_of(element) {
             return Err(Error::invalid(format!("data is not aligned to {element} bytes, as {} needs", desc.text())));
         }
         let view = View::new(data, bytes, desc);

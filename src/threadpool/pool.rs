@@ -141,9 +141,10 @@ impl ThreadPool {
         ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel()
     }
 
-    /// Whether a region may be opened on the pool from the calling thread.
+    /// Whether a region may be opened on the pool from the calling thread: always if closures are only handed over; a
+    /// `parallel_for` that blocks inside a task is for pools that say so.
     pub fn may_nest(&self) -> bool {
-        self.has_flag(F::WEIR_THREADPOOL_NESTED) || !self.in_parallel()
+        self.can_spawn() || self.has_flag(F::WEIR_THREADPOOL_NESTED) || !self.in_parallel()
     }
 
     /// Runs one queued task of the pool here.
@@ -205,11 +206,10 @@ static ANY_BURIED: AtomicBool = AtomicBool::new(false);
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        if let Some(backend) = self.backend.take() {
-            if ambient::within(ambient::Work::Pool(self.id)) || backend.in_parallel() {
-                BURIED.lock().unwrap_or_else(|e| e.into_inner()).push((self.id, backend));
-                ANY_BURIED.store(true, Release);
-            }
+        let inside = ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel();
+        if let Some(backend) = self.backend.take().filter(|_| inside) {
+            BURIED.lock().unwrap_or_else(|e| e.into_inner()).push((self.id, backend));
+            ANY_BURIED.store(true, Release);
         }
         self.life.gone.store(true, Release);
     }

@@ -31,7 +31,7 @@ impl Step {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         let layout = &self.layout;
         let run = layout.runs.fetch_add(1, Relaxed);
-        let measure = run == 0 || run % MEASURE_EVERY == 0;
+        let measure = run.is_multiple_of(MEASURE_EVERY);
         let width = pool.map_or(0, |pool| self.helpers_worth(pool));
         // ORDERING: Relaxed; published to helpers by `open`.
         self.width.store(width as u32, Relaxed);

@@ -228,10 +228,8 @@ fn run(pool: &Ref<ThreadPool>, region: &Arc<Region>, span: &Span, helpers: usize
     if region.tokens.leave(done) == Exit::Open {
         region.gate.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
     }
-    if region.failed.load(Acquire) {
-        if let Some(error) = region.error.lock().unwrap_or_else(|e| e.into_inner()).take() {
-            return Err(error);
-        }
+    if !region.failed.load(Acquire) {
+        return Ok(());
     }
-    Ok(())
+    region.error.lock().unwrap_or_else(|e| e.into_inner()).take().map_or(Ok(()), Err)
 }
