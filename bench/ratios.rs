@@ -1,5 +1,5 @@
-//! Ratios, both sides in one run: each round runs every variant once, in turn, and the table shows medians over the rounds.
-//! `cargo bench --bench ratios`, with the number of rounds as an optional argument.
+//! Ratios, both sides in one run: each round runs every variant once, in turn, and the table shows medians over the
+//! rounds. `cargo bench --bench ratios`, with the number of rounds as an optional argument.
 
 #[path = "shapes.rs"]
 mod shapes;

@@ -97,8 +97,8 @@ pub fn tree() -> Shape {
     Shape { name: "tree", nodes, edges: (1..nodes).rev().map(|i| (flip(i), flip((i - 1) / 2))).collect() }
 }
 
-/// TensorFlow's BM_executor(width, depth): per level a random number of the ready nodes, in random order, are joined into one, which fans out to a random
-/// number of new ones.
+/// TensorFlow's BM_executor(width, depth): per level a random number of the ready nodes, in random order, are
+/// joined into one, which fans out to a random number of new ones.
 pub fn bm_executor(name: &'static str, width: usize, depth: usize) -> Shape {
     let mut random = Random::new(1729);
     let mut nodes = random.up_to(width);

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each room with the rooms that it may import. Rooms in one line of the plan (threadpool, memory) do not import one another.
+/// Each room with the rooms that it may import. Rooms in one line of the plan (threadpool, memory) do not import
+/// one another.
 const ROOMS: &[(&str, &[&str])] = &[
     ("abi", &[]),
     ("base", &["abi"]),

@@ -1,10 +1,10 @@
-//! A kernel or a host function as a piece of a queue's work.
+//! A kernel as a piece of a queue's work.
 
 use super::kernel::BoundKernel;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Desc, Error, Ref, Result};
-use crate::kernel::{KernelContext, NEVER, Scratch, Task, signature};
+use crate::kernel::{KernelContext, NEVER, Scratch, signature};
 use crate::memory::{Buffer, View, overlaps};
 use crate::stream::{Queue, Work};
 use crate::sync::HandOff;
@@ -139,25 +139,4 @@ pub fn check_overlaps(
         }
     }
     Ok(())
-}
-
-/// A host function in a queue.
-pub(super) struct HostCall(Arc<dyn Task>);
-
-impl HostCall {
-    pub(super) fn new(task: Arc<dyn Task>) -> HostCall {
-        HostCall(task)
-    }
-}
-
-impl Work for HostCall {
-    fn poll(self: Arc<Self>, _queue: &Arc<Queue>) -> Poll<Result<()>> {
-        // It was accepted, so its argument is ours to release, however it ends.
-        self.0.adopt();
-        Poll::Ready(self.0.run())
-    }
-
-    fn skip(self: Arc<Self>, _cause: &Error) {
-        self.0.adopt();
-    }
 }

@@ -1,7 +1,7 @@
 //! A stream: a queue on an engine.
 
 use super::attr::StreamAttr;
-use super::call::{Call, HostCall};
+use super::call::Call;
 use super::engine::Engine;
 use super::event::Event;
 use super::kernel::BoundKernel;
@@ -95,7 +95,7 @@ impl Stream {
 
     pub fn enqueue_task(&self, task: Arc<dyn Task>) -> Result<()> {
         self.queue.admit()?;
-        self.queue.submit(Op::Work(Arc::new(HostCall::new(task))))
+        self.queue.submit(Op::Task(task))
     }
 
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {

@@ -15,7 +15,7 @@ pub(super) struct HostKernel {
     compute: unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32,
     infer: weir_infer_fn,
     user: *mut c_void,
-    destroy: Arc<Destroy>,
+    destroy: Destroy,
     /// None = anything goes.
     inputs: Option<Vec<Desc>>,
     num_inputs: usize,

@@ -26,8 +26,8 @@ unsafe impl Send for Destroy {}
 unsafe impl Sync for Destroy {}
 
 impl Destroy {
-    pub(super) fn new(f: weir_destroy_fn, ctx: *mut c_void) -> Arc<Destroy> {
-        Arc::new(Destroy { f, ctx, adopted: AtomicBool::new(false) })
+    pub(super) fn new(f: weir_destroy_fn, ctx: *mut c_void) -> Destroy {
+        Destroy { f, ctx, adopted: AtomicBool::new(false) }
     }
 
     /// From now on `ctx` is the library's to release. ORDERING: Release pairs with the Acquire in `drop`.
@@ -49,7 +49,7 @@ impl Drop for Destroy {
 pub(super) struct HostTask {
     f: unsafe extern "C" fn(*mut c_void) -> i32,
     arg: *mut c_void,
-    destroy: Arc<Destroy>,
+    destroy: Destroy,
 }
 
 // SAFETY: the host promises that its function may run on any thread.

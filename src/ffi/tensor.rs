@@ -87,7 +87,7 @@ pub unsafe extern "C" fn weir_tensor_create_from(
         unsafe {
             let out = out_ptr(out_tensor, "out_tensor")?;
             let (engine, desc) = (handle::share(engine, "engine")?, read_desc(desc, "desc")?);
-            let release = task::Destroy::new(release, release_ctx);
+            let release = Arc::new(task::Destroy::new(release, release_ctx));
             let kept: Box<dyn Any + Send + Sync> = Box::new(Arc::clone(&release));
             handle::into_c(Tensor::create_from(engine, desc, data.cast(), kept)?, out)?;
             release.adopt();

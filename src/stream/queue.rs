@@ -7,6 +7,7 @@ use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
+use crate::kernel::Task;
 use crate::sync::{Gate, Inbox, Turn, TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
@@ -30,6 +31,7 @@ pub trait Work: Send + Sync {
 /// An item of a queue.
 pub enum Op {
     Work(Arc<dyn Work>),
+    Task(Arc<dyn Task>),
     Record(Arc<Mark>),
     Wait(Arc<Mark>),
 }
@@ -283,21 +285,35 @@ impl Queue {
                 }
                 None => self.poll(Arc::clone(work)),
             },
+            Op::Task(task) => {
+                // It was accepted, so its argument is ours to release, whether it runs or is skipped.
+                task.adopt();
+                Poll::Ready(if self.latch.is_failed() { Ok(()) } else { self.named(|| task.run()) })
+            }
         }
     }
 
-    /// Runs work; its errors and panics are given the stream's name.
+    /// Runs work that may stay pending.
     fn poll(self: &Arc<Self>, work: Arc<dyn Work>) -> Poll<Result<()>> {
-        let named = |error: Error| error.within(format_args!("stream '{}'", self.name));
-        match catch_unwind(AssertUnwindSafe(|| work.poll(self))) {
-            Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(named)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(payload) => {
-                let error = Error::from_panic(&*payload);
-                std::mem::forget(payload);
-                Poll::Ready(Err(named(error)))
+        let mut pending = false;
+        let result = self.named(|| match work.poll(self) {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                pending = true;
+                Ok(())
             }
-        }
+        });
+        if pending { Poll::Pending } else { Poll::Ready(result) }
+    }
+
+    /// Runs something of the host's or the library's; errors and panics are given the stream's name.
+    fn named(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+            let error = Error::from_panic(&*payload);
+            std::mem::forget(payload);
+            Err(error)
+        });
+        result.map_err(|error| error.within(format_args!("stream '{}'", self.name)))
     }
 
     /// The error of a queue that waited for an event of a failed one.
@@ -332,6 +348,10 @@ impl Queue {
                     Poll::Ready(result) => result,
                     Poll::Pending => Err(Error::internal("work on a synchronous stream is pending")),
                 },
+                Op::Task(task) => {
+                    task.adopt();
+                    self.named(|| task.run())
+                }
             }
         };
         drop(op);
