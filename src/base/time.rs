@@ -25,6 +25,14 @@ impl Deadline {
         }
     }
 
+    /// Whichever comes first.
+    pub fn earlier(self, other: Deadline) -> Deadline {
+        match (self.0, other.0) {
+            (Some(a), Some(b)) => Deadline(Some(a.min(b))),
+            (a, b) => Deadline(a.or(b)),
+        }
+    }
+
     pub fn is_past(self) -> bool {
         self.0.is_some_and(|at| now_ns() >= at)
     }

@@ -5,6 +5,7 @@ use crate::base::live::CountedThread;
 use crate::base::{Code, Error, Result};
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Room for calls. One is under way at most, and a few whose turn was taken by a helper may wait behind it.
 const CALLS: usize = 64;
@@ -22,6 +23,10 @@ impl Lane {
             .name("weir-lane".to_owned())
             .spawn(move || {
                 let _counted = CountedThread::started();
+                // The channel allocates when a thread waits on it for the first time; not in some later run.
+                if let Ok(queue) = inbox.recv_timeout(Duration::from_nanos(1)) {
+                    queue.drain();
+                }
                 while let Ok(queue) = inbox.recv() {
                     queue.drain();
                 }

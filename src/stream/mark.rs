@@ -32,6 +32,11 @@ impl Mark {
         })
     }
 
+    /// The queue that will reach it.
+    pub(super) fn queue(&self) -> Weak<Queue> {
+        Weak::clone(&self.queue)
+    }
+
     pub fn is_reached(&self) -> bool {
         self.gate.reached() > 0
     }

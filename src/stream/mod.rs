@@ -25,9 +25,13 @@
 //! A thread that is inside a task of a pool must not block: the work waited for may need that very thread. It helps
 //! instead: it takes the queue's turn if it is free, or runs queued tasks through the pool's `help`. When neither
 //! is possible it looks for the spin budget and then refuses with FAILED_PRECONDITION (`wait`).
+//!
+//! A thread that runs a queue's item outside of any pool (a lane, the caller of a synchronous stream) may sleep, unless
+//! what it waits for waits for it in turn (`cycle`).
 #![forbid(unsafe_code)]
 
 mod account;
+mod cycle;
 mod lane;
 mod latch;
 mod mark;

@@ -14,8 +14,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 
 /// A piece of a queue's work.
@@ -71,6 +71,8 @@ pub struct Queue {
     /// Items taken from the inbox and not done.
     turn: Turn<VecDeque<Op>>,
     latch: Latch,
+    /// The queue whose event the first item waits for, or has waited for.
+    parked_on: Mutex<Weak<Queue>>,
 }
 
 impl std::fmt::Debug for Queue {
@@ -105,6 +107,7 @@ impl Queue {
             inbox: Inbox::default(),
             turn: Turn::new(VecDeque::with_capacity(64)),
             latch: Latch::default(),
+            parked_on: Mutex::default(),
         });
         queue.account.add(&queue);
         Ok(queue)
@@ -149,6 +152,16 @@ impl Queue {
         // Completed first: it can only lag behind.
         let completed = self.completed();
         completed >= self.submitted()
+    }
+
+    /// The queue that this one is parked on, if it is.
+    pub(super) fn parked_on(&self) -> Option<Arc<Queue>> {
+        let on = self.turn.is_parked().then(|| self.parked_on.lock().unwrap_or_else(|e| e.into_inner()).upgrade());
+        on.flatten()
+    }
+
+    fn set_parked_on(&self, queue: Weak<Queue>) {
+        *self.parked_on.lock().unwrap_or_else(|e| e.into_inner()) = queue;
     }
 
     pub fn error(&self) -> Option<Error> {
@@ -276,8 +289,14 @@ impl Queue {
                 mark.reach(self.latch.error());
                 Poll::Ready(Ok(()))
             }
-            Op::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => Poll::Pending,
-            Op::Wait(mark) => Poll::Ready(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
+            Op::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => {
+                self.set_parked_on(mark.queue());
+                Poll::Pending
+            }
+            Op::Wait(mark) => {
+                self.set_parked_on(Weak::new());
+                Poll::Ready(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
+            }
             Op::Work(work) => match self.latch.error() {
                 Some(cause) => {
                     Arc::clone(work).skip(&cause);

@@ -1,5 +1,6 @@
 //! Waiting for something that a queue will do, from any thread.
 
+use super::cycle::Waiting;
 use super::queue::{Queue, run_later};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
@@ -36,7 +37,42 @@ pub fn until(
     // This thread may have put off the very queue (it was refused by its pool while another one was being drained
     // here).
     run_later();
-    if done() || sleep(spin_ns, deadline) { Ok(()) } else { Err(late(what)) }
+    if done() {
+        return Ok(());
+    }
+    match queue {
+        Some(queue) if ambient::within_any_queue() => nested(what, queue, sleep, spin_ns, deadline),
+        _ if sleep(spin_ns, deadline) => Ok(()),
+        _ => Err(late(what)),
+    }
+}
+
+/// How often a sleeper inside a queue's work looks whether its wait has become part of a circle.
+const LOOK_AGAIN_NS: u64 = 10_000_000;
+
+/// Waits inside a queue's work, on a thread that may sleep (a lane, or the caller of a synchronous stream): refuses when nobody could ever get on.
+fn nested(
+    what: &str,
+    queue: &Arc<Queue>,
+    sleep: &dyn Fn(u64, Deadline) -> bool,
+    spin_ns: u64,
+    deadline: Deadline,
+) -> Result<()> {
+    let waiting = Waiting::add(ambient::queues(), queue);
+    loop {
+        if waiting.closes_a_circle() {
+            return Err(Error::precondition(format!(
+                "waiting for {what} of stream '{}' here would never end: that stream waits for the work that calls",
+                queue.name()
+            )));
+        }
+        if sleep(spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS))) {
+            return Ok(());
+        }
+        if deadline.is_past() {
+            return Err(late(what));
+        }
+    }
 }
 
 /// Waits in a worker: does the queue's work here, or any queued task of the pool, and never sleeps.

@@ -58,6 +58,21 @@ pub fn within_any_pool() -> bool {
     any(|frame| matches!(frame, Work::Pool(_)))
 }
 
+/// Whether this thread is inside an item of any queue.
+pub fn within_any_queue() -> bool {
+    any(|frame| matches!(frame, Work::Queue(_)))
+}
+
+/// The queues whose items this thread is running.
+pub fn queues() -> Vec<u64> {
+    let depth = TOP.try_with(Cell::get).unwrap_or(0).min(DEPTH);
+    let queue = |frame: &Cell<Work>| match frame.get() {
+        Work::Queue(id) => Some(id),
+        _ => None,
+    };
+    STACK.try_with(|stack| stack[..depth].iter().filter_map(queue).collect()).unwrap_or_default()
+}
+
 fn any(is: impl Fn(Work) -> bool) -> bool {
     let depth = TOP.try_with(Cell::get).unwrap_or(0);
     depth > DEPTH || STACK.try_with(|stack| stack[..depth].iter().any(|frame| is(frame.get()))).unwrap_or(false)
