@@ -197,6 +197,8 @@ impl Plan {
             scratch: Vec::new(),
             hop_ns: options.hop_ns,
             costs: Vec::new(),
+            worth: Vec::new(),
+            total_ns: AtomicU64::new(0),
             runs: AtomicU64::new(0),
         };
         let counters = counters(&self.drafts, &mut layout);
@@ -216,6 +218,7 @@ impl Plan {
         // The first in schedule order is the most urgent; it goes to the end, where it is popped first.
         let is_root: Vec<bool> = drafts_roots(&order, &counters);
         layout.roots = (0..order.len() as u32).rev().filter(|&n| is_root[n as usize]).collect();
+        layout.weigh();
         Ok(layout)
     }
 
@@ -340,6 +343,7 @@ fn lay_node(layout: &mut Layout, draft: Draft, index: usize, places: &HashMap<(u
         scratch,
     });
     layout.costs.push(AtomicU32::new(u32::try_from(cost(&draft)).unwrap_or(u32::MAX)));
+    layout.worth.push(AtomicU32::new(0));
     layout.names.push(draft.name);
     layout.bodies.push(draft.body);
     Ok(())

@@ -7,7 +7,7 @@ use crate::base::{Desc, Error, Kind, Ref, Result, live};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
 use crate::sync::HandOff;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Once};
 
 /// An input or output of a program.
@@ -91,13 +91,38 @@ pub(super) struct Layout {
     pub hop_ns: u64,
     /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
     pub costs: Vec<AtomicU32>,
+    /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
+    /// behind it. Nodes too cheap to be worth a thread count as nothing. Follows `costs` (`weigh`). Statistics:
+    /// ORDERING Relaxed.
+    pub worth: Vec<AtomicU32>,
+    /// The costs of all nodes that count, in nanoseconds.
+    pub total_ns: AtomicU64,
     /// Runs begun.
     pub runs: AtomicU64,
 }
 
+/// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
+/// move cost as much.
+const WORTH_A_THREAD_NS: u32 = 50;
+
 impl Layout {
     pub fn len(&self) -> usize {
         self.bodies.len()
+    }
+
+    /// Recomputes `worth` and `total_ns` from `costs`. Edges go up, so one pass from the end does.
+    pub fn weigh(&self) {
+        let mut total = 0;
+        for node in (0..self.len()).rev() {
+            let cost = self.costs[node].load(Relaxed);
+            let counts = if cost < WORTH_A_THREAD_NS { 0 } else { cost };
+            total += u64::from(counts);
+            let behind = self.edges(node).iter().filter(|edge| edge.counter == DIRECT);
+            let worth =
+                behind.fold(counts, |worth, edge| worth.saturating_add(self.worth[edge.target as usize].load(Relaxed)));
+            self.worth[node].store(worth, Relaxed);
+        }
+        self.total_ns.store(total, Relaxed);
     }
 
     /// The edges that leave a node.

@@ -12,7 +12,7 @@ const ROOM: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub first: u32,
-    pub cost_ns: u32,
+    pub worth_ns: u32,
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl WorkQueue {
         if tail - self.head.load(Acquire) >= ROOM {
             return false;
         }
-        self.slots[(tail % ROOM) as usize].store(u64::from(offer.first) << 32 | u64::from(offer.cost_ns), Relaxed);
+        self.slots[(tail % ROOM) as usize].store(u64::from(offer.first) << 32 | u64::from(offer.worth_ns), Relaxed);
         // ORDERING: Release pairs with the Acquire in `take`; it also publishes the list's links and what its
         // nodes' producers wrote.
         self.tail.store(tail + 1, Release);
@@ -57,7 +57,7 @@ impl WorkQueue {
             let word = self.slots[(head % ROOM) as usize].load(Relaxed);
             // ORDERING: Release half pairs with the Acquire of `push` one round later.
             match self.head.compare_exchange_weak(head, head + 1, AcqRel, Relaxed) {
-                Ok(_) => return Some(Offer { first: (word >> 32) as u32, cost_ns: word as u32 }),
+                Ok(_) => return Some(Offer { first: (word >> 32) as u32, worth_ns: word as u32 }),
                 Err(now) => head = now,
             }
         }
@@ -87,7 +87,7 @@ mod tests {
                         match queue.take() {
                             Some(Offer { first: u32::MAX, .. }) => break,
                             Some(offer) => {
-                                assert_eq!(offer.first, offer.cost_ns);
+                                assert_eq!(offer.first, offer.worth_ns);
                                 sum += u64::from(offer.first);
                                 taken += 1;
                             }
@@ -99,7 +99,7 @@ mod tests {
             })
             .collect();
         let push = |n: u32| {
-            while !queue.push(Offer { first: n, cost_ns: n }) {
+            while !queue.push(Offer { first: n, worth_ns: n }) {
                 std::thread::yield_now();
             }
         };

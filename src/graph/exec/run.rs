@@ -32,6 +32,9 @@ impl Step {
         let layout = &self.layout;
         let run = layout.runs.fetch_add(1, Relaxed);
         let measure = run.is_multiple_of(MEASURE_EVERY);
+        if run % MEASURE_EVERY == 1 {
+            layout.weigh();
+        }
         let width = pool.map_or(0, |pool| self.helpers_worth(pool));
         // ORDERING: Relaxed; published to helpers by `open`.
         self.width.store(width as u32, Relaxed);
@@ -47,14 +50,9 @@ impl Step {
         }
     }
 
-    /// How many helpers this run may ask for: none if all its nodes together are not worth a hop.
+    /// How many helpers this run may ask for: none if its nodes together are not worth a hop.
     fn helpers_worth(&self, pool: &Object<ThreadPool>) -> usize {
-        let limit = self.layout.hop_ns;
-        let mut total = 0u64;
-        let worth = self.layout.costs.iter().any(|cost| {
-            total += u64::from(cost.load(Relaxed));
-            total > limit
-        });
+        let worth = self.layout.total_ns.load(Relaxed) > self.layout.hop_ns;
         if !worth || self.layout.len() < 2 || !pool.may_nest() {
             return 0;
         }

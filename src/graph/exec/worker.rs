@@ -5,7 +5,7 @@
 
 use super::queue::Offer;
 use super::step::Step;
-use crate::base::time::now_ns;
+use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::program::{Body, DIRECT, Layout};
 use crate::kernel::KernelContext;
@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering::*;
 const NONE: u32 = u32::MAX;
 /// How long a worker without work looks around before it leaves.
 const LOOK_NS: u64 = 20_000;
+/// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
+const SHARE_NS: u64 = 500;
 /// A helper that took less than this many hops' worth of work was not worth its waking.
 const WORTHWHILE_HOPS: u64 = 4;
 
@@ -49,10 +51,10 @@ impl Role {
 #[derive(Clone, Copy)]
 struct List {
     first: u32,
-    cost_ns: u64,
+    worth_ns: u64,
 }
 
-const EMPTY: List = List { first: NONE, cost_ns: 0 };
+const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
 pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
     step: &'a Arc<Step>,
@@ -126,8 +128,8 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
-                    self.taken_ns += u64::from(offer.cost_ns);
-                    self.list = List { first: offer.first, cost_ns: u64::from(offer.cost_ns) };
+                    self.taken_ns += u64::from(offer.worth_ns);
+                    self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None => return,
             }
@@ -150,7 +152,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     fn finish(&mut self, node: u32) -> Option<u32> {
         self.done += 1;
         let next = self.propagate(node);
-        if SHARED && next.is_some() && self.list.cost_ns > self.layout.hop_ns {
+        if SHARED && next.is_some() && self.list.worth_ns > SHARE_NS {
             self.share();
         }
         next
@@ -165,7 +167,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             self.fail(node, &error);
         }
         if MEASURE {
-            self.measured(node as usize, now_ns() - start);
+            self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
         }
     }
 
@@ -233,8 +235,8 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         before == 1
     }
 
-    fn cost(&self, node: u32) -> u64 {
-        u64::from(self.layout.costs[node as usize].load(Relaxed))
+    fn worth(&self, node: u32) -> u64 {
+        u64::from(self.layout.worth[node as usize].load(Relaxed))
     }
 
     fn push(&mut self, node: u32) {
@@ -242,7 +244,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         self.step.links[node as usize].store(self.list.first, Relaxed);
         self.list.first = node;
         if SHARED {
-            self.list.cost_ns += self.cost(node);
+            self.list.worth_ns += self.worth(node);
         }
     }
 
@@ -253,9 +255,9 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         }
         self.list.first = self.step.links[node as usize].load(Relaxed);
         if SHARED {
-            self.list.cost_ns = self.list.cost_ns.saturating_sub(self.cost(node));
+            self.list.worth_ns = self.list.worth_ns.saturating_sub(self.worth(node));
             // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
-            if self.list.first != NONE && self.list.cost_ns > self.layout.hop_ns {
+            if self.list.first != NONE && self.list.worth_ns > SHARE_NS {
                 self.share();
             }
         }
@@ -269,7 +271,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
         let may_ask =
-            step.asked.load(Relaxed) < step.width.load(Relaxed) && self.list.cost_ns > step.ask_above_ns.load(Relaxed);
+            step.asked.load(Relaxed) < step.width.load(Relaxed) && self.list.worth_ns > step.ask_above_ns.load(Relaxed);
         if !hungry && !may_ask {
             return;
         }
@@ -287,33 +289,33 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     /// Cuts off the older half of the list, the nodes with more behind them in a tree (all of it if this worker is
     /// about to block in `parallel_for`).
     fn cut(&mut self) -> Offer {
-        let worth = |cost_ns: u64| u32::try_from(cost_ns).unwrap_or(u32::MAX);
+        let clamp = |worth_ns: u64| u32::try_from(worth_ns).unwrap_or(u32::MAX);
         if self.role == Role::BulkCaller {
             let list = std::mem::replace(&mut self.list, EMPTY);
-            return Offer { first: list.first, cost_ns: worth(list.cost_ns) };
+            return Offer { first: list.first, worth_ns: clamp(list.worth_ns) };
         }
         let links = &self.step.links;
-        let half = self.list.cost_ns / 2;
+        let half = self.list.worth_ns / 2;
         let mut last = self.list.first;
-        let mut kept = self.cost(last);
+        let mut kept = self.worth(last);
         while kept < half {
             match links[last as usize].load(Relaxed) {
                 NONE => break,
                 next => last = next,
             }
-            kept += self.cost(last);
+            kept += self.worth(last);
         }
         let first = links[last as usize].load(Relaxed);
         links[last as usize].store(NONE, Relaxed);
-        let cost_ns = worth(self.list.cost_ns.saturating_sub(kept));
-        self.list.cost_ns = kept;
-        Offer { first, cost_ns }
+        let worth_ns = clamp(self.list.worth_ns.saturating_sub(kept));
+        self.list.worth_ns = kept;
+        Offer { first, worth_ns }
     }
 
     /// Undoes `cut`.
     fn append(&mut self, offer: Offer) {
         let links = &self.step.links;
-        self.list.cost_ns += u64::from(offer.cost_ns);
+        self.list.worth_ns += u64::from(offer.worth_ns);
         if self.list.first == NONE {
             self.list.first = offer.first;
             return;
