@@ -34,8 +34,9 @@
 //! # Costs
 //!
 //! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a
-//! program measures each node and replaces the prior; every 64th run measures again and moves the figure by an
-//! eighth. Costs decide who runs what, never what comes out.
+//! program measures each node and replaces the prior; the next three, and then every 64th, measure again: a smaller
+//! figure counts at once, a larger one by half at most, since an interrupted thread measures far too much. Costs
+//! decide who runs what, never what comes out.
 
 mod bind;
 mod flight;

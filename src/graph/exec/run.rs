@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 const JOIN_SPIN_NS: u64 = 20_000;
-/// Every how many runs the nodes are measured.
+/// The first runs measure the nodes, and then every 64th one.
+const MEASURE_FIRST: u64 = 4;
 const MEASURE_EVERY: u64 = 64;
 
 impl Step {
@@ -31,8 +32,9 @@ impl Step {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         let layout = &self.layout;
         let run = layout.runs.fetch_add(1, Relaxed);
-        let measure = run.is_multiple_of(MEASURE_EVERY);
-        if run % MEASURE_EVERY == 1 {
+        let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);
+        let measure = measured(run);
+        if run > 0 && measured(run - 1) {
             layout.weigh();
         }
         let width = pool.map_or(0, |pool| self.helpers_worth(pool));

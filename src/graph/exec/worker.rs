@@ -21,6 +21,10 @@ const NONE: u32 = u32::MAX;
 const LOOK_NS: u64 = 20_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 const SHARE_NS: u64 = 500;
+/// Most nodes that are looked at to find the middle of a list.
+const LONGEST_WALK: usize = 256;
+/// After a list had nothing worth sharing: how many nodes later to look again.
+const PATIENCE: u32 = 64;
 /// A helper that took less than this many hops' worth of work was not worth its waking.
 const WORTHWHILE_HOPS: u64 = 4;
 
@@ -69,6 +73,8 @@ pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
     current: u32,
     /// Nodes finished and not yet reported.
     done: u32,
+    /// How many more times not to look for something to share.
+    patience: u32,
     /// What all nodes were worth that this worker has taken from others.
     taken_ns: u64,
 }
@@ -77,7 +83,19 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
         let own = if SHARED { step.owners.claim() } else { None };
         let layout = &*step.layout;
-        Worker { step, layout, pool, generation, own, role, list: EMPTY, current: NONE, done: 0, taken_ns: 0 }
+        Worker {
+            step,
+            layout,
+            pool,
+            generation,
+            own,
+            role,
+            list: EMPTY,
+            current: NONE,
+            done: 0,
+            patience: 0,
+            taken_ns: 0,
+        }
     }
 
     /// Begins with the run's roots.
@@ -196,10 +214,14 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         let layout = self.layout;
         let cost = &layout.costs[node];
         let ns = u32::try_from(ns).unwrap_or(u32::MAX);
-        // The first measurement replaces the prior.
-        let first = layout.runs.load(Relaxed) <= 1;
         let old = cost.load(Relaxed);
-        cost.store(if first { ns } else { old - old / 8 + ns / 8 }, Relaxed);
+        // The first measurement replaces the prior. Later ones pull the figure down at once and up by little: a thread
+        // that was interrupted in a node measures far too much, and never too little.
+        let new = match layout.runs.load(Relaxed) {
+            0 | 1 => ns,
+            _ => ns.min(old.saturating_add(old / 2).saturating_add(10)),
+        };
+        cost.store(new, Relaxed);
     }
 
     /// Makes a finished node's arrivals. The first target that becomes ready is returned, the others go onto the list.
@@ -268,6 +290,10 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     fn share(&mut self) {
         let step = self.step;
         let Some(queue) = self.own.map(|own| &step.queues[own]) else { return };
+        if self.patience > 0 {
+            self.patience -= 1;
+            return;
+        }
         let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
         let may_ask =
@@ -275,10 +301,10 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         if !hungry && !may_ask {
             return;
         }
-        let offer = self.cut();
-        if offer.first == NONE {
+        let Some(offer) = self.cut() else {
+            self.patience = PATIENCE;
             return;
-        }
+        };
         if !queue.push(offer) {
             self.append(offer);
         } else if may_ask && !hungry {
@@ -287,29 +313,34 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     }
 
     /// Cuts off the older half of the list, the nodes with more behind them in a tree (all of it if this worker is
-    /// about to block in `parallel_for`).
-    fn cut(&mut self) -> Offer {
+    /// about to block in `parallel_for`). None if what would go is not worth going.
+    fn cut(&mut self) -> Option<Offer> {
         let clamp = |worth_ns: u64| u32::try_from(worth_ns).unwrap_or(u32::MAX);
         if self.role == Role::BulkCaller {
             let list = std::mem::replace(&mut self.list, EMPTY);
-            return Offer { first: list.first, worth_ns: clamp(list.worth_ns) };
+            return Some(Offer { first: list.first, worth_ns: clamp(list.worth_ns) });
         }
         let links = &self.step.links;
         let half = self.list.worth_ns / 2;
         let mut last = self.list.first;
         let mut kept = self.worth(last);
-        while kept < half {
-            match links[last as usize].load(Relaxed) {
-                NONE => break,
-                next => last = next,
+        // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
+        for _ in 0..LONGEST_WALK {
+            let next = links[last as usize].load(Relaxed);
+            if kept >= half || next == NONE {
+                break;
             }
+            last = next;
             kept += self.worth(last);
         }
         let first = links[last as usize].load(Relaxed);
+        let worth_ns = self.list.worth_ns.saturating_sub(kept);
+        if first == NONE || worth_ns < SHARE_NS {
+            return None;
+        }
         links[last as usize].store(NONE, Relaxed);
-        let worth_ns = clamp(self.list.worth_ns.saturating_sub(kept));
         self.list.worth_ns = kept;
-        Offer { first, worth_ns }
+        Some(Offer { first, worth_ns: clamp(worth_ns) })
     }
 
     /// Undoes `cut`.
