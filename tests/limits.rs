@@ -1,0 +1,156 @@
+//! Depth and idleness: chains that would overflow a stack if anything recursed, and pools that must not burn time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use weir::abi::WEIR_TIMEOUT_INFINITE;
+use weir::base::{Error, Ref, Result};
+use weir::device::DeviceKind;
+use weir::engine::{Engine, Event, Stream, StreamAttr};
+use weir::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir::kernel::Task;
+use weir::threadpool::{PoolAttr, Span, ThreadPool, parallel_for};
+
+#[derive(Default)]
+struct Count(AtomicU64);
+
+impl Task for Count {
+    fn run(&self) -> Result<()> {
+        self.0.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+fn cpu() -> Ref<Engine> {
+    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
+}
+
+fn run(program: &Ref<Program>, pool: &Ref<ThreadPool>) {
+    let none = |_: usize| Err(Error::internal("no tensors"));
+    let options = RunOptions { threadpool: Some(Ref::clone(pool)) };
+    Program::bind(program, (0, &none), (0, &none)).unwrap().run(None, Some(&options)).unwrap();
+}
+
+#[test]
+fn a_chain_of_many_nodes_needs_no_stack() {
+    const NODES: u64 = 200_000;
+    let count = Arc::new(Count::default());
+    let mut graph = Graph::new("chain");
+    let mut last = None;
+    for i in 0..NODES {
+        let node = graph.add_task(&format!("n{i}"), Arc::clone(&count) as Arc<dyn Task>, 0).unwrap();
+        if let Some(last) = last.replace(node) {
+            graph.add_control_edge(last, node).unwrap();
+        }
+    }
+    let program = Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: 0 }).unwrap();
+    for pool in [ThreadPool::inline(), ThreadPool::seeded(1, 2).unwrap()] {
+        count.0.store(0, Relaxed);
+        run(&program, &pool);
+        assert_eq!(count.0.load(Relaxed), NODES);
+    }
+}
+
+#[test]
+fn a_chain_of_streams_needs_no_stack() {
+    const STREAMS: usize = 20_000;
+    let engine = cpu();
+    let pool = ThreadPool::inline();
+    let mut attr = StreamAttr::new(DeviceKind::Cpu);
+    attr.asynchronous = true;
+    attr.set_threadpool(Some(pool)).unwrap();
+    let count = Arc::new(Count::default());
+    let streams: Vec<_> = (0..STREAMS).map(|_| Stream::create(Ref::clone(&engine), attr.clone()).unwrap()).collect();
+    // Each stream waits for the one after it, and the last one is held back by an event of a stream with a thread of its own.
+    let mut lane = StreamAttr::new(DeviceKind::Cpu);
+    lane.asynchronous = true;
+    let gate = Stream::create(Ref::clone(&engine), lane).unwrap();
+    struct Hold(std::sync::mpsc::Receiver<()>);
+    impl Task for Held {
+        fn run(&self) -> Result<()> {
+            let _ = self.0.lock().unwrap().0.recv();
+            Ok(())
+        }
+    }
+    struct Held(std::sync::Mutex<Hold>);
+    let (open, wait) = std::sync::mpsc::channel();
+    gate.enqueue_task(Arc::new(Held(std::sync::Mutex::new(Hold(wait))))).unwrap();
+    let mut before = Event::create(Ref::clone(&engine), false);
+    before.record(&gate).unwrap();
+    for stream in &streams {
+        stream.wait_event(&before).unwrap();
+        stream.enqueue_task(Arc::clone(&count) as Arc<dyn Task>).unwrap();
+        before = Event::create(Ref::clone(&engine), false);
+        before.record(stream).unwrap();
+    }
+    assert_eq!(count.0.load(Relaxed), 0);
+    open.send(()).unwrap();
+    before.synchronize(WEIR_TIMEOUT_INFINITE).unwrap();
+    assert_eq!(count.0.load(Relaxed), STREAMS as u64);
+}
+
+#[test]
+fn regions_inside_regions_end_on_every_pool() {
+    let pools = [
+        ThreadPool::inline(),
+        ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap(),
+        ThreadPool::builtin(&PoolAttr { num_threads: Some(3), ..PoolAttr::default() }).unwrap(),
+        ThreadPool::seeded(5, 2).unwrap(),
+    ];
+    fn nest(pool: &Ref<ThreadPool>, depth: usize, count: &AtomicU64) {
+        let span = Span { items: 4, cost_ns: 1_000_000, ..Span::default() };
+        parallel_for(Some(pool), &span, &|claim| {
+            for _ in claim.begin()..claim.end() {
+                match depth {
+                    0 => drop(count.fetch_add(1, Relaxed)),
+                    _ => nest(pool, depth - 1, count),
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+    for pool in &pools {
+        let count = AtomicU64::new(0);
+        nest(pool, 4, &count);
+        assert_eq!(count.load(Relaxed), 4u64.pow(5));
+    }
+}
+
+/// Processor time of this process in nanoseconds.
+#[cfg(target_os = "linux")]
+fn processor_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the struct is writable.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) }, 0);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// In a process of its own, because the other tests use processor time.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_idle_pool_uses_no_processor() {
+    const CHILD: &str = "WEIR_TEST_IDLE_CHILD";
+    if std::env::var_os(CHILD).is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "an_idle_pool_uses_no_processor"])
+            .env(CHILD, "1")
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(4), ..PoolAttr::default() }).unwrap();
+    let mut attr = StreamAttr::new(DeviceKind::Cpu);
+    attr.asynchronous = true;
+    let lane = Stream::create(cpu(), attr).unwrap();
+    let span = Span { items: 1000, cost_ns: 10_000, ..Span::default() };
+    parallel_for(Some(&pool), &span, &|_| Ok(())).unwrap();
+    lane.enqueue_task(Arc::new(Count::default())).unwrap();
+    lane.synchronize(WEIR_TIMEOUT_INFINITE).unwrap();
+    let (wall, before) = (std::time::Instant::now(), processor_ns());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let (used, wall) = (processor_ns() - before, wall.elapsed().as_nanos() as u64);
+    // Five threads that spun would use up to five times the wall time; the bound is one part in fifty.
+    assert!(used * 50 < wall, "idle threads used {used} ns of processor time in {wall} ns");
+}
