@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# The example programs. They are built as a user would build them, and the tests run them.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+# weir_example(<name> <source>...): the program goes to <build>/examples/<name>.
+function(weir_example name)
+    list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/examples/" OUTPUT_VARIABLE sources)
+    add_executable("${name}" ${sources})
+    set_target_properties("${name}" PROPERTIES
+        C_STANDARD 11 C_STANDARD_REQUIRED ON
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+    target_compile_options("${name}" PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
+    target_compile_definitions("${name}" PRIVATE "DIGITS_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/digits\"")
+    target_include_directories("${name}" PRIVATE "${PROJECT_SOURCE_DIR}/examples/digits")
+endfunction()
+
+weir_example(digits
+    digits/digits.c digits/network.c digits/dataset.c digits/report.c digits/pool.c digits/count_allocations.c)
+target_link_libraries(digits PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS})
+
+# Nothing of weir is linked here: only the header is used, and the library is opened when the program runs.
+weir_example(dlopen_digits c/dlopen_digits.c digits/dataset.c)
+target_include_directories(dlopen_digits PRIVATE "${PROJECT_SOURCE_DIR}/include")
+target_link_libraries(dlopen_digits PRIVATE ${CMAKE_DL_LIBS})

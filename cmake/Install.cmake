@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# The installed tree: lib/libweir.so with its soname links, include/weir.h and weir.hpp, a CMake package, a pkg-config
+# file and the licences. Nothing in it knows where it lies: it may be moved as a whole. Components: runtime (the library
+# and its licences) and dev (all the rest).
+
+include(CMakePackageConfigHelpers)
+
+# install(TARGETS) takes no imported targets, so the library is installed as a file, under its full name.
+install(FILES "${weir_config_dir}/libweir.so"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}" RENAME "${WEIR_FILE_NAME}"
+    PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
+    COMPONENT runtime)
+if(WEIR_BUILD_STATIC)
+    install(FILES "${weir_config_dir}/libweir.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
+endif()
+
+# The links are made here and installed as they are, so DESTDIR and the install manifest hold for them too.
+set(weir_links "${CMAKE_CURRENT_BINARY_DIR}/install-links")
+file(MAKE_DIRECTORY "${weir_links}")
+file(CREATE_LINK "${WEIR_FILE_NAME}" "${weir_links}/${WEIR_SONAME}" SYMBOLIC)
+file(CREATE_LINK "${WEIR_SONAME}" "${weir_links}/libweir.so" SYMBOLIC)
+install(FILES "${weir_links}/${WEIR_SONAME}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
+install(FILES "${weir_links}/libweir.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
+
+install(FILES include/weir.h include/weir.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
+if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/include/weir")
+    install(DIRECTORY include/weir DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+endif()
+install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir" COMPONENT runtime)
+
+# find_package(weir 0.1 CONFIG)
+set(weir_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weir")
+configure_package_config_file(cmake/weir-config.cmake.in weir-config.cmake
+    INSTALL_DESTINATION "${weir_package_dir}"
+    PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(weir-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/weir-config-version.cmake"
+    DESTINATION "${weir_package_dir}" COMPONENT dev)
+
+# pkg-config --cflags --libs weir. The prefix is found from the place of the .pc file; directories that were given as
+# absolute paths stay so.
+set(weir_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(WEIR_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+    set(WEIR_PC_LIBDIR "${CMAKE_INSTALL_LIBDIR}")
+else()
+    file(RELATIVE_PATH weir_pc_up "/prefix/${weir_pc_dir}" "/prefix")
+    string(REGEX REPLACE "/$" "" weir_pc_up "${weir_pc_up}")
+    set(WEIR_PC_PREFIX "\${pcfiledir}/${weir_pc_up}")
+    set(WEIR_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(WEIR_PC_INCLUDEDIR "${CMAKE_INSTALL_INCLUDEDIR}")
+else()
+    set(WEIR_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+list(TRANSFORM WEIR_STATIC_LINK_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE WEIR_PC_LIBS_PRIVATE)
+list(JOIN WEIR_PC_LIBS_PRIVATE " " WEIR_PC_LIBS_PRIVATE)
+configure_file(cmake/weir.pc.in weir.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/weir.pc" DESTINATION "${weir_pc_dir}" COMPONENT dev)

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The binary interface in numbers: the size of every public struct, the offset of every member, the value of every
+ * enumerator, as they were published. It does its work when it is compiled; a change of a number here is a change of the
+ * interface. Structs that begin with struct_size may grow at the end: then their size changes and a member is added
+ * here, and nothing else. A script checks that nothing is missing.
+ */
+
+#include "weir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "size of " #type)
+#define OFFSET(type, member, bytes) _Static_assert(offsetof(type, member) == (bytes), "offset of " #type "." #member)
+#define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
+
+/* clang-format off */
+#ifdef __LP64__
+
+SIZE(weir_runtime_info, 120);
+OFFSET(weir_runtime_info, struct_size, 0);
+OFFSET(weir_runtime_info, threads_started, 8);
+OFFSET(weir_runtime_info, threads_alive, 16);
+OFFSET(weir_runtime_info, allocations, 24);
+OFFSET(weir_runtime_info, bytes_in_use, 32);
+OFFSET(weir_runtime_info, threadpools, 40);
+OFFSET(weir_runtime_info, engines, 48);
+OFFSET(weir_runtime_info, streams, 56);
+OFFSET(weir_runtime_info, events, 64);
+OFFSET(weir_runtime_info, tensors, 72);
+OFFSET(weir_runtime_info, kernels, 80);
+OFFSET(weir_runtime_info, graphs, 88);
+OFFSET(weir_runtime_info, programs, 96);
+OFFSET(weir_runtime_info, runs, 104);
+OFFSET(weir_runtime_info, attrs, 112);
+
+SIZE(weir_task_hint, 24);
+OFFSET(weir_task_hint, struct_size, 0);
+OFFSET(weir_task_hint, cost_ns, 8);
+OFFSET(weir_task_hint, priority, 16);
+OFFSET(weir_task_hint, flags, 20);
+
+SIZE(weir_threadpool_vtable, 80);
+OFFSET(weir_threadpool_vtable, struct_size, 0);
+OFFSET(weir_threadpool_vtable, flags, 8);
+OFFSET(weir_threadpool_vtable, num_threads, 16);
+OFFSET(weir_threadpool_vtable, parallel_for, 24);
+OFFSET(weir_threadpool_vtable, schedule, 32);
+OFFSET(weir_threadpool_vtable, in_parallel, 40);
+OFFSET(weir_threadpool_vtable, thread_index, 48);
+OFFSET(weir_threadpool_vtable, help, 56);
+OFFSET(weir_threadpool_vtable, release, 64);
+OFFSET(weir_threadpool_vtable, max_threads, 72);
+
+SIZE(weir_parallel_hint, 32);
+OFFSET(weir_parallel_hint, struct_size, 0);
+OFFSET(weir_parallel_hint, cost_ns, 8);
+OFFSET(weir_parallel_hint, grain, 16);
+OFFSET(weir_parallel_hint, max_slots, 24);
+OFFSET(weir_parallel_hint, flags, 28);
+
+SIZE(weir_engine_info, 96);
+OFFSET(weir_engine_info, struct_size, 0);
+OFFSET(weir_engine_info, kind, 8);
+OFFSET(weir_engine_info, index, 12);
+OFFSET(weir_engine_info, num_processors, 16);
+OFFSET(weir_engine_info, reserved, 20);
+OFFSET(weir_engine_info, alignment, 24);
+OFFSET(weir_engine_info, name, 32);
+
+SIZE(weir_tensor_desc, 72);
+OFFSET(weir_tensor_desc, dtype, 0);
+OFFSET(weir_tensor_desc, rank, 4);
+OFFSET(weir_tensor_desc, dims, 8);
+
+SIZE(weir_host_kernel_desc, 104);
+OFFSET(weir_host_kernel_desc, struct_size, 0);
+OFFSET(weir_host_kernel_desc, name, 8);
+OFFSET(weir_host_kernel_desc, compute, 16);
+OFFSET(weir_host_kernel_desc, user, 24);
+OFFSET(weir_host_kernel_desc, destroy, 32);
+OFFSET(weir_host_kernel_desc, num_inputs, 40);
+OFFSET(weir_host_kernel_desc, inputs, 48);
+OFFSET(weir_host_kernel_desc, num_outputs, 56);
+OFFSET(weir_host_kernel_desc, outputs, 64);
+OFFSET(weir_host_kernel_desc, infer, 72);
+OFFSET(weir_host_kernel_desc, cost_ns, 80);
+OFFSET(weir_host_kernel_desc, scratch_bytes, 88);
+OFFSET(weir_host_kernel_desc, flags, 96);
+
+SIZE(weir_matmul_desc, 16);
+OFFSET(weir_matmul_desc, struct_size, 0);
+OFFSET(weir_matmul_desc, flags, 8);
+
+SIZE(weir_add_desc, 8);
+OFFSET(weir_add_desc, struct_size, 0);
+
+SIZE(weir_relu_desc, 8);
+OFFSET(weir_relu_desc, struct_size, 0);
+
+SIZE(weir_softmax_desc, 16);
+OFFSET(weir_softmax_desc, struct_size, 0);
+OFFSET(weir_softmax_desc, axis, 8);
+OFFSET(weir_softmax_desc, reserved, 12);
+
+SIZE(weir_argmax_desc, 16);
+OFFSET(weir_argmax_desc, struct_size, 0);
+OFFSET(weir_argmax_desc, axis, 8);
+OFFSET(weir_argmax_desc, reserved, 12);
+
+SIZE(weir_tensor_view, 88);
+OFFSET(weir_tensor_view, data, 0);
+OFFSET(weir_tensor_view, bytes, 8);
+OFFSET(weir_tensor_view, desc, 16);
+
+#else
+#error "the sizes and offsets of 32-bit machines have not been written down yet"
+#endif
+
+/* weir_status_code */
+VALUE(WEIR_OK, 0);
+VALUE(WEIR_CANCELLED, 1);
+VALUE(WEIR_UNKNOWN, 2);
+VALUE(WEIR_INVALID_ARGUMENT, 3);
+VALUE(WEIR_DEADLINE_EXCEEDED, 4);
+VALUE(WEIR_NOT_FOUND, 5);
+VALUE(WEIR_ALREADY_EXISTS, 6);
+VALUE(WEIR_PERMISSION_DENIED, 7);
+VALUE(WEIR_RESOURCE_EXHAUSTED, 8);
+VALUE(WEIR_FAILED_PRECONDITION, 9);
+VALUE(WEIR_ABORTED, 10);
+VALUE(WEIR_OUT_OF_RANGE, 11);
+VALUE(WEIR_UNIMPLEMENTED, 12);
+VALUE(WEIR_INTERNAL, 13);
+VALUE(WEIR_UNAVAILABLE, 14);
+VALUE(WEIR_DATA_LOSS, 15);
+
+/* weir_threadpool_flags */
+VALUE(WEIR_THREADPOOL_ASYNCHRONOUS, 1);
+VALUE(WEIR_THREADPOOL_AUTO_BALANCING, 2);
+VALUE(WEIR_THREADPOOL_NESTED, 4);
+
+/* weir_dtype_value */
+VALUE(WEIR_DTYPE_ANY, 0);
+VALUE(WEIR_F32, 1);
+VALUE(WEIR_S32, 2);
+VALUE(WEIR_U8, 3);
+VALUE(WEIR_S8, 4);
+VALUE(WEIR_F16, 5);
+VALUE(WEIR_BF16, 6);
+VALUE(WEIR_BOOL, 7);
+
+/* weir_limit */
+VALUE(WEIR_MAX_RANK, 8);
+VALUE(WEIR_MAX_ARGS, 64);
+
+/* weir_engine_kind_value */
+VALUE(WEIR_ENGINE_CPU, 1);
+VALUE(WEIR_ENGINE_CUDA, 2);
+
+/* weir_stream_flags */
+VALUE(WEIR_STREAM_DEFAULT, 0);
+VALUE(WEIR_STREAM_ASYNCHRONOUS, 1);
+
+/* weir_event_flags */
+VALUE(WEIR_EVENT_DEFAULT, 0);
+VALUE(WEIR_EVENT_TIMING, 1);
+
+/* weir_kernel_flags */
+VALUE(WEIR_KERNEL_IN_PLACE, 1);
+
+/* weir_matmul_flags */
+VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
+VALUE(WEIR_MATMUL_TRANSPOSE_B, 2);
+VALUE(WEIR_MATMUL_BIAS, 4);
+VALUE(WEIR_MATMUL_RELU, 8);
+
+/* weir_dump_format_value */
+VALUE(WEIR_DUMP_DOT, 1);
+VALUE(WEIR_DUMP_JSON, 2);
+/* clang-format on */
+
+/* Integers that stand for enumerators keep their width. */
+_Static_assert(sizeof(weir_status) == 4, "width of weir_status");
+_Static_assert(sizeof(weir_engine_kind) == 4, "width of weir_engine_kind");
+_Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
+_Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
+_Static_assert(sizeof(weir_value) == 8, "width of weir_value");
+_Static_assert(sizeof(weir_node) == 8, "width of weir_node");
+_Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");
+
+/* The library that runs is the one that this header describes. */
+int main(void) {
+    const uint32_t version = (WEIR_VERSION_MAJOR << 16) | (WEIR_VERSION_MINOR << 8) | WEIR_VERSION_PATCH;
+    char text[32];
+
+    snprintf(text, sizeof text, "%d.%d.%d", WEIR_VERSION_MAJOR, WEIR_VERSION_MINOR, WEIR_VERSION_PATCH);
+    if (weir_abi_version() != WEIR_ABI_VERSION || weir_version() != version ||
+        strcmp(weir_version_string(), text) != 0) {
+        fprintf(stderr, "header %s with interface %d, library %s with interface %u\n", text, WEIR_ABI_VERSION,
+                weir_version_string(), (unsigned)weir_abi_version());
+        return 1;
+    }
+    printf("header and library are %s, interface %d\n", text, WEIR_ABI_VERSION);
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for engines, their settings, and the waits for them.
+ */
+
+#include "bad_input.h"
+
+static void rows_of_attributes(void) {
+    ROW(weir_engine_attr_create, (0, NEW(engine_attr)), INVALID, "kind is 0");
+    ROW(weir_engine_attr_create, (UINT32_MAX, NEW(engine_attr)), INVALID, "kind is 4294967295");
+    ROW(weir_engine_attr_create, (WEIR_ENGINE_CPU, NULL), INVALID, "out_attr is NULL");
+    ROW(weir_engine_attr_get_kind, (NULL, &out.u32), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_kind, (good.engine_attr, NULL), INVALID, "out_kind is NULL");
+    ROW(weir_engine_attr_get_kind, (WRONG(stream_attr), &out.u32),
+        INVALID, "attr is not a engine_attr (it is a stream_attr)");
+    ROW(weir_engine_attr_set_threadpool, (NULL, good.threadpool), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_threadpool, (WRONG(engine), good.threadpool), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_set_threadpool, (good.engine_attr, WRONG(tensor)),
+        INVALID, "pool is not a threadpool (it is a tensor)");
+    ROW(weir_engine_attr_get_threadpool, (NULL, NEW(threadpool)), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_threadpool, (good.engine_attr, NULL), INVALID, "out_pool is NULL");
+    ROW(weir_engine_attr_get_threadpool, (NO_OBJECT, NEW(threadpool)),
+        INVALID, "attr is not a engine_attr (it is no weir object)");
+}
+
+static void rows_of_create(void) {
+    weir_stream_attr *other_kind = NULL;
+    weir_engine_attr *other_engine_kind = NULL;
+    CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CUDA, &other_kind));
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CUDA, &other_engine_kind));
+
+    ROW(weir_engine_count, (WEIR_ENGINE_CPU, NULL), INVALID, "out_count is NULL");
+    ROW(weir_engine_count, (99, &out.u32), INVALID, "kind is 99");
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, NULL, NULL), INVALID, "out_engine is NULL");
+    ROW(weir_engine_create, (99, 0, NULL, NEW(engine)), INVALID, "kind is 99");
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 4711, NULL, NEW(engine)), RANGE, "index is 4711");
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(kernel_attr), NEW(engine)),
+        INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, other_engine_kind, NEW(engine)), INVALID, "attr");
+    ROW(weir_engine_attr_set_threadpool, (other_engine_kind, good.threadpool), PRECONDITION, "attr");
+    ROW(weir_engine_attr_get_threadpool, (other_engine_kind, NEW(threadpool)), PRECONDITION, "attr");
+    ROW(weir_stream_create, (good.engine, 0, other_kind, NEW(stream)), INVALID, "attr");
+    weir_engine_attr_destroy(other_engine_kind);
+    weir_stream_attr_destroy(other_kind);
+}
+
+static void rows_of_engines(void) {
+    weir_engine_info info = {.struct_size = sizeof info};
+
+    ROW(weir_engine_retain, (NULL), INVALID, "engine is NULL");
+    ROW(weir_engine_retain, (WRONG(threadpool)), INVALID, "engine is not a engine (it is a threadpool)");
+    ROW(weir_engine_get_kind, (NULL, &out.u32), INVALID, "engine is NULL");
+    ROW(weir_engine_get_kind, (good.engine, NULL), INVALID, "out_kind is NULL");
+    ROW(weir_engine_get_kind, (WRONG(engine_attr), &out.u32), INVALID, "engine is not a engine (it is a engine_attr)");
+    ROW(weir_engine_get_index, (NULL, &out.u32), INVALID, "engine is NULL");
+    ROW(weir_engine_get_index, (good.engine, NULL), INVALID, "out_index is NULL");
+    ROW(weir_engine_get_index, (WRONG(kernel), &out.u32), INVALID, "engine is not a engine (it is a kernel)");
+    ROW(weir_engine_get_attr, (NULL, NEW(lent_engine_attr)), INVALID, "engine is NULL");
+    ROW(weir_engine_get_attr, (good.engine, NULL), INVALID, "out_attr is NULL");
+    ROW(weir_engine_get_attr, (WRONG(stream), NEW(lent_engine_attr)),
+        INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_engine_get_threadpool, (NULL, NEW(threadpool)), INVALID, "engine is NULL");
+    ROW(weir_engine_get_threadpool, (good.engine, NULL), INVALID, "out_pool is NULL");
+    ROW(weir_engine_get_threadpool, (WRONG(program), NEW(threadpool)),
+        INVALID, "engine is not a engine (it is a program)");
+    ROW(weir_engine_get_info, (NULL, &info), INVALID, "engine is NULL");
+    ROW(weir_engine_get_info, (good.engine, NULL), INVALID, "out_info is NULL");
+    ROW(weir_engine_get_info, (WRONG(run), &info), INVALID, "engine is not a engine (it is a run)");
+    info.struct_size = sizeof info - 1;
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 96");
+    info.struct_size = 4097;
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 96");
+    CHECK(info.kind == 0 && info.name[0] == '\0');
+    ROW(weir_engine_synchronize, (NULL, 0), INVALID, "engine is NULL");
+    ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),
+        INVALID, "engine is not a engine (it is a event)");
+    ROW(weir_sync_devices, (), WEIR_OK, NULL);
+    ROW(weir_sync_devices_timeout, (0), WEIR_OK, NULL);
+    ROW(weir_sync_devices_timeout, (WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
+}
+
+void bad_input_engine(void) {
+    rows_of_attributes();
+    rows_of_create();
+    rows_of_engines();
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for graphs, programs and their settings.
+ */
+
+#include "bad_input.h"
+
+static int32_t never_called(void *arg) {
+    (void)arg;
+    CHECK(!"a task that was refused is run");
+    return WEIR_INTERNAL;
+}
+
+static void never_destroyed(void *arg) {
+    (void)arg;
+    CHECK(!"a task that was refused is destroyed");
+}
+
+/* A graph and values and nodes that belong to another. */
+typedef struct builder {
+    weir_graph *graph, *other;
+    weir_value x, foreign_value;
+    weir_node node, foreign_node;
+} builder;
+
+static builder builder_create(void) {
+    builder b = {.graph = make_graph("rows"), .other = make_graph("other")};
+    weir_tensor_desc four = vector_desc(4);
+    weir_value unused;
+    CHECK_OK(weir_graph_add_input(b.graph, "x", &four, &b.x));
+    CHECK_OK(weir_graph_add_kernel(b.graph, "node", good.kernel, &b.x, 1, &unused, 1, &b.node));
+    CHECK_OK(weir_graph_add_input(b.other, "p", &four, &unused));
+    CHECK_OK(weir_graph_add_input(b.other, "q", &four, &b.foreign_value));
+    CHECK_OK(weir_graph_add_kernel(b.other, "r", good.kernel, &b.foreign_value, 1, &unused, 1, &b.foreign_node));
+    CHECK_OK(weir_graph_add_output(b.graph, "taken", b.x));
+    return b;
+}
+
+static void rows_of_inputs_and_constants(const builder *b) {
+    weir_tensor_desc four = vector_desc(4), strange = make_desc(0, 1, 4, 0, 0), deep = vector_desc(4);
+    weir_graph *graph = b->graph;
+    deep.rank = UINT32_MAX;
+
+    ROW(weir_graph_create, ("x", NULL), INVALID, "out_graph is NULL");
+    ROW(weir_graph_create, (BAD_UTF8, NEW(graph)), INVALID, "name is not UTF-8 (bad byte at offset 2)");
+    ROW(weir_graph_add_input, (NULL, "a", &four, &out.value), INVALID, "graph is NULL");
+    ROW(weir_graph_add_input, (WRONG(program), "a", &four, &out.value),
+        INVALID, "graph is not a graph (it is a program)");
+    ROW(weir_graph_add_input, (graph, NULL, &four, &out.value), INVALID, "name is NULL");
+    ROW(weir_graph_add_input, (graph, "", &four, &out.value), INVALID, "name");
+    ROW(weir_graph_add_input, (graph, BAD_UTF8, &four, &out.value), INVALID, "name is not UTF-8");
+    ROW(weir_graph_add_input, (graph, "a", NULL, &out.value), INVALID, "desc is NULL");
+    ROW(weir_graph_add_input, (graph, "a", &four, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_input, (graph, "a", &strange, &out.value), INVALID, "dtype is 0");
+    ROW(weir_graph_add_input, (graph, "a", &deep, &out.value), INVALID, "rank is 4294967295");
+    ROW(weir_graph_add_input, (graph, "x", &four, &out.value), WEIR_ALREADY_EXISTS, "'x'");
+    ROW(weir_graph_add_constant, (NULL, "a", good.tensor, &out.value), INVALID, "graph is NULL");
+    ROW(weir_graph_add_constant, (WRONG(engine), "a", good.tensor, &out.value),
+        INVALID, "graph is not a graph (it is a engine)");
+    ROW(weir_graph_add_constant, (graph, NULL, good.tensor, &out.value), INVALID, "name is NULL");
+    ROW(weir_graph_add_constant, (graph, BAD_UTF8, good.tensor, &out.value), INVALID, "name is not UTF-8");
+    ROW(weir_graph_add_constant, (graph, "a", NULL, &out.value), INVALID, "tensor is NULL");
+    ROW(weir_graph_add_constant, (graph, "a", WRONG(kernel), &out.value),
+        INVALID, "tensor is not a tensor (it is a kernel)");
+    ROW(weir_graph_add_constant, (graph, "a", good.tensor, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_constant, (graph, "node", good.tensor, &out.value), WEIR_ALREADY_EXISTS, "'node'");
+}
+
+static void rows_of_kernels_and_tasks(const builder *b) {
+    weir_graph *graph = b->graph;
+    weir_kernel *kernel = good.kernel;
+    weir_value x = b->x, foreign = b->foreign_value, garbage = UINT64_MAX;
+
+    ROW(weir_graph_add_kernel, (NULL, "k", kernel, &x, 1, &out.value, 1, &out.node), INVALID, "graph is NULL");
+    ROW(weir_graph_add_kernel, (WRONG(kernel), "k", kernel, &x, 1, &out.value, 1, &out.node),
+        INVALID, "graph is not a graph");
+    ROW(weir_graph_add_kernel, (graph, NULL, kernel, &x, 1, &out.value, 1, &out.node), INVALID, "name is NULL");
+    ROW(weir_graph_add_kernel, (graph, BAD_UTF8, kernel, &x, 1, &out.value, 1, &out.node),
+        INVALID, "name is not UTF-8");
+    ROW(weir_graph_add_kernel, (graph, "k", NULL, &x, 1, &out.value, 1, &out.node), INVALID, "kernel is NULL");
+    ROW(weir_graph_add_kernel, (graph, "k", WRONG(graph), &x, 1, &out.value, 1, &out.node),
+        INVALID, "kernel is not a kernel");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, NULL, 1, &out.value, 1, &out.node),
+        INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, &x, SIZE_MAX, &out.value, 1, &out.node), RANGE, "inputs");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, &x, 1, NULL, 1, &out.node), INVALID, "out_outputs is NULL");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, &x, 0, &out.value, 1, &out.node), INVALID, "input");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, &x, 1, out.values, 2, &out.node), INVALID, "output");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, &foreign, 1, &out.value, 1, &out.node), INVALID, "'k'");
+    ROW(weir_graph_add_kernel, (graph, "k", kernel, &garbage, 1, &out.value, 1, &out.node), INVALID, "'k'");
+    ROW(weir_graph_add_kernel, (graph, "x", kernel, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
+    ROW(weir_graph_add_task, (NULL, "t", never_called, NULL, never_destroyed, 0, &out.node), INVALID, "graph is NULL");
+    ROW(weir_graph_add_task, (WRONG(run), "t", never_called, NULL, never_destroyed, 0, &out.node),
+        INVALID, "graph is not a graph");
+    ROW(weir_graph_add_task, (graph, NULL, never_called, NULL, never_destroyed, 0, &out.node), INVALID, "name is NULL");
+    ROW(weir_graph_add_task, (graph, BAD_UTF8, never_called, NULL, never_destroyed, 0, &out.node),
+        INVALID, "name is not UTF-8");
+    ROW(weir_graph_add_task, (graph, "t", NULL, NULL, never_destroyed, 0, &out.node), INVALID, "fn is NULL");
+    ROW(weir_graph_add_task, (graph, "t", never_called, NULL, never_destroyed, 0, NULL), INVALID, "out_node is NULL");
+    ROW(weir_graph_add_task, (graph, "x", never_called, NULL, never_destroyed, 0, &out.node),
+        WEIR_ALREADY_EXISTS, "'x'");
+}
+
+static void rows_of_edges_and_outputs(const builder *b) {
+    char buffer[4];
+    weir_graph *graph = b->graph;
+
+    ROW(weir_graph_add_control_edge, (NULL, b->node, b->node), INVALID, "graph is NULL");
+    ROW(weir_graph_add_control_edge, (WRONG(tensor), b->node, b->node),
+        INVALID, "graph is not a graph (it is a tensor)");
+    ROW(weir_graph_add_control_edge, (graph, b->node, b->node), INVALID, "'node'");
+    ROW(weir_graph_add_control_edge, (graph, UINT64_MAX, b->node), INVALID, "from");
+    ROW(weir_graph_add_control_edge, (graph, b->node, b->foreign_node), INVALID, "to");
+    ROW(weir_graph_add_output, (NULL, "o", b->x), INVALID, "graph is NULL");
+    ROW(weir_graph_add_output, (WRONG(stream), "o", b->x), INVALID, "graph is not a graph (it is a stream)");
+    ROW(weir_graph_add_output, (graph, NULL, b->x), INVALID, "name is NULL");
+    ROW(weir_graph_add_output, (graph, BAD_UTF8, b->x), INVALID, "name is not UTF-8");
+    ROW(weir_graph_add_output, (graph, "o", b->foreign_value), INVALID, "value");
+    ROW(weir_graph_add_output, (graph, "o", UINT64_MAX), INVALID, "value");
+    ROW(weir_graph_add_output, (graph, "taken", b->x), WEIR_ALREADY_EXISTS, "'taken'");
+    ROW(weir_graph_dump, (NULL, WEIR_DUMP_DOT, buffer, 4, &out.size), INVALID, "graph is NULL");
+    ROW(weir_graph_dump, (WRONG(program), WEIR_DUMP_DOT, buffer, 4, &out.size), INVALID, "graph is not a graph");
+    ROW(weir_graph_dump, (graph, 0, buffer, 4, &out.size), INVALID, "format is 0");
+    ROW(weir_graph_dump, (graph, 99, buffer, 4, &out.size), INVALID, "format is 99");
+    ROW(weir_graph_dump, (graph, WEIR_DUMP_DOT, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_graph_dump, (graph, WEIR_DUMP_JSON, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_graph_dump, (graph, WEIR_DUMP_JSON, buffer, 4, NULL), RANGE, "capacity is 4");
+}
+
+static void rows_of_compile(void) {
+    weir_engine *engine = good.engine, *missing = NULL, *odd = WRONG(stream);
+    weir_graph *graph = good.graph;
+
+    ROW(weir_compile_options_create, (NULL), INVALID, "out_options is NULL");
+    ROW(weir_compile_options_set_hop_ns, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_hop_ns, (WRONG(run_options), 1),
+        INVALID, "options is not a compile_options (it is a run_options)");
+    ROW(weir_compile_options_get_hop_ns, (NULL, &out.u64), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_hop_ns, (good.compile_options, NULL), INVALID, "out_hop_ns is NULL");
+    ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options is not a compile_options");
+    ROW(weir_graph_compile, (NULL, &engine, 1, NULL, NEW(program)), INVALID, "graph is NULL");
+    ROW(weir_graph_compile, (WRONG(program), &engine, 1, NULL, NEW(program)),
+        INVALID, "graph is not a graph (it is a program)");
+    ROW(weir_graph_compile, (graph, NULL, 1, NULL, NEW(program)), INVALID, "engines is NULL, but its length is 1");
+    ROW(weir_graph_compile, (graph, NULL, 0, NULL, NEW(program)), INVALID, "engine");
+    ROW(weir_graph_compile, (graph, &missing, 1, NULL, NEW(program)), INVALID, "engines[0] is NULL");
+    ROW(weir_graph_compile, (graph, &odd, 1, NULL, NEW(program)),
+        INVALID, "engines[0] is not a engine (it is a stream)");
+    ROW(weir_graph_compile, (graph, &engine, SIZE_MAX, NULL, NEW(program)), RANGE, "engines");
+    ROW(weir_graph_compile, (graph, &engine, 1, WRONG(run_options), NEW(program)),
+        INVALID, "options is not a compile_options");
+    ROW(weir_graph_compile, (graph, &engine, 1, NULL, NULL), INVALID, "out_program is NULL");
+}
+
+static void rows_of_programs(void) {
+    char buffer[4];
+    weir_program *program = good.program;
+
+    ROW(weir_program_retain, (NULL), INVALID, "program is NULL");
+    ROW(weir_program_retain, (WRONG(graph)), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_arity, (NULL, &out.size, &out.size2), INVALID, "program is NULL");
+    ROW(weir_program_get_arity, (program, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
+    ROW(weir_program_get_arity, (program, &out.size, NULL), INVALID, "out_num_outputs is NULL");
+    ROW(weir_program_get_arity, (WRONG(kernel), &out.size, &out.size2),
+        INVALID, "program is not a program (it is a kernel)");
+    ROW(weir_program_get_input_desc, (NULL, 0, &out.desc), INVALID, "program is NULL");
+    ROW(weir_program_get_input_desc, (program, 0, NULL), INVALID, "out_desc is NULL");
+    ROW(weir_program_get_input_desc, (program, 1, &out.desc), RANGE, "index is 1");
+    ROW(weir_program_get_input_desc, (program, SIZE_MAX, &out.desc), RANGE, "index is 18446744073709551615");
+    ROW(weir_program_get_input_desc, (WRONG(run), 0, &out.desc), INVALID, "program is not a program (it is a run)");
+    ROW(weir_program_get_output_desc, (NULL, 0, &out.desc), INVALID, "program is NULL");
+    ROW(weir_program_get_output_desc, (program, 0, NULL), INVALID, "out_desc is NULL");
+    ROW(weir_program_get_output_desc, (program, 1, &out.desc), RANGE, "index is 1");
+    ROW(weir_program_get_output_desc, (WRONG(event), 0, &out.desc),
+        INVALID, "program is not a program (it is a event)");
+    ROW(weir_program_dump, (NULL, WEIR_DUMP_JSON, buffer, 4, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_dump, (WRONG(graph), WEIR_DUMP_JSON, buffer, 4, &out.size),
+        INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_dump, (program, 3, buffer, 4, &out.size), INVALID, "format is 3");
+    ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_program_dump, (program, WEIR_DUMP_DOT, buffer, 4, NULL), RANGE, "capacity is 4");
+}
+
+void bad_input_graph(void) {
+    builder b = builder_create();
+    rows_of_inputs_and_constants(&b);
+    rows_of_kernels_and_tasks(&b);
+    rows_of_edges_and_outputs(&b);
+    rows_of_compile();
+    rows_of_programs();
+    weir_graph_destroy(b.graph);
+    weir_graph_destroy(b.other);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for kernels, their settings, and calls of them.
+ */
+
+#include "bad_input.h"
+
+static void never_released(void *ctx) {
+    (void)ctx;
+    CHECK(!"what was never taken is released");
+}
+
+static int32_t never_computed(void *user, weir_kernel_context *context) {
+    (void)user, (void)context;
+    CHECK(!"work that was refused is run");
+    return WEIR_INTERNAL;
+}
+
+static void rows_of_attributes(void) {
+    char buffer[8];
+    weir_kernel_attr *attr = good.kernel_attr;
+
+    ROW(weir_kernel_attr_create, (NULL), INVALID, "out_attr is NULL");
+    ROW(weir_kernel_attr_set_name, (NULL, "x"), INVALID, "attr is NULL");
+    ROW(weir_kernel_attr_set_name, (attr, NULL), INVALID, "name is NULL");
+    ROW(weir_kernel_attr_set_name, (attr, BAD_UTF8), INVALID, "name is not UTF-8 (bad byte at offset 2)");
+    ROW(weir_kernel_attr_set_name, (WRONG(kernel), "x"), INVALID, "attr is not a kernel_attr (it is a kernel)");
+    ROW(weir_kernel_attr_get_name, (NULL, buffer, 8, &out.size), INVALID, "attr is NULL");
+    ROW(weir_kernel_attr_get_name, (attr, NULL, 1, &out.size), INVALID, "buffer is NULL, but capacity is 1");
+    ROW(weir_kernel_attr_get_name, (attr, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_kernel_attr_get_name, (WRONG(stream_attr), buffer, 8, &out.size), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_attr_set_cost_ns, (NULL, 1), INVALID, "attr is NULL");
+    ROW(weir_kernel_attr_set_cost_ns, (WRONG(engine_attr), 1),
+        INVALID, "attr is not a kernel_attr (it is a engine_attr)");
+    ROW(weir_kernel_attr_get_cost_ns, (NULL, &out.u64), INVALID, "attr is NULL");
+    ROW(weir_kernel_attr_get_cost_ns, (attr, NULL), INVALID, "out_cost_ns is NULL");
+    ROW(weir_kernel_attr_get_cost_ns, (WRONG(graph), &out.u64), INVALID, "attr is not a kernel_attr (it is a graph)");
+}
+
+/* One change that makes a good description bad, per row. */
+static void rows_of_host_kernels(void) {
+    weir_tensor_desc four = vector_desc(4), open = vector_desc(-1), below = vector_desc(-2);
+    weir_tensor_desc strange = make_desc(77, 1, 4, 0, 0);
+    weir_host_kernel_desc sane = make_kernel_desc("kernel", never_computed, NULL), desc;
+    struct {
+        weir_host_kernel_desc known;
+        uint64_t more;
+    } newer = {.more = 1};
+    sane.destroy = never_released;
+    sane.num_inputs = sane.num_outputs = 1;
+    sane.inputs = sane.outputs = &four;
+
+    ROW(weir_kernel_create_host, (NULL, &sane, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_host, (good.engine, NULL, NEW(kernel)), INVALID, "desc is NULL");
+    ROW(weir_kernel_create_host, (good.engine, &sane, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_host, (WRONG(tensor), &sane, NEW(kernel)),
+        INVALID, "engine is not a engine (it is a tensor)");
+    desc = sane, desc.struct_size = 8;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 104");
+    desc = sane, desc.struct_size = SIZE_MAX / 2;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)),
+        INVALID, "desc->struct_size is 9223372036854775807, expected 104");
+    newer.known = sane, newer.known.struct_size = sizeof newer;
+    ROW(weir_kernel_create_host, (good.engine, &newer.known, NEW(kernel)), INVALID, "desc sets members that");
+    desc = sane, desc.compute = NULL;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->compute is NULL");
+    desc = sane, desc.name = BAD_UTF8;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->name is not UTF-8");
+    desc = sane, desc.flags = 6;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x6");
+    desc = sane, desc.num_inputs = WEIR_MAX_ARGS + 1;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), RANGE, "desc->num_inputs is 65");
+    desc = sane, desc.num_outputs = SIZE_MAX;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), RANGE, "desc->num_outputs is 18446744073709551615");
+    desc = sane, desc.inputs = &strange;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "dtype is 77");
+    desc = sane, desc.inputs = &below;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "dims[0] is -2");
+    desc = sane, desc.outputs = NULL;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "infer");
+    desc = sane, desc.outputs = &open;
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "infer");
+}
+
+static void rows_of_builtin_kernels(void) {
+    weir_matmul_desc matmul = {.struct_size = 8};
+    weir_add_desc add = {.struct_size = 7};
+    weir_relu_desc relu = {.struct_size = 5000};
+    weir_softmax_desc softmax = {.struct_size = 15};
+    weir_argmax_desc argmax = {.struct_size = 0};
+
+    ROW(weir_kernel_create_matmul, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_matmul, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_matmul, (WRONG(event), NULL, NULL, NEW(kernel)),
+        INVALID, "engine is not a engine (it is a event)");
+    ROW(weir_kernel_create_matmul, (good.engine, NULL, WRONG(engine_attr), NEW(kernel)),
+        INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)),
+        INVALID, "desc->struct_size is 8, expected 16");
+    matmul = (weir_matmul_desc){.struct_size = sizeof matmul, .flags = 16};
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)),
+        INVALID, "desc->flags has unknown bits 0x10");
+    ROW(weir_kernel_create_add, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_add, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_add, (WRONG(run), NULL, NULL, NEW(kernel)), INVALID, "engine is not a engine (it is a run)");
+    ROW(weir_kernel_create_add, (good.engine, NULL, WRONG(stream), NEW(kernel)),
+        INVALID, "attr is not a kernel_attr (it is a stream)");
+    ROW(weir_kernel_create_add, (good.engine, &add, NULL, NEW(kernel)), INVALID, "desc->struct_size is 7, expected 8");
+    ROW(weir_kernel_create_relu, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_relu, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_relu, (NO_OBJECT, NULL, NULL, NEW(kernel)),
+        INVALID, "engine is not a engine (it is no weir object)");
+    ROW(weir_kernel_create_relu, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_relu, (good.engine, &relu, NULL, NEW(kernel)),
+        INVALID, "desc->struct_size is 5000, expected 8");
+    ROW(weir_kernel_create_softmax, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_softmax, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_softmax, (WRONG(program), NULL, NULL, NEW(kernel)), INVALID, "engine is not a engine");
+    ROW(weir_kernel_create_softmax, (good.engine, NULL, WRONG(graph), NEW(kernel)),
+        INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)),
+        INVALID, "desc->struct_size is 15, expected 16");
+    softmax = (weir_softmax_desc){.struct_size = sizeof softmax, .axis = 8};
+    ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)), RANGE, "desc->axis is 8");
+    softmax = (weir_softmax_desc){.struct_size = sizeof softmax, .reserved = 1};
+    ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
+    ROW(weir_kernel_create_argmax, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_argmax, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_argmax, (WRONG(kernel), NULL, NULL, NEW(kernel)),
+        INVALID, "engine is not a engine (it is a kernel)");
+    ROW(weir_kernel_create_argmax, (good.engine, NULL, UNALIGNED, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_argmax, (good.engine, &argmax, NULL, NEW(kernel)),
+        INVALID, "desc->struct_size is 0, expected 16");
+    argmax = (weir_argmax_desc){.struct_size = sizeof argmax, .axis = -9};
+    ROW(weir_kernel_create_argmax, (good.engine, &argmax, NULL, NEW(kernel)), RANGE, "desc->axis is -9");
+    argmax = (weir_argmax_desc){.struct_size = sizeof argmax, .reserved = -1};
+    ROW(weir_kernel_create_argmax, (good.engine, &argmax, NULL, NEW(kernel)), INVALID, "desc->reserved is -1");
+}
+
+static void rows_of_kernels(void) {
+    char buffer[4];
+    weir_tensor_desc four = vector_desc(4), five = vector_desc(5);
+
+    ROW(weir_kernel_retain, (NULL), INVALID, "kernel is NULL");
+    ROW(weir_kernel_retain, (WRONG(kernel_attr)), INVALID, "kernel is not a kernel (it is a kernel_attr)");
+    ROW(weir_kernel_get_name, (NULL, buffer, 4, &out.size), INVALID, "kernel is NULL");
+    ROW(weir_kernel_get_name, (good.kernel, NULL, 4, &out.size), INVALID, "buffer is NULL");
+    ROW(weir_kernel_get_name, (good.kernel, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_kernel_get_name, (good.kernel, buffer, 4, NULL), RANGE, "capacity is 4, the text needs 8 bytes");
+    ROW(weir_kernel_get_name, (WRONG(run), buffer, 4, &out.size), INVALID, "kernel is not a kernel (it is a run)");
+    ROW(weir_kernel_get_arity, (NULL, &out.size, &out.size2), INVALID, "kernel is NULL");
+    ROW(weir_kernel_get_arity, (good.kernel, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
+    ROW(weir_kernel_get_arity, (good.kernel, &out.size, NULL), INVALID, "out_num_outputs is NULL");
+    ROW(weir_kernel_get_arity, (WRONG(program), &out.size, &out.size2),
+        INVALID, "kernel is not a kernel (it is a program)");
+    ROW(weir_kernel_infer, (NULL, &four, 1, &out.desc, 1), INVALID, "kernel is NULL");
+    ROW(weir_kernel_infer, (WRONG(tensor), &four, 1, &out.desc, 1), INVALID, "kernel is not a kernel (it is a tensor)");
+    ROW(weir_kernel_infer, (good.kernel, NULL, 1, &out.desc, 1), INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_kernel_infer, (good.kernel, &four, SIZE_MAX, &out.desc, 1), RANGE, "inputs");
+    ROW(weir_kernel_infer, (good.kernel, &four, 1, NULL, 1), INVALID, "out_outputs is NULL");
+    ROW(weir_kernel_infer, (good.kernel, &four, 1, out.descs, 2), INVALID, "num_outputs is 2");
+    ROW(weir_kernel_infer, (good.kernel, NULL, 0, &out.desc, 1), INVALID, "input");
+    ROW(weir_kernel_infer, (good.kernel, &five, 1, &out.desc, 1), INVALID, "input 0");
+}
+
+static void rows_of_enqueue(void) {
+    weir_tensor *in = good.tensor, *missing = NULL, *odd = WRONG(engine);
+    weir_tensor *result = make_tensor(good.engine, vector_desc(4));
+
+    ROW(weir_enqueue, (NULL, good.kernel, &in, 1, &result, 1), INVALID, "stream is NULL");
+    ROW(weir_enqueue, (good.stream, NULL, &in, 1, &result, 1), INVALID, "kernel is NULL");
+    ROW(weir_enqueue, (WRONG(kernel), good.kernel, &in, 1, &result, 1),
+        INVALID, "stream is not a stream (it is a kernel)");
+    ROW(weir_enqueue, (good.stream, WRONG(stream), &in, 1, &result, 1),
+        INVALID, "kernel is not a kernel (it is a stream)");
+    ROW(weir_enqueue, (good.stream, good.kernel, NULL, 1, &result, 1), INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, NULL, 1), INVALID, "outputs is NULL, but its length is 1");
+    ROW(weir_enqueue, (good.stream, good.kernel, &missing, 1, &result, 1), INVALID, "inputs[0] is NULL");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, &missing, 1), INVALID, "outputs[0] is NULL");
+    ROW(weir_enqueue, (good.stream, good.kernel, &odd, 1, &result, 1),
+        INVALID, "inputs[0] is not a tensor (it is a engine)");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, &odd, 1),
+        INVALID, "outputs[0] is not a tensor (it is a engine)");
+    ROW(weir_enqueue, (good.stream, good.kernel, NULL, 0, &result, 1), INVALID, "input");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, NULL, 0), INVALID, "output");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, SIZE_MAX, &result, 1), RANGE, "inputs");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, &result, SIZE_MAX), RANGE, "outputs");
+    ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, &in, 1), INVALID, "output 0");
+    weir_tensor_release(result);
+}
+
+void bad_input_kernel(void) {
+    rows_of_attributes();
+    rows_of_host_kernels();
+    rows_of_builtin_kernels();
+    rows_of_kernels();
+    rows_of_enqueue();
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for what the body of a kernel may ask.
+ */
+
+#include "bad_input.h"
+
+static int32_t never_ranged(void *arg, int64_t begin, int64_t end, int32_t slot) {
+    (void)arg, (void)begin, (void)end, (void)slot;
+    CHECK(!"a region that was refused is run");
+    return WEIR_INTERNAL;
+}
+
+/* The context lives only while the body runs, so its rows are in one. */
+static int32_t rows_of_context(void *user, weir_kernel_context *context) {
+    weir_parallel_hint hint = {.struct_size = 31};
+    *(int *)user += 1;
+
+    ROW(weir_kernel_context_get_inputs, (NULL, NEW(views), &out.size), INVALID, "context is NULL");
+    ROW(weir_kernel_context_get_inputs, (context, NULL, &out.size), INVALID, "out_views is NULL");
+    ROW(weir_kernel_context_get_inputs, (context, NEW(views), NULL), INVALID, "out_count is NULL");
+    ROW(weir_kernel_context_get_inputs, (WRONG(kernel), NEW(views), &out.size),
+        INVALID, "context is not a kernel_context (it is a kernel)");
+    ROW(weir_kernel_context_get_outputs, (NULL, NEW(views), &out.size), INVALID, "context is NULL");
+    ROW(weir_kernel_context_get_outputs, (context, NULL, &out.size), INVALID, "out_views is NULL");
+    ROW(weir_kernel_context_get_outputs, (context, NEW(views), NULL), INVALID, "out_count is NULL");
+    ROW(weir_kernel_context_get_outputs, (WRONG(run), NEW(views), &out.size),
+        INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_get_num_slots, (NULL, &out.i32), INVALID, "context is NULL");
+    ROW(weir_kernel_context_get_num_slots, (context, NULL), INVALID, "out_num_slots is NULL");
+    ROW(weir_kernel_context_get_num_slots, (NO_OBJECT, &out.i32), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_get_scratch, (NULL, 0, NEW(data)), INVALID, "context is NULL");
+    ROW(weir_kernel_context_get_scratch, (context, 0, NULL), INVALID, "out_scratch is NULL");
+    ROW(weir_kernel_context_get_scratch, (context, -1, NEW(data)), RANGE, "slot is -1");
+    ROW(weir_kernel_context_get_scratch, (context, INT32_MAX, NEW(data)), RANGE, "slot is 2147483647");
+    ROW(weir_kernel_context_get_scratch, (WRONG(stream), 0, NEW(data)), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_parallel_for, (NULL, 1, NULL, never_ranged, NULL), INVALID, "context is NULL");
+    ROW(weir_kernel_context_parallel_for, (context, -1, NULL, never_ranged, NULL), RANGE, "n is -1");
+    ROW(weir_kernel_context_parallel_for, (context, 1, NULL, NULL, NULL), INVALID, "fn is NULL");
+    ROW(weir_kernel_context_parallel_for, (context, 1, &hint, never_ranged, NULL), INVALID, "hint->struct_size is 31");
+    ROW(weir_kernel_context_parallel_for, (WRONG(threadpool), 1, NULL, never_ranged, NULL),
+        INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_is_cancelled, (NULL, &out.i32), INVALID, "context is NULL");
+    ROW(weir_kernel_context_is_cancelled, (context, NULL), INVALID, "out_cancelled is NULL");
+    ROW(weir_kernel_context_is_cancelled, (WRONG(tensor), &out.i32),
+        INVALID, "context is not a kernel_context (it is a tensor)");
+    ROW(weir_kernel_context_fail, (NULL, WEIR_UNKNOWN, "text"), INVALID, "context is NULL");
+    ROW(weir_kernel_context_fail, (WRONG(event), WEIR_UNKNOWN, "text"), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_fail, (context, WEIR_OK, "text"), INVALID, "code is 0");
+    ROW(weir_kernel_context_fail, (context, 4711, "text"), INVALID, "code is 4711");
+    ROW(weir_kernel_context_fail, (context, WEIR_UNKNOWN, NULL), INVALID, "message is NULL");
+    ROW(weir_kernel_context_fail, (context, WEIR_UNKNOWN, BAD_UTF8), INVALID, "message is not UTF-8");
+    return WEIR_OK; /* none of the refused calls of fail made it fail */
+}
+
+void bad_input_kernel_context(void) {
+    int runs = 0;
+    weir_tensor *in = good.tensor, *result = make_tensor(good.engine, vector_desc(4));
+    weir_tensor_desc four = vector_desc(4);
+    weir_kernel *kernel = make_unary_kernel(good.engine, "rows", rows_of_context, &runs, &four);
+    CHECK_OK(weir_enqueue(good.stream, kernel, &in, 1, &result, 1));
+    CHECK_EQ(runs, 1);
+    weir_kernel_release(kernel);
+    weir_tensor_release(result);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for runs of programs and their settings.
+ */
+
+#include "bad_input.h"
+
+static void rows_of_program_run(weir_tensor *result, weir_tensor *longer) {
+    weir_program *program = good.program;
+    weir_stream *stream = good.stream;
+    weir_tensor *in = good.tensor, *missing = NULL, *odd = WRONG(engine);
+
+    ROW(weir_program_run, (NULL, stream, &in, 1, &result, 1, NULL), INVALID, "program is NULL");
+    ROW(weir_program_run, (WRONG(graph), stream, &in, 1, &result, 1, NULL),
+        INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_run, (program, WRONG(engine), &in, 1, &result, 1, NULL),
+        INVALID, "stream is not a stream (it is a engine)");
+    ROW(weir_program_run, (program, NULL, NULL, 1, &result, 1, NULL), INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_program_run, (program, NULL, &in, 1, NULL, 1, NULL), INVALID, "outputs is NULL, but its length is 1");
+    ROW(weir_program_run, (program, stream, &missing, 1, &result, 1, NULL), INVALID, "inputs[0] is NULL");
+    ROW(weir_program_run, (program, stream, &in, 1, &missing, 1, NULL), INVALID, "outputs[0] is NULL");
+    ROW(weir_program_run, (program, stream, &odd, 1, &result, 1, NULL),
+        INVALID, "inputs[0] is not a tensor (it is a engine)");
+    ROW(weir_program_run, (program, stream, &in, 1, &odd, 1, NULL),
+        INVALID, "outputs[0] is not a tensor (it is a engine)");
+    ROW(weir_program_run, (program, NULL, NULL, 0, &result, 1, NULL), INVALID, "input");
+    ROW(weir_program_run, (program, NULL, &in, 1, NULL, 0, NULL), INVALID, "output");
+    ROW(weir_program_run, (program, NULL, &in, SIZE_MAX, &result, 1, NULL), RANGE, "inputs");
+    ROW(weir_program_run, (program, NULL, &longer, 1, &result, 1, NULL), INVALID, "'x'");
+    ROW(weir_program_run, (program, NULL, &in, 1, &longer, 1, NULL), INVALID, "'y'");
+    ROW(weir_program_run, (program, NULL, &in, 1, &in, 1, NULL), INVALID, "output 0");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, WRONG(compile_options)),
+        INVALID, "options is not a run_options");
+}
+
+static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
+    weir_program *program = good.program;
+    weir_stream *stream = good.asynchronous;
+    weir_tensor *in = good.tensor, *missing = NULL;
+
+    ROW(weir_program_start, (NULL, stream, &in, 1, &result, 1, NULL, NEW(run)), INVALID, "program is NULL");
+    ROW(weir_program_start, (program, NULL, &in, 1, &result, 1, NULL, NEW(run)), INVALID, "stream is NULL");
+    ROW(weir_program_start, (program, good.stream, &in, 1, &result, 1, NULL, NEW(run)), INVALID, "asynchronous");
+    ROW(weir_program_start, (WRONG(run), stream, &in, 1, &result, 1, NULL, NEW(run)),
+        INVALID, "program is not a program");
+    ROW(weir_program_start, (program, WRONG(run), &in, 1, &result, 1, NULL, NEW(run)),
+        INVALID, "stream is not a stream (it is a run)");
+    ROW(weir_program_start, (program, stream, NULL, 1, &result, 1, NULL, NEW(run)), INVALID, "inputs is NULL");
+    ROW(weir_program_start, (program, stream, &in, 1, NULL, 1, NULL, NEW(run)), INVALID, "outputs is NULL");
+    ROW(weir_program_start, (program, stream, &missing, 1, &result, 1, NULL, NEW(run)), INVALID, "inputs[0] is NULL");
+    ROW(weir_program_start, (program, stream, &in, 1, &longer, 1, NULL, NEW(run)), INVALID, "'y'");
+    ROW(weir_program_start, (program, stream, &in, 1, &result, 1, WRONG(engine_attr), NEW(run)),
+        INVALID, "options is not a run_options");
+    ROW(weir_program_start, (program, stream, &in, 1, &result, 1, NULL, NULL), INVALID, "out_run is NULL");
+}
+
+static void rows_of_runs(void) {
+    char buffer[4];
+    weir_run_options *options = good.run_options;
+
+    ROW(weir_run_options_create, (NULL), INVALID, "out_options is NULL");
+    ROW(weir_run_options_set_threadpool, (NULL, good.threadpool), INVALID, "options is NULL");
+    ROW(weir_run_options_set_threadpool, (WRONG(compile_options), good.threadpool),
+        INVALID, "options is not a run_options");
+    ROW(weir_run_options_set_threadpool, (options, WRONG(stream)),
+        INVALID, "pool is not a threadpool (it is a stream)");
+    ROW(weir_run_options_get_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
+    ROW(weir_run_options_get_threadpool, (options, NULL), INVALID, "out_pool is NULL");
+    ROW(weir_run_options_get_threadpool, (WRONG(run), NEW(threadpool)),
+        INVALID, "options is not a run_options (it is a run)");
+    ROW(weir_run_retain, (NULL), INVALID, "run is NULL");
+    ROW(weir_run_retain, (WRONG(program)), INVALID, "run is not a run (it is a program)");
+    ROW(weir_run_wait, (NULL, 0), INVALID, "run is NULL");
+    ROW(weir_run_wait, (WRONG(run_options), 0), INVALID, "run is not a run (it is a run_options)");
+    ROW(weir_run_query, (NULL, &out.i32), INVALID, "run is NULL");
+    ROW(weir_run_query, (good.run, NULL), INVALID, "out_done is NULL");
+    ROW(weir_run_query, (WRONG(event), &out.i32), INVALID, "run is not a run (it is a event)");
+    ROW(weir_run_cancel, (NULL), INVALID, "run is NULL");
+    ROW(weir_run_cancel, (NO_OBJECT), INVALID, "run is not a run (it is no weir object)");
+    ROW(weir_run_error, (NULL, &out.status, buffer, 4, &out.size), INVALID, "run is NULL");
+    ROW(weir_run_error, (good.run, NULL, buffer, 4, &out.size), INVALID, "out_code is NULL");
+    ROW(weir_run_error, (good.run, &out.status, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_run_error, (WRONG(stream), &out.status, buffer, 4, &out.size),
+        INVALID, "run is not a run (it is a stream)");
+}
+
+void bad_input_run(void) {
+    weir_tensor *result = make_tensor(good.engine, vector_desc(4)), *longer = make_tensor(good.engine, vector_desc(5));
+    rows_of_program_run(result, longer);
+    rows_of_program_start(result, longer);
+    rows_of_runs();
+    weir_tensor_release(result);
+    weir_tensor_release(longer);
+}

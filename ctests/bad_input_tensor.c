@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for tensors.
+ */
+
+#include "bad_input.h"
+
+static void never_released(void *ctx) {
+    (void)ctx;
+    CHECK(!"what was never taken is released");
+}
+
+void bad_input_tensor(void) {
+    weir_tensor_desc four = vector_desc(4), huge = make_desc(WEIR_F32, 3, INT64_MAX, 2, 2), deep = vector_desc(4);
+    weir_tensor_desc negative = matrix_desc(3, -1), strange = make_desc(8, 1, 4, 0, 0);
+    float memory[8] = {0};
+    deep.rank = 9;
+
+    ROW(weir_tensor_create, (NULL, &four, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_create, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
+    ROW(weir_tensor_create, (good.engine, &four, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create, (WRONG(stream), &four, NEW(tensor)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_tensor_create, (good.engine, &strange, NEW(tensor)), INVALID, "dtype is 8");
+    ROW(weir_tensor_create, (good.engine, &deep, NEW(tensor)), INVALID, "rank is 9");
+    ROW(weir_tensor_create, (good.engine, &negative, NEW(tensor)), INVALID, "dims[1] is -1");
+    ROW(weir_tensor_create, (good.engine, &huge, NEW(tensor)), RANGE, "f32[9223372036854775807,2,2]");
+    ROW(weir_tensor_create_from, (NULL, &four, memory, never_released, NULL, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_create_from, (good.engine, NULL, memory, never_released, NULL, NEW(tensor)),
+        INVALID, "desc is NULL");
+    ROW(weir_tensor_create_from, (good.engine, &four, NULL, never_released, NULL, NEW(tensor)),
+        INVALID, "data is NULL");
+    ROW(weir_tensor_create_from, (good.engine, &four, memory, never_released, NULL, NULL),
+        INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create_from, (WRONG(kernel), &four, memory, never_released, NULL, NEW(tensor)),
+        INVALID, "engine is not a engine");
+    ROW(weir_tensor_create_from, (good.engine, &four, (char *)memory + 2, never_released, NULL, NEW(tensor)),
+        INVALID, "data");
+    ROW(weir_tensor_create_from, (good.engine, &strange, memory, never_released, NULL, NEW(tensor)),
+        INVALID, "dtype is 8");
+    ROW(weir_tensor_create_from, (good.engine, &deep, memory, never_released, NULL, NEW(tensor)), INVALID, "rank is 9");
+    ROW(weir_tensor_create_from, (good.engine, &negative, memory, never_released, NULL, NEW(tensor)),
+        INVALID, "dims[1] is -1");
+    ROW(weir_tensor_create_from, (good.engine, &huge, memory, never_released, NULL, NEW(tensor)),
+        RANGE, "f32[9223372036854775807");
+    ROW(weir_tensor_retain, (NULL), INVALID, "tensor is NULL");
+    ROW(weir_tensor_retain, (WRONG(engine)), INVALID, "tensor is not a tensor (it is a engine)");
+    ROW(weir_tensor_get_desc, (NULL, &out.desc), INVALID, "tensor is NULL");
+    ROW(weir_tensor_get_desc, (good.tensor, NULL), INVALID, "out_desc is NULL");
+    ROW(weir_tensor_get_desc, (WRONG(event), &out.desc), INVALID, "tensor is not a tensor (it is a event)");
+    ROW(weir_tensor_get_data, (NULL, NEW(data)), INVALID, "tensor is NULL");
+    ROW(weir_tensor_get_data, (good.tensor, NULL), INVALID, "out_data is NULL");
+    ROW(weir_tensor_get_data, (WRONG(kernel), NEW(data)), INVALID, "tensor is not a tensor (it is a kernel)");
+    ROW(weir_tensor_get_size, (NULL, &out.size), INVALID, "tensor is NULL");
+    ROW(weir_tensor_get_size, (good.tensor, NULL), INVALID, "out_bytes is NULL");
+    ROW(weir_tensor_get_size, (NO_OBJECT, &out.size), INVALID, "tensor is not a tensor (it is no weir object)");
+    ROW(weir_tensor_get_engine, (NULL, NEW(engine)), INVALID, "tensor is NULL");
+    ROW(weir_tensor_get_engine, (good.tensor, NULL), INVALID, "out_engine is NULL");
+    ROW(weir_tensor_get_engine, (WRONG(engine), NEW(engine)), INVALID, "tensor is not a tensor (it is a engine)");
+}

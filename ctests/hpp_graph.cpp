@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Graphs in C++: build, compile, run on a pool of the program's own, start, cancel, dump.
+
+#include "weir.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "expect.hpp"
+
+namespace {
+
+// x[2,3] * w[3,4] + b[4], then softmax; w is one where the row is the column.
+struct network {
+    weir::engine engine;
+    weir::tensor weights, bias;
+    weir::program program;
+    std::shared_ptr<std::atomic<int>> notified = std::make_shared<std::atomic<int>>(0);
+
+    explicit network(const weir::threadpool &pool)
+        : engine(weir::engine::cpu(pool)), weights(engine, weir::desc(WEIR_F32, {3, 4})),
+          bias(engine, weir::desc(WEIR_F32, {4})) {
+        for (int i = 0; i < 3; i++) weights.data<float>()[i * 4 + i] = 1;
+        bias.data<float>()[3] = 100; // column 3 always wins
+        weir::graph graph("network");
+        const auto x = graph.add_input("x", weir::desc(WEIR_F32, {2, 3}));
+        const auto w = graph.add_constant("weights", weights), b = graph.add_constant("bias", bias);
+        const auto dense = graph.add_kernel("dense", weir::kernel::matmul(engine, WEIR_MATMUL_BIAS), {x, w, b});
+        const auto soft = graph.add_kernel("soft", weir::kernel::softmax(engine), {dense.output()});
+        const std::vector<weir_value> scores{soft.output()};
+        const auto best = graph.add_kernel("best", weir::kernel::argmax(engine), scores);
+        const auto notify = graph.add_task("notify", [n = notified] { ++*n; }, 1000);
+        graph.add_control_edge(soft.node, notify);
+        graph.add_output("scores", soft.output());
+        graph.add_output("classes", best.output());
+        EXPECT(graph.dump(WEIR_DUMP_DOT).find("dense") != std::string::npos);
+        program = graph.compile({engine}, weir::compile_options().set_hop_ns(0));
+    }
+};
+
+struct feed {
+    weir::tensor x, scores, classes;
+    explicit feed(const network &net)
+        : x(net.engine, net.program.input_desc(0)), scores(net.engine, net.program.output_desc(0)),
+          classes(net.engine, net.program.output_desc(1)) {
+        for (int i = 0; i < 6; i++) x.data<float>()[i] = static_cast<float>(i);
+    }
+    void check() const {
+        for (int row = 0; row < 2; row++) {
+            EXPECT(classes.data<std::int32_t>()[row] == 3);
+            EXPECT(scores.data<float>()[row * 4 + 3] > 0.99f);
+            classes.data<std::int32_t>()[row] = -1;
+        }
+    }
+};
+
+void test_runs(const weir::threadpool &pool) {
+    const network net(pool);
+    const feed f(net);
+    EXPECT(net.program.output_desc(1).dtype == WEIR_S32 && net.program.output_desc(1).dims[0] == 2);
+    EXPECT(net.program.dump(WEIR_DUMP_JSON).find("\"soft\"") != std::string::npos);
+
+    net.program.run({f.x}, {f.scores, f.classes});
+    f.check();
+    const weir::stream now(net.engine), later(net.engine, WEIR_STREAM_ASYNCHRONOUS);
+    net.program.run(now, {f.x}, {f.scores, f.classes}, weir::run_options().set_threadpool(pool));
+    f.check();
+    net.program.run(later, {f.x}, {f.scores, f.classes});
+    later.synchronize();
+    f.check();
+    auto run = net.program.start(later, {f.x}, {f.scores, f.classes});
+    run.wait();
+    EXPECT(run.done() && !run.error());
+    run.cancel();
+    run.wait();
+    f.check();
+    EXPECT(*net.notified == 4);
+
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; i++) {
+        threads.emplace_back([&net] {
+            const feed own(net);
+            for (int round = 0; round < 50; round++) {
+                net.program.run({own.x}, {own.scores, own.classes});
+                own.check();
+            }
+        });
+    }
+    for (auto &thread : threads) thread.join();
+    EXPECT(*net.notified == 154);
+}
+
+void test_failures() {
+    const auto engine = weir::engine::cpu();
+    weir::graph graph("failures");
+    std::atomic<bool> hold{true};
+    std::atomic<int> begun{0};
+    const auto slow = graph.add_task("slow", [&] {
+        ++begun;
+        while (hold) std::this_thread::yield();
+    });
+    graph.add_control_edge(slow, graph.add_task("after", [] {}));
+    EXPECT_THROWS(graph.add_task("slow", [] {}), WEIR_ALREADY_EXISTS, "'slow'");
+    EXPECT_THROWS(graph.add_control_edge(slow, slow), WEIR_INVALID_ARGUMENT, "'slow'");
+    const auto program = graph.compile({engine});
+    const weir::stream stream(engine, WEIR_STREAM_ASYNCHRONOUS);
+    const auto run = program.start(stream, {}, {});
+    EXPECT_THROWS(run.wait(0), WEIR_DEADLINE_EXCEEDED, "weir_run_wait");
+    eventually([&] { return begun == 1; });
+    run.cancel();
+    hold = false;
+    EXPECT_THROWS(run.wait(), WEIR_CANCELLED, "");
+    EXPECT(run.error() && run.error()->code() == WEIR_CANCELLED);
+    program.start(stream, {}, {}).wait();
+
+    weir::graph moved = std::move(graph);
+    const auto program_of_moved = moved.compile({engine});
+    EXPECT_THROWS(graph.compile({engine}), WEIR_INVALID_ARGUMENT, "graph is NULL"); // NOLINT: empty, by contract
+    EXPECT_THROWS(moved.compile({}), WEIR_INVALID_ARGUMENT, "engine");
+    EXPECT_THROWS(program.run({weir::tensor(engine, weir::desc(WEIR_F32, {}))}, {}), WEIR_INVALID_ARGUMENT, "input");
+}
+
+} // namespace
+
+int main() {
+    const auto before = weir::runtime_info();
+    test_runs(weir::threadpool());
+    test_runs(weir::threadpool::builtin(2));
+    test_runs(weir::threadpool::from_schedule(2, [](weir::pool_task task) { task(); }));
+    test_failures();
+    expect_released(before);
+    return 0;
+}

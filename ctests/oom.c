@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Memory runs out: request k of the library for memory is refused, for each k, and then all from k on, while a script
+ * of typical calls runs. Each call succeeds or says RESOURCE_EXHAUSTED; nothing aborts, nothing leaks, and the same
+ * script succeeds afterwards.
+ */
+
+#include "interpose.h"
+
+#include "make.h"
+
+#if INTERPOSED
+
+/* The script stops at the first call that fails. TRY gives the way out; what was made until then is released. */
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != WEIR_OK) {                                                                                       \
+            what = #call;                                                                                              \
+            goto out;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static const char *what;
+
+static int32_t one_thread(void *ctx) {
+    (void)ctx;
+    return 1;
+}
+
+static int32_t run_here(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
+    (void)ctx, (void)hint;
+    fn(arg, 0);
+    return 0;
+}
+
+static int32_t touch_range(void *arg, int64_t begin, int64_t end, int32_t slot) {
+    (void)slot;
+    atomic_fetch_add((atomic_llong *)arg, end - begin);
+    return WEIR_OK;
+}
+
+static int32_t scratch_compute(void *user, weir_kernel_context *context) {
+    void *scratch = NULL;
+    int32_t slots = 0;
+    (void)user;
+    weir_status status = weir_kernel_context_get_num_slots(context, &slots);
+    if (status == WEIR_OK) status = weir_kernel_context_get_scratch(context, slots - 1, &scratch);
+    if (status == WEIR_OK) memset(scratch, 1, 1000);
+    return status;
+}
+
+typedef struct cast {
+    weir_threadpool *pool;
+    weir_engine_attr *engine_attr;
+    weir_engine *engine;
+    weir_stream_attr *stream_attr;
+    weir_stream *stream, *asynchronous;
+    weir_event *event;
+    weir_tensor *tensors[4];
+    weir_kernel_attr *kernel_attr;
+    weir_kernel *matmul, *add, *host;
+    weir_graph *graph;
+    weir_program *program;
+    weir_run_options *options;
+    weir_run *run;
+    atomic_llong items;
+    atomic_int runs; /* of tasks; not in a frame, since a queue may know it when a call has failed */
+} cast;
+
+static weir_status make_devices(cast *c) {
+    static const weir_threadpool_vtable vtable = {
+        .struct_size = sizeof vtable, .num_threads = one_thread, .schedule = run_here};
+    weir_status status = WEIR_OK;
+    TRY(weir_threadpool_create(&vtable, NULL, &c->pool));
+    TRY(weir_engine_attr_create(WEIR_ENGINE_CPU, &c->engine_attr));
+    TRY(weir_engine_attr_set_threadpool(c->engine_attr, c->pool));
+    TRY(weir_engine_create(WEIR_ENGINE_CPU, 0, c->engine_attr, &c->engine));
+    TRY(weir_stream_attr_create(WEIR_ENGINE_CPU, &c->stream_attr));
+    TRY(weir_stream_attr_set_name(c->stream_attr, "a name that is long enough to need memory of its own"));
+    TRY(weir_stream_create(c->engine, WEIR_STREAM_DEFAULT, c->stream_attr, &c->stream));
+    TRY(weir_stream_create(c->engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &c->asynchronous));
+    TRY(weir_event_create(c->engine, WEIR_EVENT_TIMING, &c->event));
+    for (int i = 0; i < 4; i++) {
+        weir_tensor_desc desc = i < 2 ? matrix_desc(8, 8) : i == 2 ? vector_desc(8) : matrix_desc(8, 8);
+        TRY(weir_tensor_create(c->engine, &desc, &c->tensors[i]));
+    }
+out:
+    return status;
+}
+
+static weir_status make_work(cast *c) {
+    weir_status status = WEIR_OK;
+    weir_matmul_desc with_bias = {.struct_size = sizeof with_bias, .flags = WEIR_MATMUL_BIAS};
+    weir_host_kernel_desc host = make_kernel_desc("scratch", scratch_compute, NULL);
+    weir_tensor_desc square = matrix_desc(8, 8);
+    weir_value in[3], value;
+    weir_node node, task;
+    host.scratch_bytes = 1000;
+    host.num_inputs = host.num_outputs = 1;
+    host.inputs = host.outputs = &square;
+    TRY(weir_kernel_attr_create(&c->kernel_attr));
+    TRY(weir_kernel_attr_set_name(c->kernel_attr, "a name"));
+    TRY(weir_kernel_create_matmul(c->engine, &with_bias, c->kernel_attr, &c->matmul));
+    TRY(weir_kernel_create_add(c->engine, NULL, NULL, &c->add));
+    TRY(weir_kernel_create_host(c->engine, &host, &c->host));
+    TRY(weir_graph_create("graph", &c->graph));
+    TRY(weir_graph_add_input(c->graph, "x", &square, &in[0]));
+    TRY(weir_graph_add_constant(c->graph, "weights", c->tensors[1], &in[1]));
+    TRY(weir_graph_add_constant(c->graph, "bias", c->tensors[2], &in[2]));
+    TRY(weir_graph_add_kernel(c->graph, "dense", c->matmul, in, 3, &value, 1, &node));
+    TRY(weir_graph_add_kernel(c->graph, "host", c->host, &value, 1, &value, 1, NULL));
+    TRY(weir_graph_add_task(c->graph, "task", count_run, &c->runs, NULL, 0, &task));
+    TRY(weir_graph_add_control_edge(c->graph, node, task));
+    TRY(weir_graph_add_output(c->graph, "y", value));
+    TRY(weir_run_options_create(&c->options));
+out:
+    return status;
+}
+
+static weir_status run_work(cast *c) {
+    weir_status status = WEIR_OK;
+    weir_parallel_hint hint = {.struct_size = sizeof hint, .cost_ns = 100000};
+    weir_tensor *squares[2] = {c->tensors[0], c->tensors[1]};
+    TRY(weir_parallel_for(c->pool, 100, &hint, touch_range, &c->items));
+    CHECK_EQ(atomic_load(&c->items), 100);
+    TRY(weir_enqueue_task(c->stream, count_run, &c->runs, NULL));
+    TRY(weir_enqueue_task(c->asynchronous, count_run, &c->runs, NULL));
+    TRY(weir_enqueue(c->stream, c->add, squares, 2, &c->tensors[3], 1));
+    TRY(weir_enqueue(c->asynchronous, c->host, squares, 1, &c->tensors[3], 1));
+    TRY(weir_event_record(c->event, c->asynchronous));
+    TRY(weir_stream_wait_event(c->stream, c->event));
+    TRY(weir_event_synchronize(c->event, WEIR_TIMEOUT_INFINITE));
+    TRY(weir_stream_synchronize(c->asynchronous, WEIR_TIMEOUT_INFINITE));
+    CHECK_EQ(atomic_load(&c->runs), 2);
+out:
+    return status;
+}
+
+static weir_status run_program(cast *c) {
+    weir_status status = WEIR_OK;
+    char text[2048];
+    size_t length = 0;
+    TRY(weir_graph_compile(c->graph, &c->engine, 1, NULL, &c->program));
+    TRY(weir_program_dump(c->program, WEIR_DUMP_JSON, text, sizeof text, &length));
+    TRY(weir_program_run(c->program, NULL, &c->tensors[0], 1, &c->tensors[3], 1, NULL));
+    TRY(weir_program_run(c->program, c->stream, &c->tensors[0], 1, &c->tensors[3], 1, c->options));
+    TRY(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, NULL, &c->run));
+    TRY(weir_run_wait(c->run, WEIR_TIMEOUT_INFINITE));
+    TRY(weir_sync_devices());
+out:
+    return status;
+}
+
+static void release_all(cast *c) {
+    weir_run_release(c->run);
+    weir_run_options_destroy(c->options);
+    weir_program_release(c->program);
+    weir_graph_destroy(c->graph);
+    weir_kernel_release(c->matmul);
+    weir_kernel_release(c->add);
+    weir_kernel_release(c->host);
+    weir_kernel_attr_destroy(c->kernel_attr);
+    for (int i = 0; i < 4; i++) weir_tensor_release(c->tensors[i]);
+    weir_event_release(c->event);
+    weir_stream_release(c->asynchronous);
+    weir_stream_release(c->stream);
+    weir_stream_attr_destroy(c->stream_attr);
+    weir_engine_release(c->engine);
+    weir_engine_attr_destroy(c->engine_attr);
+    weir_threadpool_release(c->pool);
+}
+
+/* One of the four acts with requests `first` to `last` refused; the acts before it have all they need. Returns how many
+ * requests it made. */
+static long play(int act, long first, long last) {
+    weir_status (*const acts[])(cast *) = {make_devices, make_work, run_work, run_program};
+    weir_runtime_info before = runtime_info();
+    cast c;
+    long requests = 0;
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < act; i++) CHECK_OK(acts[i](&c));
+    what = "nothing";
+    interpose_reset(first, last);
+    weir_status status = acts[act](&c);
+    requests = atomic_load(&library_requests);
+    if (status != WEIR_OK && status != WEIR_RESOURCE_EXHAUSTED) {
+        fprintf(stderr, "act %d, requests %ld to %ld refused: %s\n", act, first, last, weir_last_error_message());
+        check_failed(__FILE__, __LINE__, what, weir_status_name(status));
+    }
+    if (first > 0 && status == WEIR_RESOURCE_EXHAUSTED) CHECK_TEXT(weir_last_error_message(), "memory");
+    release_all(&c); /* while memory is still short */
+    interpose_reset(0, 0);
+    check_released(&before); /* also: nobody knows `c` any more */
+    return requests;
+}
+
+enum { ACTS = 4 };
+
+static int num_refusals;
+
+static void test_act(int act) {
+    long requests = play(act, 0, 0);
+    CHECK(requests > 0);
+    for (long k = 1; k <= requests; k++) {
+        (void)play(act, k, k);
+        (void)play(act, k, INT32_MAX);
+        (void)play(act, 0, 0);
+        num_refusals += 2;
+    }
+}
+
+int main(void) {
+    weir_runtime_info before = runtime_info();
+    if (!interpose_start()) {
+        puts("valgrind owns malloc here: nothing can be refused");
+        return 0;
+    }
+    for (int act = 0; act < ACTS; act++) (void)play(act, 0, 0); /* what is made once per process is made here */
+    for (int act = 0; act < ACTS; act++) test_act(act);
+    CHECK(num_refusals > 100);
+    check_released(&before);
+    return 0;
+}
+
+#else
+
+int main(void) {
+    puts("a sanitizer owns malloc here: nothing can be refused");
+    return 0;
+}
+
+#endif
