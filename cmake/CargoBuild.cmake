@@ -9,7 +9,7 @@
 
 find_program(WEIR_CARGO cargo HINTS "$ENV{CARGO_HOME}/bin" "$ENV{HOME}/.cargo/bin" DOC "The cargo that builds weir")
 if(NOT WEIR_CARGO)
-    message(FATAL_ERROR "weir needs cargo and rustc 1.85 or later: install rustup, or set WEIR_CARGO to your cargo")
+    message(FATAL_ERROR "weir needs cargo and rustc 1.89 or later: install rustup, or set WEIR_CARGO to your cargo")
 endif()
 
 set(weir_crate_types cdylib)

@@ -355,9 +355,9 @@ typedef struct weir_threadpool_vtable {
   /** Optional: runs one queued task of the pool in the calling thread; 0 if there was none. */
   int32_t (*help)(void *ctx);
   /**
-   * Optional: called exactly once, after the last task returned and the last reference went, never inside a task
-   * of this pool. (If the last reference goes inside one, with the next call of weir from elsewhere.) Never called
-   * in a forked child.
+   * Optional: called exactly once, when the last task has done its work (the thread that ran it may still be on its
+   * way out of it) and the last reference is gone; never inside a task of this pool: if the last reference goes
+   * inside one, with the next call of weir from elsewhere. Never called in a forked child.
    */
   void (*release)(void *ctx);
   /**
@@ -1089,7 +1089,8 @@ weir_status weir_stream_attr_get_name(const struct weir_stream_attr *attr,
 /**
  * Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
  * attribute. An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool,
- * or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts.
+ * or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts. On a pool that runs
+ * closures at once, or refuses them, the work runs in the enqueuing call after all.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
  * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be
@@ -1154,7 +1155,7 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
 /**
  * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
  * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
- * not if this call is refused.
+ * not if this call is refused. (A failure of fn itself is no refusal.)
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
@@ -1203,7 +1204,8 @@ weir_status weir_stream_error(const struct weir_stream *stream,
                               size_t *out_length);
 
 /**
- * Forgets the stream's failure: work enqueued from now on runs again. Work that was skipped stays skipped.
+ * Forgets the stream's failure, for device synchronisation too: work enqueued from now on runs again. Work that
+ * was skipped stays skipped.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION while skipped work is still queued (synchronize first).
@@ -1212,8 +1214,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(struct weir_stream *
 
 /**
  * Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An
- * event that was never recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and
- * the origin's text.
+ * event that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with
+ * ABORTED and the origin's text; a synchronous one returns them.
  *
  * Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
  * reached.
@@ -1305,8 +1307,8 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
 /**
  * Waits until everything is done that was queued before this call, on every stream of every engine, and for
  * nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
- * first late error that no engine or device synchronisation has returned yet, engine by engine; the streams keep
- * theirs.
+ * first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
+ * and the texts of all; the streams keep theirs.
  *
  * Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
  * Ownership: none.
@@ -1488,7 +1490,8 @@ weir_status weir_kernel_attr_get_cost_ns(const struct weir_kernel_attr *attr,
  * Thread safety: any thread. Blocking: never.
  * Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
  * desc->destroy is given.
- * Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8).
+ * Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8);
+ * OUT_OF_RANGE (num_inputs, num_outputs).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1627,9 +1630,9 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
  * Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous
  * one.
  * Ownership: the stream takes references to kernel and tensors; the arrays are copied.
- * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument);
- * FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own
- * status.
+ * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
+ * (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous
+ * stream also the kernel's own status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1891,7 +1894,7 @@ weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *o
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of an engine that is not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * or constant of a device that none of the engines is for; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD

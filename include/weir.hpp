@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 // A thin, header-only layer: handles that release themselves, statuses that throw weir::error, and C++ callables where
-// C wants a function and a context. It adds nothing that C cannot do, so the contract of each call is the one in weir.h,
-// under the same name.
+// C wants a function and a context. It adds nothing that C cannot do, so the contract of each call is the one in
+// weir.h, under the same name.
 //
 // Handles convert to the C pointer, so the two APIs mix freely. Shared objects copy by taking a reference; attributes,
 // options and graphs only move. An empty handle is NULL: "the calling thread" for a pool, "all default" for settings.

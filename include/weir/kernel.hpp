@@ -90,11 +90,11 @@ public:
     }
 
 private:
-    template <class Get>
-    const weir_tensor_view &view(Get get, std::size_t i) const {
+    template <class Getter>
+    const weir_tensor_view &view(Getter getter, std::size_t i) const {
         const weir_tensor_view *views = nullptr;
         std::size_t count = 0;
-        check(get(raw_, &views, &count));
+        check(getter(raw_, &views, &count));
         if (i >= count) throw error(WEIR_OUT_OF_RANGE, "weir::kernel_context: no argument " + std::to_string(i));
         return views[i];
     }

@@ -78,9 +78,9 @@ pub struct weir_threadpool_vtable {
     pub thread_index: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
     /// Optional: runs one queued task of the pool in the calling thread; 0 if there was none.
     pub help: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
-    /// Optional: called exactly once, after the last task returned and the last reference went, never inside a task
-    /// of this pool. (If the last reference goes inside one, with the next call of weir from elsewhere.) Never called
-    /// in a forked child.
+    /// Optional: called exactly once, when the last task has done its work (the thread that ran it may still be on its
+    /// way out of it) and the last reference is gone; never inside a task of this pool: if the last reference goes
+    /// inside one, with the next call of weir from elsewhere. Never called in a forked child.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
     /// Optional: an upper bound of num_threads for the life of the pool; bounds scratch memory. Without it weir uses
     /// what num_threads says when scratch is first made.

@@ -69,9 +69,17 @@ pub fn counts() -> Counts {
 pub struct CountedThread(());
 
 impl CountedThread {
-    pub fn started() -> CountedThread {
+    /// Starts a thread of the library's. It is counted when this returns.
+    pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         THREADS_STARTED.fetch_add(1, Relaxed);
-        CountedThread(())
+        let body = move || {
+            let _counted = CountedThread(());
+            run();
+        };
+        let spawned = std::thread::Builder::new().name(name).spawn(body);
+        spawned.map(drop).inspect_err(|_| {
+            THREADS_STARTED.fetch_sub(1, Relaxed);
+        })
     }
 }
 

@@ -101,7 +101,8 @@ pub unsafe extern "C" fn weir_kernel_attr_get_cost_ns(
 /// Thread safety: any thread. Blocking: never.
 /// Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
 /// desc->destroy is given.
-/// Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8).
+/// Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8);
+/// OUT_OF_RANGE (num_inputs, num_outputs).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_host(
@@ -391,9 +392,9 @@ pub unsafe extern "C" fn weir_kernel_infer(
 /// Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous
 /// one.
 /// Ownership: the stream takes references to kernel and tensors; the arrays are copied.
-/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument);
-/// FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own
-/// status.
+/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
+/// (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous
+/// stream also the kernel's own status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue(

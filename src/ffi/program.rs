@@ -71,7 +71,7 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines.
 /// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
-/// or constant of an engine that is not listed; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+/// or constant of a device that none of the engines is for; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(

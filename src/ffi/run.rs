@@ -4,7 +4,7 @@ use super::argument::{array, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, text};
 use crate::abi::*;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Code, Error, Ref, Result};
 use crate::engine::Tensor;
 use crate::graph::{Program, RunOptions};
 use std::ffi::c_char;
@@ -152,12 +152,13 @@ pub unsafe extern "C" fn weir_program_start(
 /// The handles are NULL or live.
 unsafe fn tensor(handles: &[*mut weir_tensor], i: usize, argument: &str) -> Result<ManuallyDrop<Ref<Tensor>>> {
     let handle = *handles.get(i).ok_or_else(|| Error::internal("argument index"))?;
-    if handle.is_null() {
-        return Err(Error::null(&format!("{argument}[{i}]")));
-    }
     // SAFETY: as demanded of the caller. The host's reference outlives the call, so this one need not be counted.
     unsafe {
-        let object = handle::borrow(handle.cast_const(), argument)?;
+        let object = match handle::borrow(handle.cast_const(), argument) {
+            Ok(object) => object,
+            // Worded only when it is wrong: runs allocate nothing.
+            Err(_) => handle::borrow(handle.cast_const(), &format!("{argument}[{i}]"))?,
+        };
         Ok(ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(object))))
     }
 }
@@ -244,11 +245,18 @@ pub unsafe extern "C" fn weir_run_error(
         // SAFETY: the caller's pointers, as documented.
         let (out, run) = unsafe { (out_value(out_code, "out_code")?, handle::borrow(run, "run")?) };
         let error = run.error();
-        out.set(error.as_ref().map_or(0, |error| error.code().status()));
-        if capacity == 0 && out_length.is_null() {
+        let code = error.as_ref().map_or(0, |error| error.code().status());
+        if capacity == 0 && buffer.is_null() && out_length.is_null() {
+            out.set(code);
             return Ok(());
         }
+        let text = error.as_ref().map_or("", |error| error.message());
         // SAFETY: the caller's buffer, as documented.
-        unsafe { text::copy(error.as_ref().map_or("", |error| error.message()), buffer, capacity, out_length) }
+        let copied = unsafe { text::copy(text, buffer, capacity, out_length) };
+        // A buffer that is too small does not keep the code back.
+        if copied.as_ref().err().is_none_or(|error| error.code() == Code::OutOfRange) {
+            out.set(code);
+        }
+        copied
     })
 }

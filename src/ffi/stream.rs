@@ -4,7 +4,7 @@ use super::argument::{boolean, flags, out_const, out_ptr, out_value, string};
 use super::guard::{guard, guard_release};
 use super::{handle, task, text};
 use crate::abi::*;
-use crate::base::Error;
+use crate::base::{Code, Error};
 use crate::engine::{self, Stream, StreamAttr};
 use std::ffi::{c_char, c_void};
 
@@ -224,7 +224,8 @@ pub unsafe extern "C" fn weir_stream_attr_get_name(
 
 /// Makes a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
 /// attribute. An asynchronous stream needs something to run it: a pool that takes single tasks; on any other pool,
-/// or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts.
+/// or on none, it starts one thread of its own (a lane), which weir_runtime_get_info counts. On a pool that runs
+/// closures at once, or refuses them, the work runs in the enqueuing call after all.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
 /// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a lane cannot be
@@ -329,7 +330,7 @@ pub unsafe extern "C" fn weir_stream_get_attr(
 
 /// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
 /// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
-/// not if this call is refused.
+/// not if this call is refused. (A failure of fn itself is no refusal.)
 ///
 /// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
 /// Ownership: arg passes to the stream if destroy is given.
@@ -400,16 +401,24 @@ pub unsafe extern "C" fn weir_stream_error(
         // SAFETY: the caller's pointers, as documented.
         let (out, stream) = unsafe { (out_value(out_code, "out_code")?, handle::borrow(stream, "stream")?) };
         let error = stream.error();
-        out.set(error.as_ref().map_or(0, |error| error.code().status()));
-        if capacity == 0 && out_length.is_null() {
+        let code = error.as_ref().map_or(0, |error| error.code().status());
+        if capacity == 0 && buffer.is_null() && out_length.is_null() {
+            out.set(code);
             return Ok(());
         }
+        let text = error.as_ref().map_or("", |error| error.message());
         // SAFETY: the caller's buffer, as documented.
-        unsafe { text::copy(error.as_ref().map_or("", |error| error.message()), buffer, capacity, out_length) }
+        let copied = unsafe { text::copy(text, buffer, capacity, out_length) };
+        // A buffer that is too small does not keep the code back.
+        if copied.as_ref().err().is_none_or(|error| error.code() == Code::OutOfRange) {
+            out.set(code);
+        }
+        copied
     })
 }
 
-/// Forgets the stream's failure: work enqueued from now on runs again. Work that was skipped stays skipped.
+/// Forgets the stream's failure, for device synchronisation too: work enqueued from now on runs again. Work that
+/// was skipped stays skipped.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION while skipped work is still queued (synchronize first).
@@ -423,8 +432,8 @@ pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> we
 }
 
 /// Makes the stream's later work wait until the event, as last recorded before this call, has been reached. An
-/// event that was never recorded is no wait. If the event's stream had failed, this stream fails with ABORTED and
-/// the origin's text.
+/// event that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with
+/// ABORTED and the origin's text; a synchronous one returns them.
 ///
 /// Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
 /// reached.

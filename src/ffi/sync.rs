@@ -6,8 +6,8 @@ use crate::engine;
 
 /// Waits until everything is done that was queued before this call, on every stream of every engine, and for
 /// nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
-/// first late error that no engine or device synchronisation has returned yet, engine by engine; the streams keep
-/// theirs.
+/// first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
+/// and the texts of all; the streams keep theirs.
 ///
 /// Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
 /// Ownership: none.

@@ -19,21 +19,18 @@ impl Lane {
     /// Starts the thread. It holds no queue between calls, and ends when the lane is dropped.
     pub fn start(name: &str) -> Result<Lane> {
         let (calls, inbox) = bounded::<Arc<Queue>>(CALLS);
-        std::thread::Builder::new()
-            .name("weir-lane".to_owned())
-            .spawn(move || {
-                let _counted = CountedThread::started();
-                // The channel allocates when a thread waits on it for the first time; not in some later run.
-                if let Ok(queue) = inbox.recv_timeout(Duration::from_nanos(1)) {
-                    queue.drain();
-                }
-                while let Ok(queue) = inbox.recv() {
-                    queue.drain();
-                }
-            })
-            .map_err(|error| {
-                Error::new(Code::ResourceExhausted, format!("cannot start the lane of stream '{name}': {error}"))
-            })?;
+        CountedThread::spawn("weir-lane".to_owned(), move || {
+            // The channel allocates when a thread waits on it for the first time; not in some later run.
+            if let Ok(queue) = inbox.recv_timeout(Duration::from_nanos(1)) {
+                queue.drain();
+            }
+            while let Ok(queue) = inbox.recv() {
+                queue.drain();
+            }
+        })
+        .map_err(|error| {
+            Error::new(Code::ResourceExhausted, format!("cannot start the lane of stream '{name}': {error}"))
+        })?;
         Ok(Lane { calls })
     }
 

@@ -43,7 +43,7 @@ pub fn until(
     match queue {
         Some(queue) if ambient::within_any_queue() => nested(what, queue, sleep, spin_ns, deadline),
         _ if sleep(spin_ns, deadline) => Ok(()),
-        _ => Err(late(what)),
+        _ => Err(late(what, queue)),
     }
 }
 
@@ -70,7 +70,7 @@ fn nested(
             return Ok(());
         }
         if deadline.is_past() {
-            return Err(late(what));
+            return Err(late(what, queue));
         }
     }
 }
@@ -87,7 +87,7 @@ fn help(what: &str, queue: &Arc<Queue>, done: &dyn Fn() -> bool, spin_ns: u64, d
             return Ok(());
         }
         if deadline.is_past() {
-            return Err(late(what));
+            return Err(late(what, queue));
         }
         if mine && queue.pool().is_some_and(|pool| pool.help()) {
             continue;
@@ -109,6 +109,7 @@ fn would_block(what: &str, stream: &str) -> Error {
     ))
 }
 
-fn late(what: &str) -> Error {
-    Error::new(Code::DeadlineExceeded, format!("the time to wait for {what} has passed"))
+fn late<'a>(what: &str, queue: impl Into<Option<&'a Arc<Queue>>>) -> Error {
+    let of = queue.into().map_or(String::new(), |queue| format!(" of stream '{}'", queue.name()));
+    Error::new(Code::DeadlineExceeded, format!("the time to wait for {what}{of} has passed"))
 }

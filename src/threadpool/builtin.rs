@@ -63,15 +63,12 @@ impl Builtin {
         let pool = Builtin(Arc::clone(&shared));
         for index in 0..threads {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name(format!("weir-{index}"))
-                .spawn(move || {
-                    let _counted = CountedThread::started();
-                    shared.work(index);
-                })
-                .map_err(|error| {
-                    Error::new(Code::ResourceExhausted, format!("cannot start thread {index} of {threads}: {error}"))
-                })?;
+            CountedThread::spawn(format!("weir-{index}"), move || {
+                shared.work(index);
+            })
+            .map_err(|error| {
+                Error::new(Code::ResourceExhausted, format!("cannot start thread {index} of {threads}: {error}"))
+            })?;
         }
         Ok(pool)
     }

@@ -83,15 +83,12 @@ impl Seeded {
         let pool = Seeded { shared: Arc::clone(&shared), threads };
         for index in 0..threads {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name(format!("weir-seeded-{index}"))
-                .spawn(move || {
-                    let _counted = CountedThread::started();
-                    shared.work();
-                })
-                .map_err(|error| {
-                    Error::new(Code::ResourceExhausted, format!("cannot start thread {index} of {threads}: {error}"))
-                })?;
+            CountedThread::spawn(format!("weir-seeded-{index}"), move || {
+                shared.work();
+            })
+            .map_err(|error| {
+                Error::new(Code::ResourceExhausted, format!("cannot start thread {index} of {threads}: {error}"))
+            })?;
         }
         Ok(pool)
     }

@@ -327,7 +327,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
         for _ in 0..LONGEST_WALK {
             let next = links[last as usize].load(Relaxed);
-            if kept >= half || next == NONE {
+            if next == NONE || kept + self.worth(next) > half {
                 break;
             }
             last = next;
