@@ -3,6 +3,7 @@
 //! No functions and no logic live here, so every room can name a C type without knowing the border (`ffi`).
 #![forbid(unsafe_code)]
 #![allow(non_camel_case_types)]
+#![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
 pub mod handles;
 pub mod kernel;

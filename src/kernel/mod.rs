@@ -22,7 +22,7 @@ pub trait Kernel: Send + Sync {
     fn num_outputs(&self) -> usize;
 
     /// What the outputs look like for these inputs. Refuses inputs that the kernel cannot take, in the words of
-    /// `signature`: "input 1: expected f32[4,8], got f32[4,9]". `inputs` has `num_inputs` concrete, checked
+    /// `signature`: `input 1: expected f32[4,8], got f32[4,9]`. `inputs` has `num_inputs` concrete, checked
     /// descriptors.
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>>;
 

@@ -3,7 +3,7 @@
 
 use crate::base::{Desc, Error, Result, dtype};
 
-/// "input 2: expected f32[1,128], got f32[1,64]"
+/// `input 2: expected f32[1,128], got f32[1,64]`
 pub fn mismatch(what: &str, index: usize, expected: &str, got: &Desc) -> Error {
     Error::invalid(format!("{what} {index}: expected {expected}, got {}", got.text()))
 }

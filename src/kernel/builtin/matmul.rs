@@ -6,8 +6,8 @@ use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::gemm::{self, Product, Shape};
 use crate::kernel::{Kernel, KernelContext, signature};
 
-/// C[..., M, N] = A[..., M, K] * B[K, N], plus bias[N], then relu. The leading dimensions of A are more rows. A
-/// transposed A is [K, M] and has no leading dimensions; a transposed B is [N, K].
+/// `C[..., M, N] = A[..., M, K] * B[K, N]`, plus `bias[N]`, then relu. The leading dimensions of A are more rows. A
+/// transposed A is `[K, M]` and has no leading dimensions; a transposed B is `[N, K]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Matmul {
     pub transpose_a: bool,
