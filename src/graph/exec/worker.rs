@@ -109,9 +109,16 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         let mut interrupted = None;
         // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.drain(interrupted))) {
-            self.fail(self.current, &Error::from_panic(&*payload));
+            let error = Error::from_panic(&*payload);
             std::mem::forget(payload);
-            interrupted = Some(self.current);
+            if self.current == NONE {
+                // Not in a node: the executor itself is broken. What it has lost can't be counted, so the run can't
+                // be closed, and its tensors must not be let go of while other workers may use them.
+                self.step.fail(error);
+                break;
+            }
+            self.fail(self.current, &error);
+            interrupted = Some(std::mem::replace(&mut self.current, NONE));
         }
         if let Some(own) = self.own {
             self.step.owners.give_back(own);
@@ -159,6 +166,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         loop {
             self.current = node;
             self.run(node);
+            self.current = NONE;
             match self.finish(node) {
                 Some(next) => node = next,
                 None => return,
@@ -290,6 +298,11 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     fn share(&mut self) {
         let step = self.step;
         let Some(queue) = self.own.map(|own| &step.queues[own]) else { return };
+        if self.list.first == NONE {
+            // Worths may have been weighed anew since the nodes were put on the list: the sum is an estimate.
+            self.list.worth_ns = 0;
+            return;
+        }
         if self.patience > 0 {
             self.patience -= 1;
             return;
