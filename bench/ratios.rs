@@ -4,7 +4,7 @@
 #[path = "shapes.rs"]
 mod shapes;
 
-use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, microsecond, serial, tree, wide};
+use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, serial, tree, wide};
 use std::time::Instant;
 use weir::base::{Error, Ref};
 use weir::graph::{Program, RunOptions};
@@ -44,7 +44,7 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(301);
     let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap();
     let shapes = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
-    for (title, body) in [("empty bodies", empty as Body), ("bodies of about 1 us", microsecond)] {
+    for (title, body) in [("empty bodies", empty as Body), ("bodies of about half a microsecond", half_microsecond)] {
         println!("{title}, ns per node, medians of {rounds} rounds");
         println!(
             "{:22} {:>8} {:>14} {:>14} {:>9} {:>9}",

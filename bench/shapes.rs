@@ -18,16 +18,16 @@ pub fn empty(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
 
-/// About one microsecond of arithmetic that no compiler removes.
-pub fn microsecond(counter: &AtomicU64) {
+/// About half a microsecond of arithmetic that no compiler removes.
+pub fn half_microsecond(counter: &AtomicU64) {
     let mut x = counter.load(Relaxed) | 1;
-    for _ in 0..SPINS_PER_MICROSECOND {
+    for _ in 0..SPINS {
         x = std::hint::black_box(x).wrapping_mul(6364136223846793005).wrapping_add(1);
     }
     counter.store(x, Relaxed);
 }
 
-const SPINS_PER_MICROSECOND: u32 = 420;
+const SPINS: u32 = 420;
 
 /// A node with a counter of its own, through a function pointer.
 pub struct Node {

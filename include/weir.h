@@ -1204,11 +1204,10 @@ weir_status weir_stream_error(const struct weir_stream *stream,
                               size_t *out_length);
 
 /**
- * Forgets the stream's failure, for device synchronisation too: work enqueued from now on runs again. Work that
- * was skipped stays skipped.
+ * Forgets the stream's failure, for device synchronisation too. Work enqueued from now on runs again; what was
+ * enqueued before stays skipped.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION while skipped work is still queued (synchronize first).
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(struct weir_stream *stream);
 

@@ -77,8 +77,8 @@ impl Stream {
         self.queue.error()
     }
 
-    pub fn clear_error(&self) -> Result<()> {
-        self.queue.clear_error()
+    pub fn clear_error(&self) {
+        self.queue.clear_error();
     }
 
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {

@@ -417,17 +417,17 @@ pub unsafe extern "C" fn weir_stream_error(
     })
 }
 
-/// Forgets the stream's failure, for device synchronisation too: work enqueued from now on runs again. Work that
-/// was skipped stays skipped.
+/// Forgets the stream's failure, for device synchronisation too. Work enqueued from now on runs again; what was
+/// enqueued before stays skipped.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION while skipped work is still queued (synchronize first).
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> weir_status {
     guard("weir_stream_clear_error", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow(stream, "stream") }?.clear_error()
+        unsafe { handle::borrow(stream, "stream") }?.clear_error();
+        Ok(())
     })
 }
 

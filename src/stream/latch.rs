@@ -1,7 +1,7 @@
 //! A queue's failure: the first error sticks, and is reported once to each of two audiences.
 
 use crate::base::Error;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Mutex, MutexGuard};
 
 /// Who is told of a failure: the one who waits for the stream, and the one who waits for the whole device. Each is
@@ -24,6 +24,9 @@ pub struct Latch {
     /// Whether `failure` is there, readable without the lock.
     failed: AtomicBool,
     failure: Mutex<Option<Failure>>,
+    /// Items up to this one are skipped although the failure was cleared: they were queued before. And what it was.
+    skipped_until: AtomicU64,
+    cleared: Mutex<Option<Error>>,
 }
 
 impl Latch {
@@ -49,6 +52,18 @@ impl Latch {
         self.lock().as_ref().map(|failure| failure.error.clone())
     }
 
+    /// Why item number `item` must be skipped, if it must.
+    pub fn cause(&self, item: u64) -> Option<Error> {
+        if self.is_failed() {
+            return self.error();
+        }
+        // ORDERING: Acquire pairs with the Release in `clear`.
+        if item > self.skipped_until.load(Acquire) {
+            return None;
+        }
+        self.cleared.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
     /// The error, if this audience was not told yet.
     pub fn tell(&self, audience: Audience) -> Option<Error> {
         if !self.is_failed() {
@@ -63,9 +78,13 @@ impl Latch {
         (!std::mem::replace(told, true)).then(|| failure.error.clone())
     }
 
-    pub fn clear(&self) {
+    /// Forgets the failure; items up to number `last` stay skipped.
+    pub fn clear(&self, last: u64) {
         let mut failure = self.lock();
-        *failure = None;
+        if let Some(failure) = failure.take() {
+            *self.cleared.lock().unwrap_or_else(|e| e.into_inner()) = Some(failure.error);
+            self.skipped_until.store(last, Release);
+        }
         self.failed.store(false, Release);
     }
 }
@@ -85,7 +104,10 @@ mod tests {
         assert_eq!(latch.tell(Audience::Device).unwrap().message(), "first");
         assert!(latch.tell(Audience::Device).is_none());
         assert!(latch.error().is_some());
-        latch.clear();
+        assert_eq!(latch.cause(9).unwrap().message(), "first");
+        latch.clear(5);
         assert!(latch.error().is_none() && !latch.is_failed());
+        assert_eq!(latch.cause(5).unwrap().message(), "first");
+        assert!(latch.cause(6).is_none());
     }
 }

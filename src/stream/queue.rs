@@ -184,16 +184,9 @@ impl Queue {
         }
     }
 
-    /// Forgets the failure. Refused while items that were or will be skipped are queued.
-    pub fn clear_error(&self) -> Result<()> {
-        if self.latch.is_failed() && !self.is_idle() {
-            return Err(Error::precondition(format!(
-                "stream '{}' still has queued work that its failure makes it skip; synchronize first",
-                self.name
-            )));
-        }
-        self.latch.clear();
-        Ok(())
+    /// Forgets the failure. What was submitted before stays skipped.
+    pub fn clear_error(&self) {
+        self.latch.clear(self.submitted());
     }
 
     /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
@@ -282,13 +275,20 @@ impl Queue {
         }
     }
 
+    /// Why the item in hand must be skipped, if it must.
+    fn cause(&self) -> Option<Error> {
+        self.latch.cause(self.completed() + 1)
+    }
+
     /// Runs one item as far as it goes.
     fn step(self: &Arc<Self>, op: &Op) -> Poll<Result<()>> {
         match op {
             Op::Record(mark) => {
-                mark.reach(self.latch.error());
+                mark.reach(self.cause());
                 Poll::Ready(Ok(()))
             }
+            // Behind a failure nothing is waited for.
+            Op::Wait(_) if self.cause().is_some() => Poll::Ready(Ok(())),
             Op::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => {
                 self.set_parked_on(mark.queue());
                 Poll::Pending
@@ -297,7 +297,7 @@ impl Queue {
                 self.set_parked_on(Weak::new());
                 Poll::Ready(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
             }
-            Op::Work(work) => match self.latch.error() {
+            Op::Work(work) => match self.cause() {
                 Some(cause) => {
                     Arc::clone(work).skip(&cause);
                     Poll::Ready(Ok(()))
@@ -307,7 +307,7 @@ impl Queue {
             Op::Task(task) => {
                 // It was accepted, so its argument is ours to release, whether it runs or is skipped.
                 task.adopt();
-                Poll::Ready(if self.latch.is_failed() { Ok(()) } else { self.named(|| task.run()) })
+                Poll::Ready(if self.cause().is_some() { Ok(()) } else { self.named(|| task.run()) })
             }
         }
     }
