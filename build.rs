@@ -53,7 +53,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_stream_attr_create",
         "Stream",
-        "A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it is waited for, and refuses new work until the error is cleared.",
+        "A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it is waited for, and refuses new work until the error is cleared. The queue has no bound: whoever submits faster than the stream works fills the memory.",
     ),
     (
         "weir_event_create",

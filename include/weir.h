@@ -957,7 +957,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *
  * A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in
  * the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips
  * what is queued behind it, reports it once when it is waited for, and refuses new work until the error is
- * cleared.
+ * cleared. The queue has no bound: whoever submits faster than the stream works fills the memory.
  */
 
 /**
