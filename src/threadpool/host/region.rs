@@ -216,7 +216,8 @@ fn run(pool: &Ref<ThreadPool>, region: &Arc<Region>, span: &Span, helpers: usize
     if pool.can_spawn() {
         for _ in 0..helpers {
             let job = Arc::clone(region) as Arc<dyn Job>;
-            if region.tokens.is_finished() || !pool.spawn(job, generation, span.cost_ns * piece as u64, 0) {
+            if region.tokens.is_finished() || !pool.spawn(job, generation, span.cost_ns.saturating_mul(piece as u64), 0)
+            {
                 break;
             }
         }
