@@ -15,14 +15,16 @@
 /* Map
  *
  *   status and errors   weir_status, weir_last_error_message, weir_status_name
- *   library             weir_version, weir_check_version, weir_runtime_get_info
+ *   library             weir_version, weir_check_version, weir_runtime_get_info, weir_runtime_get_threads
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
+ *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
+ *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
  *
@@ -127,6 +129,20 @@ typedef enum weir_threadpool_flags {
   WEIR_THREADPOOL_NESTED = 4,
 } weir_threadpool_flags;
 
+/** What weir_threadpool_conformance says of a clause. */
+typedef enum weir_conformance_verdict {
+  /** Nothing wrong was seen. */
+  WEIR_CONFORMANCE_PASS = 0,
+  /** The clause is broken; the text says how. */
+  WEIR_CONFORMANCE_FAIL = 1,
+  /** The pool lacks the function that the clause is about. */
+  WEIR_CONFORMANCE_NOT_OFFERED = 2,
+  /** Legal, and good to know: what the pool is like. */
+  WEIR_CONFORMANCE_NOTE = 3,
+  /** It could not be tried, because a call before it has not returned. */
+  WEIR_CONFORMANCE_NOT_CHECKED = 4,
+} weir_conformance_verdict;
+
 /** Element types. All are storage types; the built-in kernels compute in f32. */
 typedef enum weir_dtype_value {
   /** In a signature: any type. Never the type of a tensor. */
@@ -163,6 +179,43 @@ typedef enum weir_engine_kind_value {
   WEIR_ENGINE_CUDA = 2,
 } weir_engine_kind_value;
 
+/**
+ * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
+ * engine's.
+ */
+typedef enum weir_thread_mode_value {
+  /**
+   * The pool given by weir_engine_attr_set_threadpool, shared with whoever else uses it; without one the calling
+   * thread. The default.
+   */
+  WEIR_THREAD_MODE_GLOBAL = 1,
+  /** A built-in pool for this engine alone. It starts with the engine and ends with it. */
+  WEIR_THREAD_MODE_PRIVATE = 2,
+  /**
+   * A built-in pool that all engines of this kind in this mode share. It starts with the first and ends with the
+   * last.
+   */
+  WEIR_THREAD_MODE_KIND = 3,
+  /** No pool: the calling thread, whatever the environment says. */
+  WEIR_THREAD_MODE_CALLER = 4,
+} weir_thread_mode_value;
+
+/** Reasons for which weir starts a thread. There are no others. */
+typedef enum weir_thread_origin_value {
+  /** weir_threadpool_create_builtin. */
+  WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
+  /** weir_threadpool_create_seeded. */
+  WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
+  /** An asynchronous stream whose pool cannot take single tasks, or that has no pool. */
+  WEIR_THREAD_ORIGIN_LANE = 3,
+  /** An engine in mode WEIR_THREAD_MODE_PRIVATE. */
+  WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
+  /** Engines in mode WEIR_THREAD_MODE_KIND. */
+  WEIR_THREAD_ORIGIN_KIND_POOL = 5,
+  /** weir_threadpool_conformance, which calls the pool from threads that the pool has never seen. */
+  WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
+} weir_thread_origin_value;
+
 /** Flags of weir_stream_create. */
 typedef enum weir_stream_flags {
   /** In order; on the CPU the work runs before the enqueuing call returns. */
@@ -196,6 +249,16 @@ typedef enum weir_matmul_flags {
   /** The result is max(x, 0). A NaN stays a NaN. */
   WEIR_MATMUL_RELU = 8,
 } weir_matmul_flags;
+
+/** What `co` holds. */
+typedef enum weir_gemm_offset_value {
+  /** One number, for all elements. */
+  WEIR_GEMM_OFFSET_FIXED = 1,
+  /** A row of n numbers, which is added to each row of C. */
+  WEIR_GEMM_OFFSET_ROW = 2,
+  /** A column of m numbers, which is added to each column of C. */
+  WEIR_GEMM_OFFSET_COLUMN = 3,
+} weir_gemm_offset_value;
 
 /** Text formats for dumps. */
 typedef enum weir_dump_format_value {
@@ -269,7 +332,10 @@ typedef int32_t weir_status;
 typedef struct weir_runtime_info {
   /** sizeof(weir_runtime_info), set by the caller before the call. */
   size_t struct_size;
-  /** Threads that weir has started since it was loaded (built-in and seeded pools, lanes of asynchronous streams). */
+  /**
+   * Threads that weir has started since it was loaded, whatever for. Threads of the host's pools are the host's
+   * and are not counted here; weir_threadpool_get_num_threads asks a pool for them.
+   */
   uint64_t threads_started;
   /** Of these, threads that are running now. */
   uint64_t threads_alive;
@@ -297,7 +363,45 @@ typedef struct weir_runtime_info {
   uint64_t runs;
   /** Attributes and options alive, of all kinds. */
   uint64_t attrs;
+  /** Threads running now in built-in pools that the host made. */
+  uint64_t threads_of_builtin_pools;
+  /** Threads running now in seeded pools. */
+  uint64_t threads_of_seeded_pools;
+  /** Threads running now for one asynchronous stream each. */
+  uint64_t threads_of_lanes;
+  /** Threads running now in private pools of engines. */
+  uint64_t threads_of_engines;
+  /** Threads running now in pools that the engines of a kind share. */
+  uint64_t threads_of_kinds;
 } weir_runtime_info;
+
+/** Why weir started a thread: one of enum weir_thread_origin_value. */
+typedef uint32_t weir_thread_origin;
+
+/** A thread that weir has started. */
+typedef struct weir_thread_info {
+  /** sizeof(weir_thread_info). */
+  size_t struct_size;
+  /** Why it was started. */
+  weir_thread_origin origin;
+  /** Index in its pool; 0 for a lane. */
+  uint32_t index;
+  /** Id of its pool, as weir_threadpool_get_id gives it; 0 for a lane. */
+  uint64_t pool;
+  /** The system's number of the thread (Linux: gettid); 0 if the thread has not come to tell it yet. */
+  uint64_t os_id;
+  /**
+   * Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-seeded4-0", "weir-lane-ingest" (of stream
+   * 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
+   * bytes; if that is not all, the middle is left out and the index is kept.
+   */
+  char name[32];
+  /**
+   * For whom it works, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"), the kind
+   * ("cpu"); "" in a pool that the host made.
+   */
+  char owner[64];
+} weir_thread_info;
 
 /**
  * One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may
@@ -367,18 +471,32 @@ typedef struct weir_threadpool_vtable {
   int32_t (*max_threads)(void *ctx);
 } weir_threadpool_vtable;
 
-/** How weir_parallel_for and weir_kernel_context_parallel_for split a region. Zero in a member means "you choose". */
+/**
+ * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at all if a
+ * piece has failed. Returns WEIR_OK, or what the region then returns.
+ */
+typedef int32_t (*weir_epilogue_fn)(void *arg);
+
+/** How weir_parallel_for and its like split a region. Zero in a member means "you choose". */
 typedef struct weir_parallel_hint {
   /** sizeof(weir_parallel_hint) of the caller's header. */
   size_t struct_size;
-  /** Estimated nanoseconds per item; 0 = unknown (a microsecond is assumed). */
-  uint64_t cost_ns;
-  /** Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. */
+  /**
+   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the caller begins alone, and
+   * asks for helpers when it has seen what an item costs.
+   */
+  double cost_ns;
+  /**
+   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions, where
+   * the tile is the grain.
+   */
   int64_t grain;
   /** Most slots (threads at once) to use; 0 = the pool's width and the caller. */
   int32_t max_slots;
   /** Reserved, 0. */
   uint32_t flags;
+  /** NULL, or what is to run after all pieces, with the same arg. */
+  weir_epilogue_fn epilogue;
 } weir_parallel_hint;
 
 /**
@@ -388,8 +506,69 @@ typedef struct weir_parallel_hint {
  */
 typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t slot);
 
+/**
+ * A box of a region over several dimensions: do the points with begin[d] <= i[d] < end[d] in each dimension d. Both
+ * arrays have as many members as the region has dimensions, and live during the call. `slot` and the result are as for
+ * weir_range_fn.
+ */
+typedef int32_t (*weir_box_fn)(void *arg, const int64_t *begin, const int64_t *end, int32_t slot);
+
+/**
+ * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more than
+ * that.
+ */
+typedef struct weir_threadpool_costs {
+  /** sizeof(weir_threadpool_costs), set by the caller. */
+  size_t struct_size;
+  /** What the caller spends on each helper before it can work itself. */
+  double submit_ns;
+  /** From the asking until the helper begins. */
+  double arrive_ns;
+  /** From the end of the last piece until the caller goes on. */
+  double join_ns;
+} weir_threadpool_costs;
+
+/** How weir_threadpool_conformance goes about it. Zero in a member means the default. */
+typedef struct weir_conformance_options {
+  /** sizeof(weir_conformance_options) of the caller's header. */
+  size_t struct_size;
+  /**
+   * How long a clause waits for tasks that do not come, in nanoseconds; default 2 s, at most 100 s. A call of the
+   * pool that takes five times as long counts as one that never returns.
+   */
+  uint64_t budget_ns;
+  /** For what is drawn: lengths of tasks and pauses. */
+  uint64_t seed;
+  /** How often each thing is tried; default 16, at most 100000. */
+  int32_t rounds;
+  /** Reserved, 0. */
+  uint32_t flags;
+} weir_conformance_options;
+
+/** What is said of a clause of docs/threadpool.md. */
+typedef struct weir_conformance_line {
+  /** sizeof(weir_conformance_line), set by weir. */
+  size_t struct_size;
+  /** The clause, such as "H5". */
+  const char *clause;
+  /** What the clause asks for, or what a note is about. */
+  const char *title;
+  /** What was seen, for people to read. */
+  const char *text;
+  /** One of weir_conformance_verdict. */
+  int32_t verdict;
+  /** Reserved, 0. */
+  int32_t reserved;
+} weir_conformance_line;
+
+/** Takes a line. It and its texts live during the call. */
+typedef void (*weir_conformance_fn)(void *report_arg, const struct weir_conformance_line *line);
+
 /** The kind of an engine: one of enum weir_engine_kind_value. */
 typedef uint32_t weir_engine_kind;
+
+/** Where the threads of an engine come from: one of enum weir_thread_mode_value. */
+typedef uint32_t weir_thread_mode;
 
 /** Facts about an engine. */
 typedef struct weir_engine_info {
@@ -407,6 +586,10 @@ typedef struct weir_engine_info {
   uint64_t alignment;
   /** Name of the device, NUL-terminated UTF-8. */
   char name[64];
+  /** The engine's thread mode: one of enum weir_thread_mode_value. */
+  uint32_t thread_mode;
+  /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
+  uint32_t thread_count;
 } weir_engine_info;
 
 /**
@@ -545,6 +728,9 @@ typedef struct weir_tensor_view {
   struct weir_tensor_desc desc;
 } weir_tensor_view;
 
+/** Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value. */
+typedef uint32_t weir_gemm_offset;
+
 /** A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it. */
 typedef uint64_t weir_value;
 
@@ -619,13 +805,30 @@ WEIR_API const char *weir_last_error_message(void);
 WEIR_API WEIR_NODISCARD weir_status weir_last_error_copy(char *buffer, size_t capacity, size_t *out_length);
 
 /**
- * Fills `info` with the library's counters: threads started, allocations made, objects alive by kind. Copies of
+ * Fills `info` with the library's counters: threads by origin, allocations made, objects alive by kind. Copies of
  * attributes inside engines and streams count as attributes.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(struct weir_runtime_info *out_info);
+
+/**
+ * Lists the threads that weir has started and that are running now, in the order of their start. Set struct_size of
+ * the first entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives
+ * the number of threads. capacity 0 asks for the number only (then infos may be NULL). Threads may start and end
+ * between two calls, so ask for a few more than were counted. The threads of your own pools are not listed.
+ *
+ * Thread safety: any thread. Blocking: never; it may wait for a thread that is just being started.
+ * Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one); OUT_OF_RANGE if capacity is too
+ * small (out_count is set, the entries are left alone).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
+                                     size_t capacity,
+                                     size_t *out_count);
 
 
 /* ---- Thread pool -------------------------------------------------------------------------------------------------
@@ -650,11 +853,53 @@ weir_status weir_threadpool_create(const struct weir_threadpool_vtable *vtable,
                                    struct weir_threadpool **out_pool);
 
 /**
+ * As weir_threadpool_create, with settings; NULL attr: all default. A setting that is for the built-in pool alone
+ * (num_threads, spin_ns) is refused.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
+ * Errors: those of weir_threadpool_create; INVALID_ARGUMENT (attr sets num_threads or spin_ns).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_create_with_attr(const struct weir_threadpool_vtable *vtable,
+                                             void *ctx,
+                                             const struct weir_threadpool_attr *attr,
+                                             struct weir_threadpool **out_pool);
+
+/**
+ * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
+ * copies it: "H5: parallel_for ran index 3 of 4 twice". Empty if none was, and without checking mode.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_get_broken_clause(const struct weir_threadpool *pool,
+                                              char *buffer,
+                                              size_t capacity,
+                                              size_t *out_length);
+
+/**
+ * The pool as a vtable: for a library that wants one, for a host that wraps a pool, or for
+ * weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
+ * out_vtable->release(*out_ctx), or passes both to a call that does.
+ * Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_get_vtable(struct weir_threadpool *pool,
+                                       struct weir_threadpool_vtable *out_vtable,
+                                       void **out_ctx);
+
+/**
  * Makes weir's own work-stealing pool. weir_runtime_get_info counts its threads. NULL attr: as many threads as
  * this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
- * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED if threads cannot be started.
+ * Errors: INVALID_ARGUMENT (also if attr sets checking); RESOURCE_EXHAUSTED if threads cannot be started.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -718,6 +963,13 @@ weir_status weir_threadpool_get_num_threads(const struct weir_threadpool *pool,
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_flags(const struct weir_threadpool *pool, uint64_t *out_flags);
 
 /**
+ * The pool's number: no other pool in this process has it, then or later. weir_thread_info.pool is such a number.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_id(const struct weir_threadpool *pool, uint64_t *out_id);
+
+/**
  * Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
  * knows of its own tasks.
  *
@@ -732,11 +984,11 @@ weir_status weir_threadpool_in_parallel(const struct weir_threadpool *pool,
  * Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are
  * done. A NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the
  * pool; then it never waits for a piece that no thread has begun. A region that is too small to be worth a thread
- * runs in the caller.
+ * runs in the caller; how small that is follows from what the pool's threads cost (weir_threadpool_get_costs).
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
- * by then are skipped.
+ * by then are skipped. FAILED_PRECONDITION if a pool in checking mode has broken a clause; then all is done.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -747,7 +999,51 @@ weir_status weir_parallel_for(struct weir_threadpool *pool,
                               void *arg);
 
 /**
- * Makes settings for weir_threadpool_create_builtin, all default.
+ * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are boxes of
+ * whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which takes
+ * whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+ *
+ * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
+ * only read during the call.
+ * Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative extent, too many points); else the first
+ * nonzero status that fn returned; pieces not begun by then are skipped. FAILED_PRECONDITION as of weir_parallel_for.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_parallel_nd(struct weir_threadpool *pool,
+                             int32_t rank,
+                             const int64_t *extents,
+                             const int64_t *tile,
+                             const struct weir_parallel_hint *hint,
+                             weir_box_fn fn,
+                             void *arg);
+
+/**
+ * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could be worth a
+ * thread does so too; call this to have it done at a time of your choice, with the pool as idle as it will be later.
+ *
+ * Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
+ * machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_measure(struct weir_threadpool *pool);
+
+/**
+ * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which regions would ask (schedule or
+ * parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_get_costs(const struct weir_threadpool *pool,
+                                      struct weir_threadpool_costs *out_costs);
+
+/**
+ * Makes settings, all default. num_threads and spin_ns are for weir_threadpool_create_builtin, checking is for
+ * weir_threadpool_create_with_attr; either refuses what is for the other, so that nothing is silently left out.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
  */
@@ -801,9 +1097,89 @@ WEIR_NODISCARD
 weir_status weir_threadpool_attr_get_spin_ns(const struct weir_threadpool_attr *attr,
                                              uint64_t *out_spin_ns);
 
+/**
+ * Whether weir watches a host's pool (1) or not (0, the default). A pool in checking mode is verified on the work
+ * that it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns
+ * early, threads that do not know where they belong. What the pool does wrong never reaches weir's work: each piece
+ * is still done once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the
+ * pool is asked for nothing more, the callers do all work, and weir_parallel_for, weir_stream_synchronize,
+ * weir_run_wait, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the clause when
+ * they have done their work. A task that the pool accepted and has not begun after five seconds counts as lost, and
+ * is run by a later call of weir. Each task costs a few microseconds more; without checking mode nothing does.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_set_checking(struct weir_threadpool_attr *attr,
+                                              int32_t checking);
+
+/**
+ * Whether checking mode was set (1) or not (0).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_get_checking(const struct weir_threadpool_attr *attr,
+                                              int32_t *out_checking);
+
+/**
+ * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the figures all the same.
+ * NULL costs: to be measured, the default.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
+ * Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_set_costs(struct weir_threadpool_attr *attr,
+                                           const struct weir_threadpool_costs *costs);
+
+/**
+ * The costs that were set; all members 0 if none were.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *attr,
+                                           struct weir_threadpool_costs *out_costs);
+
+
+/* ---- Conformance -------------------------------------------------------------------------------------------------
+ * Does a pool keep its side of the contract? The program weir_conformance asks this of pools in shared objects,
+ * and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.
+ */
+
+/**
+ * Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for what is
+ * notable of the pool. The vtable and ctx are taken as weir_threadpool_create takes them: vtable->release(ctx) is
+ * called at the end, which is checked too. Nobody else may use the pool meanwhile. A pool that loses tasks or does
+ * not return ends in a failed clause and not in a hang; a pool that does not return is never released.
+ *
+ * Thread safety: any thread, but none of the pool. Blocking: a second or so on a good pool; on a bad one up to some
+ * budgets (options->budget_ns) for each clause. Ownership: ctx passes to weir, if this call succeeds; the options are
+ * copied and may be NULL; report_arg is the caller's. *out_failed is the number of clauses that failed.
+ * Errors: INVALID_ARGUMENT (those of weir_threadpool_create; report is NULL; unknown options); then release is not
+ * called. A broken clause is no error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_threadpool_conformance(const struct weir_threadpool_vtable *vtable,
+                                        void *ctx,
+                                        const struct weir_conformance_options *options,
+                                        weir_conformance_fn report,
+                                        void *report_arg,
+                                        int32_t *out_failed);
+
 
 /* ---- Engine ------------------------------------------------------------------------------------------------------
- * An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool.
+ * An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool: one of yours, or
+ * one that weir starts because its thread mode says so. What the settings leave open the environment may decide,
+ * read once per process. WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines
+ * that were given neither a mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in
+ * weir_engine_attr_set_thread_count. Any other value is INVALID_ARGUMENT where it would be used.
  */
 
 /**
@@ -832,8 +1208,8 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread
- * (the default).
+ * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
+ * default): then the thread mode decides, and without one the calling thread does the work.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
@@ -857,6 +1233,53 @@ weir_status weir_engine_attr_get_threadpool(const struct weir_engine_attr *attr,
                                             struct weir_threadpool **out_pool);
 
 /**
+ * Where the engine's threads come from: one of enum weir_thread_mode_value. A mode that was set counts before
+ * WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
+ * weir_engine_create refuses it together with another mode.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, unknown mode); FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_thread_mode(struct weir_engine_attr *attr,
+                                             weir_thread_mode mode);
+
+/**
+ * The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: the mode that it is in.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_thread_mode(const struct weir_engine_attr *attr,
+                                             weir_thread_mode *out_mode);
+
+/**
+ * How many threads weir starts for the engine in mode PRIVATE, and for the first engine of its kind in mode KIND; the
+ * other modes start none. 0 = as many as weir_threadpool_create_builtin starts by default. A count that was set
+ * counts before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND that was given
+ * another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(struct weir_engine_attr *attr, uint32_t count);
+
+/**
+ * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: their
+ * number.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *attr,
+                                              uint32_t *out_count);
+
+/**
  * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -865,11 +1288,15 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uin
 
 /**
  * Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
+ * If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
+ * there is no engine.
  *
- * Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to
- * *out_engine; attr is copied.
- * Errors: INVALID_ARGUMENT (also an attr of another kind); OUT_OF_RANGE (index); UNAVAILABLE or UNIMPLEMENTED if this
- * machine or build has no such device.
+ * Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time.
+ * Ownership: the caller owns one reference to *out_engine; attr is copied.
+ * Errors: INVALID_ARGUMENT (also an attr of another kind, a pool together with a mode other than GLOBAL, or a value
+ * of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads
+ * cannot be started; FAILED_PRECONDITION if engines of this kind share another number of threads already;
+ * UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -887,6 +1314,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(struct weir_engine *engin
 
 /**
  * Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own.
+ * The last reference ends the threads of a private pool, and those of the kind if no other engine shares them, also
+ * when it goes inside a task of theirs: they do what is queued and then end by themselves. A reference to the pool
+ * (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
@@ -907,7 +1337,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_kind(const struct weir_engin
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_index(const struct weir_engine *engine, uint32_t *out_index);
 
 /**
- * The settings that the engine was made with.
+ * The settings that the engine was made with. Thread mode and thread count are in it as they were settled.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
  * not destroy it.
@@ -919,7 +1349,8 @@ weir_status weir_engine_get_attr(const struct weir_engine *engine,
                                  const struct weir_engine_attr **out_attr);
 
 /**
- * The engine's thread pool, or NULL if none was set.
+ * The thread pool that the engine's work runs on, whether it was given or weir has started it; NULL = the calling
+ * thread.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
@@ -1504,7 +1935,7 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1706,6 +2137,24 @@ weir_status weir_kernel_context_parallel_for(const struct weir_kernel_context *c
                                              void *arg);
 
 /**
+ * As weir_parallel_nd, on the pool and with the slots of this call.
+ *
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
+ * caller's; the arrays are only read during the call.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE; CANCELLED if the run was cancelled; else the first nonzero status that fn
+ * returned.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_parallel_nd(const struct weir_kernel_context *context,
+                                            int32_t rank,
+                                            const int64_t *extents,
+                                            const int64_t *tile,
+                                            const struct weir_parallel_hint *hint,
+                                            weir_box_fn fn,
+                                            void *arg);
+
+/**
  * Whether the run was cancelled or has failed elsewhere (1), so that the result is not wanted any more, or not (0).
  *
  * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
@@ -1726,6 +2175,108 @@ WEIR_NODISCARD
 weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      weir_status code,
                                      const char *message);
+
+
+/* ---- Matrix products without an engine ---------------------------------------------------------------------------
+ * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says
+ * which pool shares its work; NULL is the calling thread alone. The results do not depend on it. They use the
+ * best instruction set of the processor up to the one that the environment variable WEIR_MAX_ISA names when the
+ * first product is made: portable, neon, avx2, avx512 or avx512_vnni.
+ */
+
+/**
+ * C = alpha * op(A) * op(B) + beta * C in f32, where op(A) is m x k and op(B) is k x n. With transpose_a = 1 A is
+ * stored as k x m, with transpose_b = 1 B as n x k; otherwise they are 0. All matrices are row-major, with lda, ldb
+ * and ldc elements from row to row. Any size may be 0, and a matrix without elements may be NULL. With beta = 0 C is
+ * not read, with alpha = 0 or k = 0 A and B are not; NaN and infinity, in alpha and beta too, go the way of IEEE 754.
+ * C must not overlap A or B.
+ *
+ * The work is shared on `pool`, or done in the calling thread if pool is NULL. The bits of C depend on the arguments
+ * and the instruction set, never on the pool. The second and later calls of a size allocate nothing: the library
+ * keeps scratch memory for them, at most about a megabyte for each thread that was in such a call at once.
+ *
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
+ * Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
+ * of them C is untouched.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sgemm(int32_t transpose_a,
+                       int32_t transpose_b,
+                       int64_t m,
+                       int64_t n,
+                       int64_t k,
+                       float alpha,
+                       const float *a,
+                       int64_t lda,
+                       const float *b,
+                       int64_t ldb,
+                       float beta,
+                       float *c,
+                       int64_t ldc,
+                       struct weir_threadpool *pool);
+
+/**
+ * C = saturate(round(alpha * (op(A) - ao) * (op(B) - bo) + beta * C + offset)) with unsigned A, signed B and 32-bit C.
+ * ao is taken off every element of A, bo off every element of B. Sizes, transposes and strides are those of
+ * weir_sgemm. The offset is what `co` holds, according to `offsetc` (weir_gemm_offset_value): 1, n or m numbers. A
+ * NULL co is an offset of 0.
+ *
+ * The sum of products is exact for every k on every processor: nothing saturates or wraps on the way. With alpha and
+ * beta 0 or 1 the rest is exact too. Otherwise it is computed in f64 as (alpha * sum + beta * C) + offset, each step
+ * rounded to nearest even, and then rounded to the nearest integer, a half to the even one. What is beyond 32 bits
+ * becomes INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
+ *
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
+ * Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_gemm_u8s8s32(int32_t transpose_a,
+                              int32_t transpose_b,
+                              weir_gemm_offset offsetc,
+                              int64_t m,
+                              int64_t n,
+                              int64_t k,
+                              float alpha,
+                              const uint8_t *a,
+                              int64_t lda,
+                              uint8_t ao,
+                              const int8_t *b,
+                              int64_t ldb,
+                              int8_t bo,
+                              float beta,
+                              int32_t *c,
+                              int64_t ldc,
+                              const int32_t *co,
+                              struct weir_threadpool *pool);
+
+/**
+ * As weir_gemm_u8s8s32, with signed A.
+ *
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
+ * Errors: as weir_gemm_u8s8s32.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_gemm_s8s8s32(int32_t transpose_a,
+                              int32_t transpose_b,
+                              weir_gemm_offset offsetc,
+                              int64_t m,
+                              int64_t n,
+                              int64_t k,
+                              float alpha,
+                              const int8_t *a,
+                              int64_t lda,
+                              int8_t ao,
+                              const int8_t *b,
+                              int64_t ldb,
+                              int8_t bo,
+                              float beta,
+                              int32_t *c,
+                              int64_t ldc,
+                              const int32_t *co,
+                              struct weir_threadpool *pool);
 
 
 /* ---- Graph -------------------------------------------------------------------------------------------------------

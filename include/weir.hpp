@@ -19,6 +19,7 @@
 #include "weir.h"
 #include "weir/callback.hpp"
 #include "weir/engine.hpp"
+#include "weir/gemm.hpp"
 #include "weir/graph.hpp"
 #include "weir/handle.hpp"
 #include "weir/kernel.hpp"

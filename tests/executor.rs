@@ -1,5 +1,7 @@
 //! Random graphs on all kinds of pools, against a plain interpreter.
 
+mod pools;
+
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -9,7 +11,7 @@ use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext};
-use weir::threadpool::{PoolAttr, Span, ThreadPool};
+use weir::threadpool::{Span, ThreadPool};
 
 /// splitmix64 (Steele, Lea and Flood 2014).
 struct Random(u64);
@@ -62,7 +64,7 @@ impl Kernel for Mix {
             return Err(Error::new(Code::DataLoss, "asked to fail"));
         }
         // Expensive enough, as it says, for a region of its own.
-        let span = Span { items: LEN as usize, cost_ns: 10_000, ..Span::default() };
+        let span = Span { items: LEN as usize, cost_ns: 1e4, ..Span::default() };
         for (o, output) in context.outputs().iter().enumerate() {
             let shards = output.shards::<i32>();
             context.parallel_for(&span, &|mut claim| {
@@ -177,10 +179,6 @@ fn check(case: &Case, stream: Option<&Ref<Stream>>, pool: Option<&Ref<ThreadPool
     }
 }
 
-fn builtin(threads: usize) -> Ref<ThreadPool> {
-    ThreadPool::builtin(&PoolAttr { num_threads: Some(threads), ..PoolAttr::default() }).unwrap()
-}
-
 fn async_stream(engine: &Ref<Engine>) -> Ref<Stream> {
     let mut attr = StreamAttr::new(DeviceKind::Cpu);
     attr.asynchronous = true;
@@ -189,9 +187,9 @@ fn async_stream(engine: &Ref<Engine>) -> Ref<Stream> {
 
 #[test]
 fn random_graphs_give_the_interpreters_values_on_every_pool() {
-    let pools: Vec<(String, Option<Ref<ThreadPool>>)> = [("no pool".to_owned(), None)]
+    let all: Vec<(String, Option<Ref<ThreadPool>>)> = [("no pool".to_owned(), None)]
         .into_iter()
-        .chain([1, 2, 5].map(|n| (format!("builtin {n}"), Some(builtin(n)))))
+        .chain([1, 2, 5].map(|n| (format!("{n} threads"), Some(pools::of(n)))))
         .chain([("inline".to_owned(), Some(ThreadPool::inline()))])
         .chain((0..12).map(|s| (format!("seeded {s}"), Some(ThreadPool::seeded(s, 3).unwrap()))))
         .collect();
@@ -199,7 +197,7 @@ fn random_graphs_give_the_interpreters_values_on_every_pool() {
         for hop_ns in [0, 5_000] {
             let case = random_case(seed, hop_ns);
             let stream = async_stream(&case.engine);
-            for (name, pool) in &pools {
+            for (name, pool) in &all {
                 let what = format!("seed {seed}, hop {hop_ns}, {name}");
                 for _ in 0..3 {
                     check(&case, None, pool.as_ref(), &what);
@@ -215,7 +213,7 @@ fn a_failed_run_names_its_node_and_leaves_the_program_whole() {
     for seed in 100..130 {
         let case = random_case(seed, 0);
         let mut random = Random(seed);
-        for pool in [None, Some(builtin(3)), Some(ThreadPool::seeded(seed, 2).unwrap())] {
+        for pool in [None, Some(pools::of(3)), Some(ThreadPool::seeded(seed, 2).unwrap())] {
             let bad = random.below(case.fail.len());
             case.fail[bad].store(true, Relaxed);
             let (result, _) = run(&case, None, pool.as_ref());
@@ -231,7 +229,7 @@ fn a_failed_run_names_its_node_and_leaves_the_program_whole() {
 #[test]
 fn many_threads_may_run_one_program_at_once() {
     let case = Arc::new(random_case(7, 0));
-    let pool = builtin(2);
+    let pool = pools::of(2);
     let threads: Vec<_> = (0..4)
         .map(|_| {
             let (case, pool) = (Arc::clone(&case), Ref::clone(&pool));
@@ -263,7 +261,7 @@ impl Kernel for Panics {
         Ok(vec![desc()])
     }
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let span = Span { items: 100, cost_ns: 10_000, ..Span::default() };
+        let span = Span { items: 100, cost_ns: 1e4, ..Span::default() };
         let bad = self.0.load(Relaxed);
         context.parallel_for(&span, &|claim| {
             assert!(!bad || claim.end() < 80, "a defect");
@@ -286,7 +284,7 @@ fn a_panic_in_a_kernel_is_an_error_of_the_run() {
     let program = Program::compile(&graph, vec![Ref::clone(&engine)], &CompileOptions::default()).unwrap();
     let case =
         Case { program, engine, inputs: vec![], expected: vec![vec![0; LEN as usize]], fail: vec![], names: vec![] };
-    for pool in [None, Some(builtin(2))] {
+    for pool in [None, Some(pools::of(2))] {
         kernel.0.store(true, Relaxed);
         let (result, _) = run(&case, None, pool.as_ref());
         let error = result.expect_err("the kernel panicked");

@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Where unsafe code may be.
-const UNSAFE: &[&str] = &["ffi/", "sync/", "memory/", "threadpool/host/", "kernel/vector/"];
+const UNSAFE: &[&str] = &["base/clock.rs", "ffi/", "sync/", "memory/", "threadpool/host/", "kernel/vector/"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
@@ -97,6 +97,33 @@ fn unsafe_code_is_only_where_it_belongs() {
         .map(|(name, _)| name)
         .collect();
     assert!(wrong.is_empty(), "unsafe code in {wrong:?}");
+}
+
+/// What blocks a thread or hands memory between threads is instrumented in a sanitised build only if it is compiled
+/// with the library, and that of std is not: `sync` has its own.
+#[test]
+fn locks_come_from_sync() {
+    const OF_STD: &[&str] =
+        &["Mutex", "MutexGuard", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock", "Barrier", "mpsc", "PoisonError"];
+    let mut wrong = Vec::new();
+    for (name, text) in files() {
+        // sync itself may use them where the operating system gives nothing better, and base where it has no clock.
+        if name.starts_with("sync/") || name == "base/clock.rs" {
+            continue;
+        }
+        for (at, _) in text.match_indices("std::sync::") {
+            let rest = &text[at + "std::sync::".len()..];
+            let names =
+                if rest.starts_with('{') { &rest[..rest.find(';').unwrap()] } else { rest.lines().next().unwrap() };
+            let of_std = |word: &&str| OF_STD.contains(word);
+            wrong
+                .extend(names.split(|c: char| !c.is_alphanumeric()).find(of_std).map(|word| format!("{name}: {word}")));
+        }
+        if ["thread::park", "parking_lot"].iter().any(|word| text.contains(word)) {
+            wrong.push(format!("{name}: parks a thread"));
+        }
+    }
+    assert!(wrong.is_empty(), "locks that are not of crate::sync: {wrong:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Depth and idleness: chains that would overflow a stack if anything recursed, and pools that must not burn time.
 
+mod pools;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
@@ -43,7 +45,7 @@ fn a_chain_of_many_nodes_needs_no_stack() {
         }
     }
     let program = Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: 0 }).unwrap();
-    for pool in [ThreadPool::inline(), ThreadPool::seeded(1, 2).unwrap()] {
+    for pool in [ThreadPool::inline(), ThreadPool::seeded(1, 2).unwrap(), pools::of(2)] {
         count.0.store(0, Relaxed);
         run(&program, &pool);
         assert_eq!(count.0.load(Relaxed), NODES);
@@ -90,14 +92,9 @@ fn a_chain_of_streams_needs_no_stack() {
 
 #[test]
 fn regions_inside_regions_end_on_every_pool() {
-    let pools = [
-        ThreadPool::inline(),
-        ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap(),
-        ThreadPool::builtin(&PoolAttr { num_threads: Some(3), ..PoolAttr::default() }).unwrap(),
-        ThreadPool::seeded(5, 2).unwrap(),
-    ];
+    let all = [ThreadPool::inline(), pools::of(1), pools::of(3), ThreadPool::seeded(5, 2).unwrap()];
     fn nest(pool: &Ref<ThreadPool>, depth: usize, count: &AtomicU64) {
-        let span = Span { items: 4, cost_ns: 1_000_000, ..Span::default() };
+        let span = Span { items: 4, cost_ns: 1e6, ..Span::default() };
         parallel_for(Some(pool), &span, &|claim| {
             for _ in claim.begin()..claim.end() {
                 match depth {
@@ -109,7 +106,7 @@ fn regions_inside_regions_end_on_every_pool() {
         })
         .unwrap();
     }
-    for pool in &pools {
+    for pool in &all {
         let count = AtomicU64::new(0);
         nest(pool, 4, &count);
         assert_eq!(count.load(Relaxed), 4u64.pow(5));
@@ -144,7 +141,7 @@ fn an_idle_pool_uses_no_processor() {
     let mut attr = StreamAttr::new(DeviceKind::Cpu);
     attr.asynchronous = true;
     let lane = Stream::create(cpu(), attr).unwrap();
-    let span = Span { items: 1000, cost_ns: 10_000, ..Span::default() };
+    let span = Span { items: 1000, cost_ns: 1e4, ..Span::default() };
     parallel_for(Some(&pool), &span, &|_| Ok(())).unwrap();
     lane.enqueue_task(Arc::new(Count::default())).unwrap();
     lane.synchronize(WEIR_TIMEOUT_INFINITE).unwrap();

@@ -88,6 +88,14 @@ struct region {
         };
         return guarded(keep, self.f, begin, end, slot);
     }
+    static weir_status call_box(void *arg, const std::int64_t *begin, const std::int64_t *end,
+                                std::int32_t slot) noexcept {
+        auto &self = *static_cast<region *>(arg);
+        const auto keep = [&self](weir_status, const char *) {
+            if (!self.thrown.test_and_set()) self.first = std::current_exception();
+        };
+        return guarded(keep, self.f, begin, end, slot);
+    }
     void finish(weir_status status) {
         if (first) std::rethrow_exception(first);
         check(status);

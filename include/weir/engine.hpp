@@ -4,11 +4,13 @@
 #ifndef WEIR_ENGINE_HPP
 #define WEIR_ENGINE_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "threadpool.hpp"
 
@@ -30,8 +32,21 @@ public:
     engine_attr &set_threadpool(const weir::threadpool &pool) {
         return check(weir_engine_attr_set_threadpool(*this, pool)), *this;
     }
+    /// Where the engine's threads come from; weir starts some in modes PRIVATE and KIND.
+    engine_attr &set_thread_mode(weir_thread_mode mode) {
+        return check(weir_engine_attr_set_thread_mode(*this, mode)), *this;
+    }
+    engine_attr &set_thread_count(std::uint32_t count) {
+        return check(weir_engine_attr_set_thread_count(*this, count)), *this;
+    }
     weir::threadpool threadpool() const {
         return detail::lent<weir::threadpool>(weir_engine_attr_get_threadpool, get());
+    }
+    weir_thread_mode thread_mode() const {
+        return detail::value<weir_thread_mode>(weir_engine_attr_get_thread_mode, get());
+    }
+    std::uint32_t thread_count() const {
+        return detail::value<std::uint32_t>(weir_engine_attr_get_thread_count, get());
     }
 };
 
@@ -163,6 +178,22 @@ inline weir_runtime_info runtime_info() {
     auto info = sized<weir_runtime_info>();
     check(weir_runtime_get_info(&info));
     return info;
+}
+
+/// The threads that the library has started and that are running now.
+inline std::vector<weir_thread_info> runtime_threads() {
+    std::vector<weir_thread_info> threads;
+    for (;;) {
+        std::size_t count = 0;
+        check(weir_runtime_get_threads(nullptr, 0, &count));
+        // More may start between the two calls.
+        threads.assign(count + 8, sized<weir_thread_info>());
+        const weir_status status = weir_runtime_get_threads(threads.data(), threads.size(), &count);
+        if (status == WEIR_OUT_OF_RANGE) continue;
+        check(status);
+        threads.resize(count);
+        return threads;
+    }
 }
 
 } // namespace weir

@@ -88,6 +88,13 @@ public:
         detail::region<std::remove_reference_t<F>> region{range};
         region.finish(weir_kernel_context_parallel_for(raw_, n, hint, region.call, &region));
     }
+    /// As weir::parallel_nd, on the pool and with the slots of this call.
+    template <class F>
+    void parallel_nd(std::int32_t rank, const std::int64_t *extents, const std::int64_t *tile, F &&box,
+                     const weir_parallel_hint *hint = nullptr) const {
+        detail::region<std::remove_reference_t<F>> region{box};
+        region.finish(weir_kernel_context_parallel_nd(raw_, rank, extents, tile, hint, region.call_box, &region));
+    }
 
 private:
     template <class Getter>

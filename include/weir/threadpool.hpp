@@ -152,6 +152,12 @@ public:
     threadpool_attr &set_spin_ns(std::uint64_t ns) {
         return check(weir_threadpool_attr_set_spin_ns(*this, ns)), *this;
     }
+    /// What the pool's threads cost; without it weir measures.
+    threadpool_attr &set_costs(double submit_ns, double arrive_ns, double join_ns) {
+        auto costs = sized<weir_threadpool_costs>();
+        costs.submit_ns = submit_ns, costs.arrive_ns = arrive_ns, costs.join_ns = join_ns;
+        return check(weir_threadpool_attr_set_costs(*this, &costs)), *this;
+    }
 };
 
 /// A pool of threads: yours, or one of the reference pools. Yours is any class with num_threads() and parallel_for(n,
@@ -166,9 +172,7 @@ public:
     /// A pool object that weir keeps until the last task on it has returned.
     template <class P>
     static threadpool from(std::shared_ptr<P> pool) {
-        std::uint64_t flags = 0;
-        if constexpr (detail::has<detail::flags_of, P>) flags = static_cast<std::uint64_t>(P::flags);
-        return create(std::move(pool), flags);
+        return create(std::move(pool), declared_flags<P>());
     }
     /// A pool object that the caller keeps alive for as long as anything uses it.
     template <class P>
@@ -206,13 +210,33 @@ public:
         return pool;
     }
 
+    /// The pool object as C sees it, for those who pass it on to others: call vtable.release(*out_ctx) once.
+    template <class P>
+    static weir_threadpool_vtable vtable_of(std::shared_ptr<P> pool, void **out_ctx) {
+        *out_ctx = new std::shared_ptr<P>(std::move(pool));
+        return detail::pool_vtable<P>::make(declared_flags<P>());
+    }
+
     std::int32_t num_threads() const {
         return detail::value<std::int32_t>(weir_threadpool_get_num_threads, get());
     }
     std::uint64_t flags() const { return detail::value<std::uint64_t>(weir_threadpool_get_flags, get()); }
+    /// Measures what bringing the pool's threads costs; the first large region does it too.
+    void measure() const { check(weir_threadpool_measure(get())); }
+    weir_threadpool_costs costs() const {
+        auto costs = sized<weir_threadpool_costs>();
+        check(weir_threadpool_get_costs(get(), &costs));
+        return costs;
+    }
+    std::uint64_t id() const { return detail::value<std::uint64_t>(weir_threadpool_get_id, get()); }
     bool in_parallel() const { return detail::value<std::int32_t>(weir_threadpool_in_parallel, get()) != 0; }
 
 private:
+    template <class P>
+    static constexpr std::uint64_t declared_flags() noexcept {
+        if constexpr (detail::has<detail::flags_of, P>) return static_cast<std::uint64_t>(P::flags);
+        return 0;
+    }
     template <class P>
     static threadpool create(std::shared_ptr<P> object, std::uint64_t flags) {
         const auto vtable = detail::pool_vtable<P>::make(flags);
@@ -231,6 +255,15 @@ template <class F>
 void parallel_for(const threadpool &pool, std::int64_t n, F &&range, const weir_parallel_hint *hint = nullptr) {
     detail::region<std::remove_reference_t<F>> region{range};
     region.finish(weir_parallel_for(pool, n, hint, region.call, &region));
+}
+
+/// Calls box(begin, end, slot) for boxes of the points with 0 <= i[d] < extents[d], `rank` of them; begin and end are arrays
+/// of `rank` numbers. tile may be nullptr, or name tile sizes; see weir_parallel_nd. Exceptions are as for parallel_for.
+template <class F>
+void parallel_nd(const threadpool &pool, std::int32_t rank, const std::int64_t *extents, const std::int64_t *tile, F &&box,
+                 const weir_parallel_hint *hint = nullptr) {
+    detail::region<std::remove_reference_t<F>> region{box};
+    region.finish(weir_parallel_nd(pool, rank, extents, tile, hint, region.call_box, &region));
 }
 
 } // namespace weir

@@ -5,6 +5,8 @@
 #![allow(non_camel_case_types)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
+pub mod conformance;
+pub mod gemm;
 pub mod handles;
 pub mod kernel;
 pub mod runtime;
@@ -13,6 +15,8 @@ pub mod stream;
 pub mod tensor;
 pub mod threadpool;
 
+pub use conformance::*;
+pub use gemm::*;
 pub use handles::*;
 pub use kernel::*;
 pub use runtime::*;

@@ -6,7 +6,8 @@
 pub struct weir_runtime_info {
     /// sizeof(weir_runtime_info), set by the caller before the call.
     pub struct_size: usize,
-    /// Threads that weir has started since it was loaded (built-in and seeded pools, lanes of asynchronous streams).
+    /// Threads that weir has started since it was loaded, whatever for. Threads of the host's pools are the host's
+    /// and are not counted here; weir_threadpool_get_num_threads asks a pool for them.
     pub threads_started: u64,
     /// Of these, threads that are running now.
     pub threads_alive: u64,
@@ -34,6 +35,60 @@ pub struct weir_runtime_info {
     pub runs: u64,
     /// Attributes and options alive, of all kinds.
     pub attrs: u64,
+    /// Threads running now in built-in pools that the host made.
+    pub threads_of_builtin_pools: u64,
+    /// Threads running now in seeded pools.
+    pub threads_of_seeded_pools: u64,
+    /// Threads running now for one asynchronous stream each.
+    pub threads_of_lanes: u64,
+    /// Threads running now in private pools of engines.
+    pub threads_of_engines: u64,
+    /// Threads running now in pools that the engines of a kind share.
+    pub threads_of_kinds: u64,
+}
+
+/// Why weir started a thread: one of enum weir_thread_origin_value.
+pub type weir_thread_origin = u32;
+
+/// Reasons for which weir starts a thread. There are no others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_thread_origin_value {
+    /// weir_threadpool_create_builtin.
+    WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
+    /// weir_threadpool_create_seeded.
+    WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
+    /// An asynchronous stream whose pool cannot take single tasks, or that has no pool.
+    WEIR_THREAD_ORIGIN_LANE = 3,
+    /// An engine in mode WEIR_THREAD_MODE_PRIVATE.
+    WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
+    /// Engines in mode WEIR_THREAD_MODE_KIND.
+    WEIR_THREAD_ORIGIN_KIND_POOL = 5,
+    /// weir_threadpool_conformance, which calls the pool from threads that the pool has never seen.
+    WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
+}
+
+/// A thread that weir has started.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_thread_info {
+    /// sizeof(weir_thread_info).
+    pub struct_size: usize,
+    /// Why it was started.
+    pub origin: weir_thread_origin,
+    /// Index in its pool; 0 for a lane.
+    pub index: u32,
+    /// Id of its pool, as weir_threadpool_get_id gives it; 0 for a lane.
+    pub pool: u64,
+    /// The system's number of the thread (Linux: gettid); 0 if the thread has not come to tell it yet.
+    pub os_id: u64,
+    /// Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-seeded4-0", "weir-lane-ingest" (of stream
+    /// 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
+    /// bytes; if that is not all, the middle is left out and the index is kept.
+    pub name: [std::ffi::c_char; 32],
+    /// For whom it works, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"), the kind
+    /// ("cpu"); "" in a pool that the host made.
+    pub owner: [std::ffi::c_char; 64],
 }
 
 /// Facts about an engine.
@@ -54,4 +109,8 @@ pub struct weir_engine_info {
     pub alignment: u64,
     /// Name of the device, NUL-terminated UTF-8.
     pub name: [std::ffi::c_char; 64],
+    /// The engine's thread mode: one of enum weir_thread_mode_value.
+    pub thread_mode: u32,
+    /// Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes.
+    pub thread_count: u32,
 }

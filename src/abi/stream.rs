@@ -14,6 +14,26 @@ pub enum weir_engine_kind_value {
     WEIR_ENGINE_CUDA = 2,
 }
 
+/// Where the threads of an engine come from: one of enum weir_thread_mode_value.
+pub type weir_thread_mode = u32;
+
+/// Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
+/// engine's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_thread_mode_value {
+    /// The pool given by weir_engine_attr_set_threadpool, shared with whoever else uses it; without one the calling
+    /// thread. The default.
+    WEIR_THREAD_MODE_GLOBAL = 1,
+    /// A built-in pool for this engine alone. It starts with the engine and ends with it.
+    WEIR_THREAD_MODE_PRIVATE = 2,
+    /// A built-in pool that all engines of this kind in this mode share. It starts with the first and ends with the
+    /// last.
+    WEIR_THREAD_MODE_KIND = 3,
+    /// No pool: the calling thread, whatever the environment says.
+    WEIR_THREAD_MODE_CALLER = 4,
+}
+
 /// Flags of weir_stream_create.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

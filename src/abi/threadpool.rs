@@ -10,6 +10,16 @@ pub type weir_task_fn = Option<unsafe extern "C" fn(arg: *mut c_void, i: i32)>;
 /// the pieces that have not started.
 pub type weir_range_fn = Option<unsafe extern "C" fn(arg: *mut c_void, begin: i64, end: i64, slot: i32) -> i32>;
 
+/// A box of a region over several dimensions: do the points with begin[d] <= i[d] < end[d] in each dimension d. Both
+/// arrays have as many members as the region has dimensions, and live during the call. `slot` and the result are as for
+/// weir_range_fn.
+pub type weir_box_fn =
+    Option<unsafe extern "C" fn(arg: *mut c_void, begin: *const i64, end: *const i64, slot: i32) -> i32>;
+
+/// What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at all if a
+/// piece has failed. Returns WEIR_OK, or what the region then returns.
+pub type weir_epilogue_fn = Option<unsafe extern "C" fn(arg: *mut c_void) -> i32>;
+
 /// Releases what a callback's context holds. Runs exactly once, after the last use, on any thread.
 pub type weir_destroy_fn = Option<unsafe extern "C" fn(ctx: *mut c_void)>;
 
@@ -87,18 +97,37 @@ pub struct weir_threadpool_vtable {
     pub max_threads: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
 }
 
-/// How weir_parallel_for and weir_kernel_context_parallel_for split a region. Zero in a member means "you choose".
+/// What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more than
+/// that.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_threadpool_costs {
+    /// sizeof(weir_threadpool_costs), set by the caller.
+    pub struct_size: usize,
+    /// What the caller spends on each helper before it can work itself.
+    pub submit_ns: f64,
+    /// From the asking until the helper begins.
+    pub arrive_ns: f64,
+    /// From the end of the last piece until the caller goes on.
+    pub join_ns: f64,
+}
+
+/// How weir_parallel_for and its like split a region. Zero in a member means "you choose".
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_parallel_hint {
     /// sizeof(weir_parallel_hint) of the caller's header.
     pub struct_size: usize,
-    /// Estimated nanoseconds per item; 0 = unknown (a microsecond is assumed).
-    pub cost_ns: u64,
-    /// Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it.
+    /// Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the caller begins alone, and
+    /// asks for helpers when it has seen what an item costs.
+    pub cost_ns: f64,
+    /// Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions, where
+    /// the tile is the grain.
     pub grain: i64,
     /// Most slots (threads at once) to use; 0 = the pool's width and the caller.
     pub max_slots: i32,
     /// Reserved, 0.
     pub flags: u32,
+    /// NULL, or what is to run after all pieces, with the same arg.
+    pub epilogue: weir_epilogue_fn,
 }

@@ -1,4 +1,5 @@
 //! Tensor descriptors: checks, sizes, matching, text.
+#![forbid(unsafe_code)]
 
 use super::dtype;
 use super::error::{Error, Result};

@@ -1,4 +1,5 @@
 //! Element types.
+#![forbid(unsafe_code)]
 
 use super::error::{Error, Result};
 use crate::abi::{weir_dtype, weir_dtype_value as D};

@@ -1,4 +1,5 @@
 //! The library's error: a code and an owned text that names the object and the cause.
+#![forbid(unsafe_code)]
 
 use super::object;
 use crate::abi::{weir_status, weir_status_code as C};

@@ -1,7 +1,8 @@
-//! Process-wide counters: objects alive by kind, threads started.
+//! Process-wide counters: objects alive by kind.
 //!
 //! All are statistics. ORDERING: Relaxed everywhere; a reader gets each counter as of some recent moment, and
 //! nothing else is read on the strength of it.
+#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,8 +23,6 @@ pub enum Counter {
 
 const KINDS: usize = Counter::Attrs as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
-static THREADS_STARTED: AtomicU64 = AtomicU64::new(0);
-static THREADS_ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Objects alive, by kind.
 #[derive(Clone, Copy, Debug)]
@@ -62,39 +61,4 @@ pub fn counts() -> Counts {
         runs: of(Counter::Runs),
         attrs: of(Counter::Attrs),
     }
-}
-
-/// Counts one thread from its start to the end of its life.
-#[derive(Debug)]
-pub struct CountedThread(());
-
-impl CountedThread {
-    /// Starts a thread of the library's. It is counted when this returns.
-    pub fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        THREADS_STARTED.fetch_add(1, Relaxed);
-        let body = move || {
-            let _counted = CountedThread(());
-            run();
-        };
-        let spawned = std::thread::Builder::new().name(name).spawn(body);
-        spawned.map(drop).inspect_err(|_| {
-            THREADS_STARTED.fetch_sub(1, Relaxed);
-        })
-    }
-}
-
-impl Drop for CountedThread {
-    fn drop(&mut self) {
-        THREADS_ENDED.fetch_add(1, Relaxed);
-    }
-}
-
-pub fn threads_started() -> u64 {
-    THREADS_STARTED.load(Relaxed)
-}
-
-pub fn threads_alive() -> u64 {
-    // Ended first: a thread that starts in between must not make the difference negative.
-    let ended = THREADS_ENDED.load(Relaxed);
-    THREADS_STARTED.load(Relaxed).saturating_sub(ended)
 }

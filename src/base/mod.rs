@@ -1,11 +1,12 @@
-//! What every room needs and none owns: errors, objects with a tag and a count, descriptors, time.
-#![forbid(unsafe_code)]
+//! What every room needs and none owns: errors, objects with a tag and a count, descriptors, text, time.
 
+mod clock;
 pub mod desc;
 pub mod dtype;
 mod error;
 pub mod live;
 pub mod object;
+pub mod text;
 pub mod time;
 
 pub use desc::Desc;

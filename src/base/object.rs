@@ -2,6 +2,7 @@
 //!
 //! A handle points to an `Object`, whose first field says what it is. The core passes shared objects as `Ref`, so
 //! that a getter can hand out the very handle that the host passed in.
+#![forbid(unsafe_code)]
 
 use super::live;
 use std::ops::{Deref, DerefMut};

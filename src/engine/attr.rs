@@ -1,5 +1,6 @@
 //! Settings of engines, streams and kernels.
 
+use super::threads::ThreadMode;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
 use crate::device::DeviceKind;
@@ -9,6 +10,9 @@ use crate::threadpool::{PoolAttr, ThreadPool};
 pub struct EngineAttr {
     pub kind: DeviceKind,
     threadpool: Option<Ref<ThreadPool>>,
+    /// None = the environment may decide, in both.
+    thread_mode: Option<ThreadMode>,
+    thread_count: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,7 +46,7 @@ fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
 
 impl EngineAttr {
     pub fn new(kind: DeviceKind) -> EngineAttr {
-        EngineAttr { kind, threadpool: None }
+        EngineAttr { kind, threadpool: None, thread_mode: None, thread_count: None }
     }
 
     pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
@@ -54,6 +58,29 @@ impl EngineAttr {
     pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
         check_cpu(self.kind, "engine")?;
         Ok(self.threadpool.as_ref())
+    }
+
+    pub fn set_thread_mode(&mut self, mode: ThreadMode) -> Result<()> {
+        check_cpu(self.kind, "engine")?;
+        self.thread_mode = Some(mode);
+        Ok(())
+    }
+
+    pub fn thread_mode(&self) -> Result<Option<ThreadMode>> {
+        check_cpu(self.kind, "engine")?;
+        Ok(self.thread_mode)
+    }
+
+    /// 0 = the width that built-in pools have by default.
+    pub fn set_thread_count(&mut self, count: usize) -> Result<()> {
+        check_cpu(self.kind, "engine")?;
+        self.thread_count = Some(count);
+        Ok(())
+    }
+
+    pub fn thread_count(&self) -> Result<Option<usize>> {
+        check_cpu(self.kind, "engine")?;
+        Ok(self.thread_count)
     }
 }
 

@@ -1,9 +1,10 @@
 //! An engine: a device, settings, and an account of its queues.
 
 use super::attr::EngineAttr;
+use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
-use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::base::{Error, Kind, Object, Ref, Result, live, text};
 use crate::device::{self, Device, DeviceKind};
 use crate::stream::Account;
 use crate::sync::fork;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub struct Engine {
     device: Arc<dyn Device>,
     attr: Object<EngineAttr>,
+    pool: Option<Ref<ThreadPool>>,
     account: Arc<Account>,
 }
 
@@ -25,7 +27,7 @@ impl Kind for Engine {
 
 impl Engine {
     pub fn create(kind: DeviceKind, index: u32, attr: Option<&EngineAttr>) -> Result<Ref<Engine>> {
-        let attr = attr.cloned().unwrap_or_else(|| EngineAttr::new(kind));
+        let mut attr = attr.cloned().unwrap_or_else(|| EngineAttr::new(kind));
         if attr.kind != kind {
             return Err(Error::invalid(format!(
                 "attr is for a {} engine, kind asks for a {} engine",
@@ -35,8 +37,9 @@ impl Engine {
         }
         let device = device::open(kind, index)?;
         fork::arm();
+        let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
-        Ok(Object::shared(Engine { device, attr: Object::new(attr), account }))
+        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -52,13 +55,14 @@ impl Engine {
         format!("{}:{}", self.kind().name(), self.index())
     }
 
+    /// The settings, with what they left open as it was settled.
     pub fn attr(&self) -> &Object<EngineAttr> {
         &self.attr
     }
 
     /// The pool that streams without one of their own use.
     pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
-        self.attr.threadpool().ok().flatten()
+        self.pool.as_ref()
     }
 
     pub fn device(&self) -> &Arc<dyn Device> {
@@ -75,10 +79,9 @@ impl Engine {
     }
 
     pub fn info(&self) -> weir_engine_info {
-        let mut name = [0; 64];
-        for (to, from) in name[..63].iter_mut().zip(self.device.name().bytes()) {
-            *to = from as std::ffi::c_char;
-        }
+        let mode = self.attr.thread_mode().ok().flatten().unwrap_or(ThreadMode::Global);
+        let started = matches!(mode, ThreadMode::Private | ThreadMode::Kind);
+        let pool = self.pool().filter(|_| started);
         weir_engine_info {
             struct_size: 0,
             kind: self.kind().value(),
@@ -86,7 +89,9 @@ impl Engine {
             num_processors: num_processors() as u32,
             reserved: 0,
             alignment: self.device.alignment() as u64,
-            name,
+            name: text::fixed(self.device.name()),
+            thread_mode: mode.value(),
+            thread_count: pool.map_or(0, |pool| pool.num_threads() as u32),
         }
     }
 

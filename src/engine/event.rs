@@ -6,8 +6,9 @@ use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::stream::{Mark, Op};
+use crate::sync::Mutex;
 use crate::threadpool::PoolAttr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Event {
@@ -29,7 +30,7 @@ impl Event {
 
     /// What the event stands for now; None = never recorded.
     pub fn last_mark(&self) -> Option<Arc<Mark>> {
-        self.mark.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        self.mark.lock().clone()
     }
 
     pub fn record(&self, stream: &Stream) -> Result<()> {
@@ -44,7 +45,7 @@ impl Event {
         let mark = Mark::new(stream.queue());
         // Submitted first: on a synchronous stream that may be refused, and then the event stays what it was.
         stream.queue().submit(Op::Record(Arc::clone(&mark)))?;
-        *self.mark.lock().unwrap_or_else(|e| e.into_inner()) = Some(mark);
+        *self.mark.lock() = Some(mark);
         Ok(())
     }
 

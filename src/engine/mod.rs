@@ -1,26 +1,31 @@
 //! What the host holds: engines, and the streams, events, tensors and kernels that belong to them.
 //!
 //! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; the
-//! pool that its work uses is settled when it is made: the stream's own, else the engine's, else none. `call` turns
-//! a kernel and its tensors into a piece of a queue's work.
+//! pool that its work uses is settled when it is made: the stream's own, else the engine's, else none. Where
+//! the engine's comes from is its thread mode (`threads`). `call` turns a kernel and its tensors into a piece of a
+//! queue's work.
 #![forbid(unsafe_code)]
 
 mod attr;
 mod call;
+mod conformance;
 #[allow(clippy::module_inception, reason = "the room and its chief noun have the same name")]
 mod engine;
 mod event;
 mod kernel;
 mod stream;
 mod tensor;
+mod threads;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
 pub use call::{check_overlaps, check_tensor, scratch_slots};
+pub use conformance::examine;
 pub use engine::Engine;
 pub use event::Event;
 pub use kernel::BoundKernel;
 pub use stream::Stream;
 pub use tensor::Tensor;
+pub use threads::{ThreadMode, checked_thread_count};
 
 pub use crate::device::count;
 pub use crate::stream::sync_all as sync_devices;

@@ -82,7 +82,19 @@ impl Stream {
     }
 
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
-        self.queue.synchronize(timeout_ns)
+        self.queue.synchronize(timeout_ns)?;
+        self.intact_pool()
+    }
+
+    /// Fails if the pool is in checking mode and broke a clause.
+    fn intact_pool(&self) -> Result<()> {
+        self.pool().map_or(Ok(()), |pool| pool.intact())
+    }
+
+    /// Of a synchronous stream: as its call ends, the work is done.
+    fn submit(&self, op: Op) -> Result<()> {
+        self.queue.submit(op)?;
+        if self.queue.is_synchronous() { self.intact_pool() } else { Ok(()) }
     }
 
     pub fn wait_event(&self, event: &Event) -> Result<()> {
@@ -95,12 +107,12 @@ impl Stream {
 
     pub fn enqueue_task(&self, task: Arc<dyn Task>) -> Result<()> {
         self.queue.admit()?;
-        self.queue.submit(Op::Task(task))
+        self.submit(Op::Task(task))
     }
 
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
         self.queue.admit()?;
         let call = Call::new(self, kernel, inputs, outputs, &self.scratch)?;
-        self.queue.submit(Op::Work(Arc::new(call)))
+        self.submit(Op::Work(Arc::new(call)))
     }
 }

@@ -4,7 +4,7 @@ use super::argument::{out_const, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, versioned};
 use crate::abi::*;
-use crate::engine::{self, Engine, EngineAttr};
+use crate::engine::{self, Engine, EngineAttr, ThreadMode};
 
 /// Makes settings for engines of one kind, all default.
 ///
@@ -49,8 +49,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_kind(
     })
 }
 
-/// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = in the calling thread
-/// (the default).
+/// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
+/// default): then the thread mode decides, and without one the calling thread does the work.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
@@ -87,6 +87,79 @@ pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
     })
 }
 
+/// Where the engine's threads come from: one of enum weir_thread_mode_value. A mode that was set counts before
+/// WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
+/// weir_engine_create refuses it together with another mode.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, unknown mode); FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_thread_mode(
+    attr: *mut weir_engine_attr,
+    mode: weir_thread_mode,
+) -> weir_status {
+    guard("weir_engine_attr_set_thread_mode", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.set_thread_mode(ThreadMode::from_value(mode)?)
+    })
+}
+
+/// The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: the mode that it is in.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
+    attr: *const weir_engine_attr,
+    out_mode: *mut weir_thread_mode,
+) -> weir_status {
+    guard("weir_engine_attr_get_thread_mode", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_mode, "out_mode")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.thread_mode()?.unwrap_or(ThreadMode::Global).value());
+        Ok(())
+    })
+}
+
+/// How many threads weir starts for the engine in mode PRIVATE, and for the first engine of its kind in mode KIND; the
+/// other modes start none. 0 = as many as weir_threadpool_create_builtin starts by default. A count that was set
+/// counts before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND that was given
+/// another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engine_attr, count: u32) -> weir_status {
+    guard("weir_engine_attr_set_thread_count", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.set_thread_count(engine::checked_thread_count(count)?)
+    })
+}
+
+/// The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: their
+/// number.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_thread_count(
+    attr: *const weir_engine_attr,
+    out_count: *mut u32,
+) -> weir_status {
+    guard("weir_engine_attr_get_thread_count", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.thread_count()?.unwrap_or(0) as u32);
+        Ok(())
+    })
+}
+
 /// How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -102,11 +175,15 @@ pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *m
 }
 
 /// Makes an engine for device `index` of a kind. NULL attr = all default. Several engines for one device may exist.
+/// If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
+/// there is no engine.
 ///
-/// Thread safety: any thread. Blocking: never for CPU engines. Ownership: the caller owns one reference to
-/// *out_engine; attr is copied.
-/// Errors: INVALID_ARGUMENT (also an attr of another kind); OUT_OF_RANGE (index); UNAVAILABLE or UNIMPLEMENTED if this
-/// machine or build has no such device.
+/// Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time.
+/// Ownership: the caller owns one reference to *out_engine; attr is copied.
+/// Errors: INVALID_ARGUMENT (also an attr of another kind, a pool together with a mode other than GLOBAL, or a value
+/// of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads
+/// cannot be started; FAILED_PRECONDITION if engines of this kind share another number of threads already;
+/// UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_create(
@@ -134,6 +211,9 @@ pub unsafe extern "C" fn weir_engine_retain(engine: *mut weir_engine) -> weir_st
 }
 
 /// Gives up one reference. NULL does nothing. Streams, tensors, kernels and programs hold references of their own.
+/// The last reference ends the threads of a private pool, and those of the kind if no other engine shares them, also
+/// when it goes inside a task of theirs: they do what is queued and then end by themselves. A reference to the pool
+/// (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -175,7 +255,7 @@ pub unsafe extern "C" fn weir_engine_get_index(engine: *const weir_engine, out_i
     })
 }
 
-/// The settings that the engine was made with.
+/// The settings that the engine was made with. Thread mode and thread count are in it as they were settled.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
 /// not destroy it.
@@ -194,7 +274,8 @@ pub unsafe extern "C" fn weir_engine_get_attr(
     })
 }
 
-/// The engine's thread pool, or NULL if none was set.
+/// The thread pool that the engine's work runs on, whether it was given or weir has started it; NULL = the calling
+/// thread.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
@@ -207,7 +288,8 @@ pub unsafe extern "C" fn weir_engine_get_threadpool(
     guard("weir_engine_get_threadpool", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, engine) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(engine, "engine")?) };
-        *out = handle::borrowed_opt_c(engine.attr().threadpool()?);
+        engine.attr().threadpool()?; // Other kinds have none.
+        *out = handle::borrowed_opt_c(engine.pool());
         Ok(())
     })
 }

@@ -5,11 +5,12 @@ use crate::abi::weir_status;
 use crate::base::{Code, Error, Result};
 use crate::memory::heap;
 use crate::sync::fork;
-use crate::threadpool::release_buried;
+use crate::threadpool::{any_buried, release_buried};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs one exported body: errors and panics become a status and a message.
+#[inline]
 pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
     let checked = || {
         fork::check()?;
@@ -44,8 +45,11 @@ pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
 }
 
 /// Lets go of pools whose last reference went inside one of their own tasks.
+#[inline]
 fn release_ended_pools() {
-    let _ = catch_unwind(release_buried);
+    if any_buried() {
+        let _ = catch_unwind(release_buried);
+    }
 }
 
 /// Keeps the message for weir_last_error_message and gives the code.

@@ -6,6 +6,7 @@ use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::engine::{BoundKernel, Engine, KernelAttr};
+use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -153,7 +154,7 @@ unsafe fn create(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_matmul(
@@ -172,6 +173,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
                 | WEIR_MATMUL_BIAS as u64
                 | WEIR_MATMUL_RELU as u64;
             flags(bits, known, "desc->flags")?;
+            Isa::checked()?;
             Ok(Arc::new(builtin::Matmul {
                 transpose_a: bits & WEIR_MATMUL_TRANSPOSE_A as u64 != 0,
                 transpose_b: bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0,

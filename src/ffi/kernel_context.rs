@@ -2,7 +2,8 @@
 
 use super::argument::{out_const, out_ptr, out_value, string};
 use super::guard::guard;
-use super::{context, task, versioned};
+use super::task::{self, Place};
+use super::{context, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error};
 use std::ffi::{c_char, c_void};
@@ -120,8 +121,33 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_for(
     guard("weir_kernel_context_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
         let (context, hint) = unsafe { (context::borrow(context, "context")?, versioned::read_opt(hint, "hint")?) };
-        let region = task::region(n, hint.as_ref())?;
-        task::run_kernel_region(context, &region, r#fn, arg)
+        task::run_region(&Place::Kernel(context), n, hint.as_ref(), r#fn, arg)
+    })
+}
+
+/// As weir_parallel_nd, on the pool and with the slots of this call.
+///
+/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
+/// caller's; the arrays are only read during the call.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE; CANCELLED if the run was cancelled; else the first nonzero status that fn
+/// returned.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_context_parallel_nd(
+    context: *const weir_kernel_context,
+    rank: i32,
+    extents: *const i64,
+    tile: *const i64,
+    hint: *const weir_parallel_hint,
+    r#fn: weir_box_fn,
+    arg: *mut c_void,
+) -> weir_status {
+    guard("weir_kernel_context_parallel_nd", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let (context, hint) = (context::borrow(context, "context")?, versioned::read_opt(hint, "hint")?);
+            task::run_boxes(&Place::Kernel(context), rank, (extents, tile), hint.as_ref(), r#fn, arg)
+        }
     })
 }
 

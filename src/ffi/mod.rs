@@ -13,9 +13,11 @@ mod last_error;
 mod text;
 mod versioned;
 
+mod conformance;
 mod context;
 mod engine;
 mod event;
+mod gemm;
 mod graph;
 mod kernel;
 mod kernel_context;
@@ -26,4 +28,5 @@ mod sync;
 mod task;
 mod tensor;
 mod threadpool;
+mod threadpool_attr;
 mod version;

@@ -1,11 +1,11 @@
 //! Host functions as the rooms see them: tasks, range functions, release callbacks.
 
 use super::handle::{Handle, borrow_opt};
-use crate::abi::{weir_destroy_fn, weir_parallel_hint, weir_range_fn};
+use crate::abi::{weir_box_fn, weir_destroy_fn, weir_epilogue_fn, weir_parallel_hint, weir_range_fn};
 use crate::base::{Error, Object, Ref, Result};
-use crate::kernel::Task;
+use crate::kernel::{KernelContext, Task};
 use crate::sync::Claim;
-use crate::threadpool::{self, Span, ThreadPool};
+use crate::threadpool::{self, BoxBody, Epilogue, Grid, MAX_RANK, Span, ThreadPool};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -106,48 +106,184 @@ impl HostRange {
     }
 }
 
-/// A checked region.
-pub(super) fn region(n: i64, hint: Option<&weir_parallel_hint>) -> Result<Span> {
-    let items = usize::try_from(n).map_err(|_| Error::out_of_range(format!("n is {n}, expected 0 or more")))?;
-    let Some(hint) = hint else { return Ok(Span { items, ..Span::default() }) };
-    let positive = |value: i64, what: &str| {
-        usize::try_from(value).map_err(|_| Error::invalid(format!("hint->{what} is {value}, expected 0 or more")))
-    };
-    if hint.flags != 0 {
-        return Err(Error::invalid(format!("hint->flags has unknown bits {:#x} (known: 0x0)", hint.flags)));
+/// A host's box function with its argument, and the rank of its region.
+#[derive(Clone, Copy)]
+struct HostBox {
+    f: unsafe extern "C" fn(*mut c_void, *const i64, *const i64, i32) -> i32,
+    arg: *mut c_void,
+    rank: usize,
+}
+
+// SAFETY: the host promises that its function may run on several threads at once.
+unsafe impl Send for HostBox {}
+// SAFETY: as above.
+unsafe impl Sync for HostBox {}
+
+impl HostBox {
+    fn call(self, begin: &[i64], end: &[i64], slot: usize) -> Result<()> {
+        // SAFETY: the host's function with its own argument; both arrays have `rank` numbers.
+        match unsafe { (self.f)(self.arg, begin.as_ptr(), end.as_ptr(), slot as i32) } {
+            0 => Ok(()),
+            status => Err(Error::from_status(
+                status,
+                format_args!("the box function, on {:?} to {:?},", &begin[..self.rank], &end[..self.rank]),
+            )),
+        }
     }
-    Ok(Span {
-        items,
-        cost_ns: hint.cost_ns,
-        grain: positive(hint.grain, "grain")?,
-        max_slots: positive(i64::from(hint.max_slots), "max_slots")?,
-    })
 }
 
-/// Runs a host's range function on a pool.
-pub(super) fn run_region<H: Handle<Inner = ThreadPool>>(
+/// A host's epilogue with its argument.
+#[derive(Clone, Copy)]
+struct HostEpilogue {
+    f: unsafe extern "C" fn(*mut c_void) -> i32,
+    arg: *mut c_void,
+}
+
+// SAFETY: the host promises that its function may run on any thread.
+unsafe impl Send for HostEpilogue {}
+// SAFETY: as above.
+unsafe impl Sync for HostEpilogue {}
+
+impl HostEpilogue {
+    fn call(self) -> Result<()> {
+        // SAFETY: the host's function with its own argument.
+        match unsafe { (self.f)(self.arg) } {
+            0 => Ok(()),
+            status => Err(Error::from_status(status, "the epilogue")),
+        }
+    }
+}
+
+/// Where a region runs: on a pool, or in a kernel's call.
+pub(super) enum Place<'a> {
+    Pool(Option<&'a Ref<ThreadPool>>),
+    Kernel(&'a KernelContext<'a>),
+}
+
+/// A checked hint.
+#[derive(Clone, Copy, Default)]
+struct Hint {
+    cost_ns: f32,
+    grain: usize,
+    max_slots: usize,
+    epilogue: weir_epilogue_fn,
+}
+
+impl Hint {
+    #[inline]
+    fn new(hint: Option<&weir_parallel_hint>) -> Result<Hint> {
+        let Some(hint) = hint else { return Ok(Hint::default()) };
+        let legal = hint.flags == 0
+            && hint.cost_ns.is_finite()
+            && hint.cost_ns >= 0.0
+            && hint.grain >= 0
+            && hint.max_slots >= 0;
+        if !legal {
+            return Err(Hint::refusal(hint));
+        }
+        Ok(Hint {
+            cost_ns: hint.cost_ns as f32,
+            grain: hint.grain as usize,
+            max_slots: hint.max_slots as usize,
+            epilogue: hint.epilogue,
+        })
+    }
+
+    #[cold]
+    fn refusal(hint: &weir_parallel_hint) -> Error {
+        if hint.flags != 0 {
+            return Error::invalid(format!("hint->flags has unknown bits {:#x} (known: 0x0)", hint.flags));
+        }
+        let (what, value) = match hint {
+            hint if hint.grain < 0 => ("grain", hint.grain as f64),
+            hint if hint.max_slots < 0 => ("max_slots", f64::from(hint.max_slots)),
+            hint => ("cost_ns", hint.cost_ns),
+        };
+        Error::invalid(format!("hint->{what} is {value}, expected 0 or more"))
+    }
+
+    fn epilogue(&self, arg: *mut c_void) -> Option<HostEpilogue> {
+        self.epilogue.map(|f| HostEpilogue { f, arg })
+    }
+}
+
+/// Runs a host's range function.
+#[inline]
+pub(super) fn run_region(
+    place: &Place<'_>,
+    n: i64,
+    hint: Option<&weir_parallel_hint>,
+    f: weir_range_fn,
+    arg: *mut c_void,
+) -> Result<()> {
+    let items = usize::try_from(n).map_err(|_| Error::out_of_range(format!("n is {n}, expected 0 or more")))?;
+    let hint = Hint::new(hint)?;
+    let range = HostRange { f: f.ok_or_else(|| Error::null("fn"))?, arg };
+    let span =
+        Span { items, cost_ns: hint.cost_ns, grain: hint.grain, max_slots: hint.max_slots, site: range.f as usize };
+    let last = hint.epilogue(arg).map(|epilogue| move || epilogue.call());
+    let last = last.as_ref().map(|last| last as Epilogue<'_>);
+    let body = |claim: Claim| range.call(&claim);
+    match place {
+        Place::Pool(pool) => {
+            threadpool::parallel_for_then(*pool, &span, &body, last)?;
+            pool.map_or(Ok(()), |pool| pool.intact())
+        }
+        Place::Kernel(context) => context.parallel_for_then(&span, &body, last),
+    }
+}
+
+/// Runs a host's box function.
+///
+/// # Safety
+/// `extents` and `tile` are NULL or have `rank` numbers.
+pub(super) unsafe fn run_boxes(
+    place: &Place<'_>,
+    rank: i32,
+    (extents, tile): (*const i64, *const i64),
+    hint: Option<&weir_parallel_hint>,
+    f: weir_box_fn,
+    arg: *mut c_void,
+) -> Result<()> {
+    let rank = usize::try_from(rank)
+        .ok()
+        .filter(|rank| (1..=MAX_RANK).contains(rank))
+        .ok_or_else(|| Error::invalid(format!("rank is {rank}, expected 1 to {MAX_RANK}")))?;
+    if extents.is_null() {
+        return Err(Error::null("extents"));
+    }
+    let hint = Hint::new(hint)?;
+    if hint.grain != 0 {
+        return Err(Error::invalid(format!("hint->grain is {}, expected 0: the tile is the grain", hint.grain)));
+    }
+    // SAFETY: as demanded of the caller.
+    let (extents, tile) = unsafe {
+        let tile = (!tile.is_null()).then(|| std::slice::from_raw_parts(tile, rank));
+        (std::slice::from_raw_parts(extents, rank), tile)
+    };
+    let boxes = HostBox { f: f.ok_or_else(|| Error::null("fn"))?, arg, rank };
+    let grid = Grid::new(extents, tile, hint.cost_ns)?;
+    let last = hint.epilogue(arg).map(|epilogue| move || epilogue.call());
+    let last = last.as_ref().map(|last| last as Epilogue<'_>);
+    let body: BoxBody<'_> = &|low, high, slot| boxes.call(low, high, slot);
+    match place {
+        Place::Pool(pool) => {
+            threadpool::parallel_nd(*pool, &grid, hint.cost_ns, hint.max_slots, body, last)?;
+            pool.map_or(Ok(()), |pool| pool.intact())
+        }
+        Place::Kernel(context) => context.parallel_nd(&grid, hint.cost_ns, hint.max_slots, body, last),
+    }
+}
+
+/// A pool for the length of a call, without touching its count.
+///
+/// # Safety
+/// The handle is NULL or the host's own, and outlives the call.
+pub(super) unsafe fn borrow_pool<H: Handle<Inner = ThreadPool>>(
     pool: *const H,
-    span: &Span,
-    f: weir_range_fn,
-    arg: *mut c_void,
-) -> Result<()> {
-    let range = HostRange { f: f.ok_or_else(|| Error::null("fn"))?, arg };
-    // SAFETY: the caller of the exported function keeps the handle alive during the call.
+) -> Result<Option<ManuallyDrop<Ref<ThreadPool>>>> {
+    // SAFETY: as demanded of the caller.
     let pool = unsafe { borrow_opt(pool, "pool") }?;
-    // A reference for the length of the call, without touching the count.
     // SAFETY: shared handles come from Arc::into_raw, and the host's reference outlives the call.
-    let pool: Option<ManuallyDrop<Ref<ThreadPool>>> =
-        pool.map(|pool| ManuallyDrop::new(unsafe { Arc::from_raw(std::ptr::from_ref::<Object<ThreadPool>>(pool)) }));
-    threadpool::parallel_for(pool.as_deref(), span, &|claim| range.call(&claim))
-}
-
-/// Runs a host's range function on a kernel's pool.
-pub(super) fn run_kernel_region(
-    context: &crate::kernel::KernelContext<'_>,
-    span: &Span,
-    f: weir_range_fn,
-    arg: *mut c_void,
-) -> Result<()> {
-    let range = HostRange { f: f.ok_or_else(|| Error::null("fn"))?, arg };
-    context.parallel_for(span, &|claim| range.call(&claim))
+    Ok(pool.map(|pool| ManuallyDrop::new(unsafe { Arc::from_raw(std::ptr::from_ref::<Object<ThreadPool>>(pool)) })))
 }

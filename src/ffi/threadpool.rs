@@ -2,10 +2,12 @@
 
 use super::argument::{flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::{handle, task, versioned};
+use super::task::{self, Place};
+use super::{handle, text, threadpool_attr, versioned};
 use crate::abi::*;
+use crate::base::{Error, Ref, Result};
 use crate::threadpool::{self, HostVtable, PoolAttr, ThreadPool};
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 
 /// Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
 /// exist, and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once,
@@ -22,14 +24,103 @@ pub unsafe extern "C" fn weir_threadpool_create(
 ) -> weir_status {
     guard("weir_threadpool_create", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, vtable) = unsafe { (out_ptr(out_pool, "out_pool")?, versioned::read(vtable, "vtable")?) };
-        const KNOWN: u64 = weir_threadpool_flags::WEIR_THREADPOOL_ASYNCHRONOUS as u64
-            | weir_threadpool_flags::WEIR_THREADPOOL_AUTO_BALANCING as u64
-            | weir_threadpool_flags::WEIR_THREADPOOL_NESTED as u64;
-        flags(vtable.flags, KNOWN, "vtable->flags")?;
-        // SAFETY: the host promises that the vtable's functions follow docs/threadpool.md.
-        let host = unsafe { HostVtable::new(vtable, ctx) }?;
-        handle::into_c(ThreadPool::host(host), out)
+        let (out, host) = unsafe { (out_ptr(out_pool, "out_pool")?, host_pool(vtable, ctx)?) };
+        hand_out(ThreadPool::host(host, &PoolAttr::default()), out)
+    })
+}
+
+/// Checks a vtable.
+///
+/// # Safety
+/// `vtable` is NULL or points to struct_size readable bytes; its functions follow docs/threadpool.md.
+pub(super) unsafe fn host_pool(vtable: *const weir_threadpool_vtable, ctx: *mut c_void) -> Result<HostVtable> {
+    // SAFETY: as demanded of the caller.
+    let vtable = unsafe { versioned::read(vtable, "vtable") }?;
+    const KNOWN: u64 = weir_threadpool_flags::WEIR_THREADPOOL_ASYNCHRONOUS as u64
+        | weir_threadpool_flags::WEIR_THREADPOOL_AUTO_BALANCING as u64
+        | weir_threadpool_flags::WEIR_THREADPOOL_NESTED as u64;
+    flags(vtable.flags, KNOWN, "vtable->flags")?;
+    // SAFETY: as demanded of the caller.
+    unsafe { HostVtable::new(vtable, ctx) }
+}
+
+/// A creation that fails leaves the context with the host.
+fn hand_out(pool: Ref<ThreadPool>, out: &mut *mut weir_threadpool) -> Result<()> {
+    let created = Ref::clone(&pool);
+    handle::into_c(pool, out)?;
+    created.adopt();
+    Ok(())
+}
+
+/// As weir_threadpool_create, with settings; NULL attr: all default. A setting that is for the built-in pool alone
+/// (num_threads, spin_ns) is refused.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
+/// Errors: those of weir_threadpool_create; INVALID_ARGUMENT (attr sets num_threads or spin_ns).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_threadpool_create_with_attr(
+    vtable: *const weir_threadpool_vtable,
+    ctx: *mut c_void,
+    attr: *const weir_threadpool_attr,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_threadpool_create_with_attr", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
+        attr.map_or(Ok(()), |attr| attr.check_for_host())?;
+        // The last that can fail: from here on the context would be released.
+        // SAFETY: the caller's pointers, as documented.
+        let host = unsafe { host_pool(vtable, ctx) }?;
+        let default = PoolAttr::default();
+        hand_out(ThreadPool::host(host, attr.map_or(&default, |attr| &**attr)), out)
+    })
+}
+
+/// The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
+/// copies it: "H5: parallel_for ran index 3 of 4 twice". Empty if none was, and without checking mode.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_threadpool_get_broken_clause(
+    pool: *const weir_threadpool,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_threadpool_get_broken_clause", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let broken = handle::borrow(pool, "pool")?.broken_clause().unwrap_or_default();
+            text::copy(&broken, buffer, capacity, out_length)
+        }
+    })
+}
+
+/// The pool as a vtable: for a library that wants one, for a host that wraps a pool, or for
+/// weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
+/// out_vtable->release(*out_ctx), or passes both to a call that does.
+/// Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_threadpool_get_vtable(
+    pool: *mut weir_threadpool,
+    out_vtable: *mut weir_threadpool_vtable,
+    out_ctx: *mut *mut c_void,
+) -> weir_status {
+    guard("weir_threadpool_get_vtable", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_ctx, "out_ctx")?;
+            let pool = handle::share(pool.cast_const(), "pool")?;
+            versioned::write(out_vtable, &threadpool::vtable_of(&pool), "out_vtable")?;
+            *out = threadpool::into_ctx(pool);
+        }
+        Ok(())
     })
 }
 
@@ -37,7 +128,7 @@ pub unsafe extern "C" fn weir_threadpool_create(
 /// this process may use processors (affinity mask and cgroup limit), or WEIR_NUM_THREADS from the environment.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool; attr is copied.
-/// Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED if threads cannot be started.
+/// Errors: INVALID_ARGUMENT (also if attr sets checking); RESOURCE_EXHAUSTED if threads cannot be started.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create_builtin(
@@ -48,7 +139,9 @@ pub unsafe extern "C" fn weir_threadpool_create_builtin(
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
         let default = PoolAttr::default();
-        handle::into_c(ThreadPool::builtin(attr.map_or(&default, |attr| &**attr))?, out)
+        let attr = attr.map_or(&default, |attr| &**attr);
+        attr.check_for_builtin()?;
+        handle::into_c(ThreadPool::builtin(attr)?, out)
     })
 }
 
@@ -140,6 +233,20 @@ pub unsafe extern "C" fn weir_threadpool_get_flags(pool: *const weir_threadpool,
     })
 }
 
+/// The pool's number: no other pool in this process has it, then or later. weir_thread_info.pool is such a number.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_threadpool_get_id(pool: *const weir_threadpool, out_id: *mut u64) -> weir_status {
+    guard("weir_threadpool_get_id", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, pool) = unsafe { (out_value(out_id, "out_id")?, handle::borrow(pool, "pool")?) };
+        out.set(pool.id());
+        Ok(())
+    })
+}
+
 /// Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
 /// knows of its own tasks.
 ///
@@ -161,11 +268,11 @@ pub unsafe extern "C" fn weir_threadpool_in_parallel(
 /// Runs fn over the items 0 <= i < n in pieces, on the pool and in the calling thread, and returns when all are
 /// done. A NULL pool means the calling thread alone. `hint` may be NULL. May be called from inside a task of the
 /// pool; then it never waits for a piece that no thread has begun. A region that is too small to be worth a thread
-/// runs in the caller.
+/// runs in the caller; how small that is follows from what the pool's threads cost (weir_threadpool_get_costs).
 ///
 /// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
-/// by then are skipped.
+/// by then are skipped. FAILED_PRECONDITION if a pool in checking mode has broken a clause; then all is done.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_parallel_for(
@@ -177,102 +284,77 @@ pub unsafe extern "C" fn weir_parallel_for(
 ) -> weir_status {
     guard("weir_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
-        let hint = unsafe { versioned::read_opt(hint, "hint") }?;
-        let region = task::region(n, hint.as_ref())?;
-        task::run_region(pool.cast_const(), &region, r#fn, arg)
+        let (pool, hint) = unsafe { (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?) };
+        task::run_region(&Place::Pool(pool.as_deref()), n, hint.as_ref(), r#fn, arg)?;
+        pool.as_deref().map_or(Ok(()), |pool| pool.intact())
     })
 }
 
-/// Makes settings for weir_threadpool_create_builtin, all default.
+/// As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are boxes of
+/// whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which takes
+/// whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
+/// only read during the call.
+/// Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative extent, too many points); else the first
+/// nonzero status that fn returned; pieces not begun by then are skipped. FAILED_PRECONDITION as of weir_parallel_for.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_attr_create(out_attr: *mut *mut weir_threadpool_attr) -> weir_status {
-    guard("weir_threadpool_attr_create", || {
-        // SAFETY: the caller's pointer, as documented.
-        let out = unsafe { out_ptr(out_attr, "out_attr") }?;
-        handle::into_owned_c(PoolAttr::default(), out)
-    })
-}
-
-/// Destroys settings. NULL does nothing.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_attr_destroy(attr: *mut weir_threadpool_attr) {
-    // SAFETY: the caller's handle, as documented.
-    guard_release("weir_threadpool_attr_destroy", || unsafe { handle::destroy(attr) });
-}
-
-/// Number of threads, 1 to 256; 0 = the default (see weir_threadpool_create_builtin).
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_attr_set_num_threads(
-    attr: *mut weir_threadpool_attr,
-    num_threads: i32,
+pub unsafe extern "C" fn weir_parallel_nd(
+    pool: *mut weir_threadpool,
+    rank: i32,
+    extents: *const i64,
+    tile: *const i64,
+    hint: *const weir_parallel_hint,
+    r#fn: weir_box_fn,
+    arg: *mut c_void,
 ) -> weir_status {
-    guard("weir_threadpool_attr_set_num_threads", || {
-        // SAFETY: the caller's handle, as documented.
-        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
-        attr.num_threads = match num_threads {
-            0 => None,
-            n => Some(threadpool::checked_num_threads(n)?),
-        };
-        Ok(())
-    })
-}
-
-/// The number of threads that was set; 0 = the default.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_attr_get_num_threads(
-    attr: *const weir_threadpool_attr,
-    out_num_threads: *mut i32,
-) -> weir_status {
-    guard("weir_threadpool_attr_get_num_threads", || {
+    guard("weir_parallel_nd", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, attr) = unsafe { (out_value(out_num_threads, "out_num_threads")?, handle::borrow(attr, "attr")?) };
-        out.set(attr.num_threads.map_or(0, |n| n as i32));
-        Ok(())
+        unsafe {
+            let (pool, hint) = (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?);
+            task::run_boxes(&Place::Pool(pool.as_deref()), rank, (extents, tile), hint.as_ref(), r#fn, arg)?;
+            pool.as_deref().map_or(Ok(()), |pool| pool.intact())
+        }
     })
 }
 
-/// How long a thread of the pool without work looks around before it sleeps, in nanoseconds; 0 = not at all.
-/// Default 20 us, at most one second.
+/// Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could be worth a
+/// thread does so too; call this to have it done at a time of your choice, with the pool as idle as it will be later.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
+/// machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_attr_set_spin_ns(
-    attr: *mut weir_threadpool_attr,
-    spin_ns: u64,
-) -> weir_status {
-    guard("weir_threadpool_attr_set_spin_ns", || {
+pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> weir_status {
+    guard("weir_threadpool_measure", || {
         // SAFETY: the caller's handle, as documented.
-        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
-        attr.spin_ns = threadpool::checked_spin_ns(spin_ns)?;
+        let pool = unsafe { task::borrow_pool(pool) }?;
+        let pool = pool.as_deref().ok_or_else(|| Error::null("pool"))?;
+        if pool.in_parallel() {
+            return Err(Error::precondition("the calling thread runs a task of the pool, so the pool is not idle"));
+        }
+        threadpool::measure(pool);
         Ok(())
     })
 }
 
-/// The spin budget that was set, in nanoseconds.
+/// What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which regions would ask (schedule or
+/// parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_attr_get_spin_ns(
-    attr: *const weir_threadpool_attr,
-    out_spin_ns: *mut u64,
+pub unsafe extern "C" fn weir_threadpool_get_costs(
+    pool: *const weir_threadpool,
+    out_costs: *mut weir_threadpool_costs,
 ) -> weir_status {
-    guard("weir_threadpool_attr_get_spin_ns", || {
+    guard("weir_threadpool_get_costs", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, attr) = unsafe { (out_value(out_spin_ns, "out_spin_ns")?, handle::borrow(attr, "attr")?) };
-        out.set(attr.spin_ns);
-        Ok(())
+        unsafe {
+            let costs = threadpool_attr::in_c(handle::borrow(pool, "pool")?.cost());
+            versioned::write(out_costs, &costs, "out_costs")
+        }
     })
 }

@@ -1,10 +1,12 @@
-//! Version, ABI check, status names, error text, runtime counters.
+//! Version, ABI check, status names, error text, runtime counters, list of threads.
 
+use super::argument::out_value;
 use super::guard::{guard, guard_value};
 use super::{last_error, text, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, live};
 use crate::memory::heap;
+use crate::sync::thread::{self, Origin};
 use std::ffi::c_char;
 
 /// Major version of this header. The library's own is in weir_version.
@@ -106,7 +108,7 @@ pub unsafe extern "C" fn weir_last_error_copy(
     code
 }
 
-/// Fills `info` with the library's counters: threads started, allocations made, objects alive by kind. Copies of
+/// Fills `info` with the library's counters: threads by origin, allocations made, objects alive by kind. Copies of
 /// attributes inside engines and streams count as attributes.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
@@ -115,11 +117,11 @@ pub unsafe extern "C" fn weir_last_error_copy(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info) -> weir_status {
     guard("weir_runtime_get_info", || {
-        let alive = live::counts();
+        let (alive, threads) = (live::counts(), thread::counts());
         let info = weir_runtime_info {
             struct_size: 0,
-            threads_started: live::threads_started(),
-            threads_alive: live::threads_alive(),
+            threads_started: threads.started,
+            threads_alive: threads.alive,
             allocations: heap::allocations(),
             bytes_in_use: heap::bytes_in_use(),
             threadpools: alive.threadpools,
@@ -132,8 +134,49 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             programs: alive.programs,
             runs: alive.runs,
             attrs: alive.attrs,
+            threads_of_builtin_pools: threads.alive_of(Origin::BuiltinPool),
+            threads_of_seeded_pools: threads.alive_of(Origin::SeededPool),
+            threads_of_lanes: threads.alive_of(Origin::Lane),
+            threads_of_engines: threads.alive_of(Origin::EnginePool),
+            threads_of_kinds: threads.alive_of(Origin::KindPool),
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }
+    })
+}
+
+/// Lists the threads that weir has started and that are running now, in the order of their start. Set struct_size of
+/// the first entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives
+/// the number of threads. capacity 0 asks for the number only (then infos may be NULL). Threads may start and end
+/// between two calls, so ask for a few more than were counted. The threads of your own pools are not listed.
+///
+/// Thread safety: any thread. Blocking: never; it may wait for a thread that is just being started.
+/// Ownership: the caller's array.
+/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one); OUT_OF_RANGE if capacity is too
+/// small (out_count is set, the entries are left alone).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_runtime_get_threads(
+    infos: *mut weir_thread_info,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_runtime_get_threads", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_value(out_count, "out_count") }?;
+        if capacity == 0 {
+            out.set(thread::counts().alive as usize);
+            return Ok(());
+        }
+        // Before anything is written. SAFETY: the caller's array, as documented.
+        unsafe { versioned::write_array(infos, &[], "infos") }?;
+        let running = thread::running();
+        out.set(running.len());
+        if capacity < running.len() {
+            return Err(Error::out_of_range(format!("capacity is {capacity}, {} threads are running", running.len())));
+        }
+        let values: Vec<_> = running.iter().map(|thread| thread.info()).collect();
+        // SAFETY: the caller's array, as documented; it has room for all.
+        unsafe { versioned::write_array(infos, &values, "infos") }
     })
 }

@@ -25,6 +25,8 @@ macro_rules! versioned {
 versioned! {
     weir_threadpool_vtable: release: usize,
     weir_parallel_hint: flags: u32,
+    weir_conformance_options: flags: u32,
+    weir_threadpool_costs: join_ns: f64,
     weir_host_kernel_desc: flags: u64,
     weir_matmul_desc: flags: u64,
     weir_add_desc: struct_size: usize,
@@ -32,6 +34,7 @@ versioned! {
     weir_softmax_desc: reserved: i32,
     weir_argmax_desc: reserved: i32,
     weir_runtime_info: attrs: u64,
+    weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_engine_info: name: [std::ffi::c_char; 64],
 }
 
@@ -43,7 +46,14 @@ const ABSURD: usize = 4096;
 ///
 /// # Safety
 /// `ptr` is NULL or points to `struct_size` readable bytes.
+#[inline]
 pub(super) unsafe fn read<T: Versioned>(ptr: *const T, argument: &str) -> Result<T> {
+    // Caller and library of the same age, as a rule.
+    // SAFETY: a pointer that is not NULL points to a struct_size first, and then to as many bytes.
+    if !ptr.is_null() && ptr.is_aligned() && unsafe { ptr.cast::<usize>().read() } == size_of::<T>() {
+        // SAFETY: as above.
+        return Ok(unsafe { ptr.read() });
+    }
     // SAFETY: as demanded of the caller.
     let size = unsafe { check_size(ptr, argument) }?;
     let known = size.min(size_of::<T>());
@@ -67,6 +77,7 @@ pub(super) unsafe fn read<T: Versioned>(ptr: *const T, argument: &str) -> Result
 ///
 /// # Safety
 /// As `read`.
+#[inline]
 pub(super) unsafe fn read_opt<T: Versioned>(ptr: *const T, argument: &str) -> Result<Option<T>> {
     if ptr.is_null() {
         return Ok(None);
@@ -89,6 +100,27 @@ pub(super) unsafe fn write<T: Versioned>(ptr: *mut T, value: &T, argument: &str)
         let from = std::ptr::from_ref(value).cast::<u8>().add(head);
         std::ptr::copy_nonoverlapping(from, ptr.cast::<u8>().add(head), known - head);
         std::ptr::write_bytes(ptr.cast::<u8>().add(known), 0, size - known);
+    }
+    Ok(())
+}
+
+/// As `write`, for an array: struct_size of the first element is that of all, and is stored into each that is filled.
+///
+/// # Safety
+/// `ptr` is NULL or points to `values.len()` elements of the first one's `struct_size` writable bytes.
+pub(super) unsafe fn write_array<T: Versioned>(ptr: *mut T, values: &[T], argument: &str) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let size = unsafe { check_size(ptr.cast_const(), argument) }?;
+    if !size.is_multiple_of(align_of::<T>()) {
+        return Err(Error::invalid(format!("{argument}->struct_size is {size}, which no array element can have")));
+    }
+    for (i, value) in values.iter().enumerate() {
+        // SAFETY: element i is writable as demanded of the caller, and aligned, as the first one and the size are.
+        unsafe {
+            let element = ptr.cast::<u8>().add(i * size);
+            element.cast::<usize>().write(size);
+            write(element.cast::<T>(), value, argument)?;
+        }
     }
     Ok(())
 }

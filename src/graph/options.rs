@@ -2,7 +2,10 @@
 
 use crate::base::object::tag;
 use crate::base::{Kind, Ref, live};
-use crate::threadpool::{DEFAULT_HOP_NS, ThreadPool};
+use crate::threadpool::ThreadPool;
+
+/// What bringing work to another thread is taken to cost unless the options say otherwise, in nanoseconds.
+const DEFAULT_HOP_NS: u64 = 5_000;
 
 #[derive(Clone, Debug)]
 pub struct CompileOptions {

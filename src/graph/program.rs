@@ -6,9 +6,9 @@ use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Ref, Result, live};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
-use crate::sync::HandOff;
+use crate::sync::{HandOff, OnceLock};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Once};
 
 /// An input or output of a program.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ pub struct Program {
     steps: [HandOff<Arc<Step>>; KEPT_STEPS],
     flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
-    stock: Once,
+    stock: OnceLock<()>,
 }
 
 impl Kind for Program {
@@ -166,7 +166,7 @@ impl Program {
             layout: Arc::new(layout),
             steps: std::array::from_fn(|_| HandOff::default()),
             flights: std::array::from_fn(|_| HandOff::default()),
-            stock: Once::new(),
+            stock: OnceLock::new(),
         }
     }
 
@@ -221,7 +221,7 @@ impl Program {
     /// than that many are queued.
     pub(super) fn take_flight(&self) -> Arc<Flight> {
         let make = || Arc::new(Flight::new(self.inputs().len() + self.outputs().len()));
-        self.stock.call_once(|| self.flights.iter().for_each(|_| self.give_flight(make())));
+        self.stock.get_or_init(|| self.flights.iter().for_each(|_| self.give_flight(make())));
         self.flights.iter().find_map(HandOff::take).unwrap_or_else(make)
     }
 

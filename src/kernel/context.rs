@@ -5,7 +5,7 @@ use crate::base::object::tag;
 use crate::base::{Code, Error, Ref, Result};
 use crate::memory::View;
 use crate::sync::{Claim, HandOff};
-use crate::threadpool::{self, Span, ThreadPool};
+use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 /// Scratch memory of a call: `slots` stretches of `bytes` each.
@@ -92,14 +92,43 @@ impl<'a> KernelContext<'a> {
 
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.
     pub fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
-        let slots = if span.max_slots == 0 { self.num_slots() } else { span.max_slots.min(self.num_slots()) };
-        let span = Span { max_slots: slots, ..*span };
-        threadpool::parallel_for(self.pool, &span, &|claim| {
-            if self.is_cancelled() {
-                return Err(Error::new(Code::Cancelled, "cancelled"));
-            }
-            body(claim)
-        })
+        self.parallel_for_then(span, body, None)
+    }
+
+    /// As `parallel_for`, and then the epilogue.
+    pub fn parallel_for_then(
+        &self,
+        span: &Span,
+        body: &(dyn Fn(Claim) -> Result<()> + Sync),
+        epilogue: Option<Epilogue<'_>>,
+    ) -> Result<()> {
+        let span = Span { max_slots: self.slots(span.max_slots), ..*span };
+        let body = |claim| self.unless_cancelled(|| body(claim));
+        threadpool::parallel_for_then(self.pool, &span, &body, epilogue)
+    }
+
+    /// As `parallel_for_then`, over several dimensions.
+    pub fn parallel_nd(
+        &self,
+        grid: &Grid,
+        point_ns: f32,
+        max_slots: usize,
+        body: BoxBody<'_>,
+        epilogue: Option<Epilogue<'_>>,
+    ) -> Result<()> {
+        let body: BoxBody<'_> = &|low, high, slot| self.unless_cancelled(|| body(low, high, slot));
+        threadpool::parallel_nd(self.pool, grid, point_ns, self.slots(max_slots), body, epilogue)
+    }
+
+    fn slots(&self, wanted: usize) -> usize {
+        if wanted == 0 { self.num_slots() } else { wanted.min(self.num_slots()) }
+    }
+
+    fn unless_cancelled(&self, body: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.is_cancelled() {
+            return Err(Error::new(Code::Cancelled, "cancelled"));
+        }
+        body()
     }
 
     /// Keeps the first failure that a host kernel words itself.

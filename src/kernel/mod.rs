@@ -6,7 +6,7 @@
 pub mod builtin;
 mod context;
 pub mod signature;
-mod vector;
+pub mod vector;
 
 pub use context::{KernelContext, NEVER, Scratch};
 

@@ -17,12 +17,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 const SIZE: usize = 1 << 20;
+/// Of every piece of the reserve: two cache lines, the largest alignment that the library asks for.
+const ALIGN: usize = 128;
 /// Largest request that the reserve serves.
 const LARGEST: usize = 64 << 10;
 const ALIVE: u64 = 1 << 32;
 const USED_MASK: u64 = ALIVE - 1;
 
-#[repr(align(64))]
+#[repr(align(128))]
 struct Reserve(UnsafeCell<[u8; SIZE]>);
 
 // SAFETY: pieces are cut off by compare-exchange, so no two owners overlap.
@@ -115,10 +117,10 @@ fn in_reserve(data: *mut u8) -> bool {
 }
 
 fn from_reserve(layout: Layout) -> *mut u8 {
-    if layout.size() > LARGEST || layout.align() > 64 {
+    if layout.size() > LARGEST || layout.align() > ALIGN {
         return ptr::null_mut();
     }
-    let size = (layout.size().max(1) as u64).next_multiple_of(64);
+    let size = (layout.size().max(1) as u64).next_multiple_of(ALIGN as u64);
     // ORDERING: Acquire pairs with the Release in `to_reserve`: the last user of these bytes is done with them.
     let cut = STATE.fetch_update(Acquire, Relaxed, |state| {
         ((state & USED_MASK) + size <= SIZE as u64).then_some(state + ALIVE + size)
@@ -139,6 +141,7 @@ fn to_reserve() {
 
 /// At the door: forgets what earlier calls took, and refuses new work while memory is so short that more than half
 /// of the reserve is in use.
+#[inline]
 pub fn enter() -> Result<()> {
     let _ = TOUCHED.try_with(|touched| touched.set(false));
     if STATE.load(Relaxed) & USED_MASK > SIZE as u64 / 2 {

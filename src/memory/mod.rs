@@ -1,8 +1,10 @@
-//! Memory: the library's own heap with its reserve, aligned buffers, and views of tensors.
+//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, and views of tensors.
 
 mod buffer;
 pub mod heap;
+mod stock;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
+pub use stock::{Lease, Stock};
 pub use view::{Element, Shards, View, overlaps};

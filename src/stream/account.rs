@@ -1,31 +1,36 @@
-//! What one engine's queues have in common: the list of them, and the error of one that is gone. And the list of
-//! all accounts.
+//! What one engine's queues have in common: the list of them, and the failures that no device synchronisation has
+//! reported. And the list of all accounts.
 
-use super::latch::Audience;
 use super::queue::Queue;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use crate::sync::Mutex;
+use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
 pub struct Account {
     /// "engine cpu:0"
     label: String,
     queues: Mutex<Vec<Weak<Queue>>>,
-    /// First error of a queue that died before a device synchronisation could report it.
-    orphan: Mutex<Option<Error>>,
+    late: Mutex<Vec<Late>>,
+}
+
+/// A failure to report, in the order in which the queues failed. It is noted when the queue fails and not when it dies:
+/// the thread that ran it may hold it for a moment longer than one that failed after it.
+#[derive(Debug)]
+struct Late {
+    queue: u64,
+    /// The queue has died, so nobody can clear this failure any more.
+    is_final: bool,
+    error: Error,
 }
 
 static ACCOUNTS: Mutex<Vec<Weak<Account>>> = Mutex::new(Vec::new());
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
 impl Account {
     pub fn open(label: String) -> Arc<Account> {
-        let account = Arc::new(Account { label, queues: Mutex::new(Vec::new()), orphan: Mutex::new(None) });
-        let mut all = lock(&ACCOUNTS);
+        let account = Arc::new(Account { label, queues: Mutex::default(), late: Mutex::default() });
+        let mut all = ACCOUNTS.lock();
         all.retain(|account| account.strong_count() > 0);
         all.push(Arc::downgrade(&account));
         account
@@ -36,28 +41,38 @@ impl Account {
     }
 
     pub(super) fn add(&self, queue: &Arc<Queue>) {
-        let mut queues = lock(&self.queues);
+        let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
     }
 
-    pub(super) fn orphan(&self, error: Error) {
-        lock(&self.orphan).get_or_insert(error);
+    /// Queue number `queue` has failed.
+    pub(super) fn failed(&self, queue: u64, error: Error) {
+        self.late.lock().push(Late { queue, is_final: false, error });
+    }
+
+    /// Its failure was cleared.
+    pub(super) fn cleared(&self, queue: u64) {
+        self.late.lock().retain(|late| late.queue != queue);
+    }
+
+    /// It is gone. Of failures that cannot be cleared the first will do, so that the list does not grow for ever.
+    pub(super) fn gone(&self, queue: u64) {
+        let mut late = self.late.lock();
+        late.iter_mut().filter(|late| late.queue == queue).for_each(|late| late.is_final = true);
+        let mut has_final = false;
+        late.retain(|late| !late.is_final || !std::mem::replace(&mut has_final, true));
     }
 
     /// Adds the queues alive now, each with what it must have completed.
     fn snapshot(&self, snapshot: &mut Snapshot) {
-        lock(&self.queues).iter().filter_map(Weak::upgrade).for_each(|queue| snapshot.push(queue));
+        self.queues.lock().iter().filter_map(Weak::upgrade).for_each(|queue| snapshot.push(queue));
     }
 
-    /// The first error that no device synchronisation has reported.
-    fn tell(&self, snapshot: &Snapshot) -> Option<Error> {
-        let mut first = lock(&self.orphan).take();
-        for (queue, _) in snapshot.iter().filter(|(queue, _)| std::ptr::eq(queue.account(), self)) {
-            let told = queue.tell(Audience::Device);
-            first = first.or(told);
-        }
-        first.map(|error| error.within(&self.label))
+    /// The first failure that no device synchronisation has reported. The others count as reported with it.
+    fn tell(&self) -> Option<Error> {
+        let late = std::mem::take(&mut *self.late.lock());
+        late.into_iter().next().map(|first| first.error.within(&self.label))
     }
 
     /// Waits for everything queued on this engine so far.
@@ -65,8 +80,9 @@ impl Account {
         let deadline = Deadline::after(timeout_ns);
         let mut snapshot = Snapshot::default();
         self.snapshot(&mut snapshot);
+        snapshot.let_go_of_idle();
         snapshot.wait(deadline)?;
-        self.tell(&snapshot).map_or(Ok(()), Err)
+        self.tell().map_or(Ok(()), Err)
     }
 }
 
@@ -89,6 +105,17 @@ impl Snapshot {
         self.len += 1;
     }
 
+    /// Keeps only queues that must be waited for. A queue holds its lane and its pool; one whose stream is gone must end
+    /// when its work has, and not live on from one synchronisation to the next while they overlap. Not under a lock:
+    /// what dies here may call the host.
+    fn let_go_of_idle(&mut self) {
+        let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.completed() >= *target;
+        for place in &mut self.first {
+            place.take_if(|entry| is_idle(entry));
+        }
+        self.rest.retain(|entry| !is_idle(entry));
+    }
+
     fn iter(&self) -> impl Iterator<Item = &(Arc<Queue>, u64)> {
         self.first.iter().flatten().chain(&self.rest)
     }
@@ -104,14 +131,15 @@ impl Snapshot {
 pub fn sync_all(timeout_ns: u64) -> Result<()> {
     let deadline = Deadline::after(timeout_ns);
     let mut snapshot = Snapshot::default();
-    for account in lock(&ACCOUNTS).iter().filter_map(Weak::upgrade) {
+    for account in ACCOUNTS.lock().iter().filter_map(Weak::upgrade) {
         account.snapshot(&mut snapshot);
     }
+    snapshot.let_go_of_idle();
     snapshot.wait(deadline)?;
     let mut all: Option<Error> = None;
     let mut at = 0;
     while let Some(account) = nth_account(&mut at) {
-        if let Some(error) = account.tell(&snapshot) {
+        if let Some(error) = account.tell() {
             all = Some(match all {
                 None => error,
                 Some(first) => Error::new(first.code(), format!("{}; {}", first.message(), error.message())),
@@ -123,7 +151,7 @@ pub fn sync_all(timeout_ns: u64) -> Result<()> {
 
 /// The next account that is alive, from position `at` on.
 fn nth_account(at: &mut usize) -> Option<Arc<Account>> {
-    let accounts = lock(&ACCOUNTS);
+    let accounts = ACCOUNTS.lock();
     while let Some(account) = accounts.get(*at) {
         *at += 1;
         if let Some(account) = account.upgrade() {
@@ -131,4 +159,22 @@ fn nth_account(at: &mut usize) -> Option<Arc<Account>> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_to_fail_is_told_whoever_dies_first() {
+        let account = Account::open("engine".to_owned());
+        (1..=4).for_each(|queue| account.failed(queue, Error::invalid(format!("failure {queue}"))));
+        account.cleared(1);
+        account.gone(3);
+        account.gone(2);
+        account.gone(4);
+        assert_eq!(account.late.lock().len(), 1);
+        assert_eq!(account.tell().unwrap().message(), "engine: failure 2");
+        assert!(account.tell().is_none());
+    }
 }

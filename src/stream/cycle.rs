@@ -7,7 +7,8 @@
 //! to time (`wait`).
 
 use super::queue::Queue;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Weak};
 
 /// Queue `from` (by id) is held up until `to` gets on.
 struct Wait {
@@ -18,7 +19,7 @@ struct Wait {
 static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
 
 fn waits() -> MutexGuard<'static, Vec<Wait>> {
-    WAITS.lock().unwrap_or_else(|e| e.into_inner())
+    WAITS.lock()
 }
 
 /// The entries of one waiting thread; taken off again when dropped.

@@ -6,10 +6,12 @@
 //! wakes it.
 
 use super::queue::Queue;
-use crate::base::live::CountedThread;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::sync::Gate;
+use crate::sync::{
+    Gate,
+    thread::{self, Group, Origin},
+};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, bounded};
 use std::sync::Arc;
 
@@ -24,12 +26,14 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Starts the thread. It holds no queue between calls, and ends when the lane is dropped.
-    pub fn start(name: &str) -> Result<Lane> {
+    /// Starts the thread. It holds no queue between calls, and ends when the lane is dropped. `label` tells it from
+    /// other lanes in few letters.
+    pub fn start(name: &str, label: &str) -> Result<Lane> {
         let (calls, inbox) = bounded(CALLS);
         let called = Arc::new(Gate::new());
         let gate = Arc::clone(&called);
-        CountedThread::spawn("weir-lane".to_owned(), move || work(&inbox, &gate)).map_err(|error| {
+        let group = Group { origin: Origin::Lane, name: format!("weir-lane-{label}"), owner: name.to_owned(), pool: 0 };
+        thread::spawn(&Arc::new(group), None, move || work(&inbox, &gate)).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the lane of stream '{name}': {error}"))
         })?;
         Ok(Lane { calls: Some(calls), called })

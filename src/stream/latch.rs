@@ -1,22 +1,15 @@
-//! A queue's failure: the first error sticks, and is reported once to each of two audiences.
+//! A queue's failure: the first error sticks, and is reported once to the one who waits for the stream. Who waits for
+//! the whole device is told by the account, so that a profiler that synchronises the device does not take the error
+//! away from the stream's owner.
 
 use crate::base::Error;
+use crate::sync::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::sync::{Mutex, MutexGuard};
-
-/// Who is told of a failure: the one who waits for the stream, and the one who waits for the whole device. Each is
-/// told once, so that a profiler that synchronises the device does not take the error away from the stream's owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
-    Stream,
-    Device,
-}
 
 #[derive(Debug)]
 struct Failure {
     error: Error,
-    told_stream: bool,
-    told_device: bool,
+    was_told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -31,12 +24,16 @@ pub struct Latch {
 
 impl Latch {
     fn lock(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.failure.lock().unwrap_or_else(|e| e.into_inner())
+        self.failure.lock()
     }
 
-    /// Keeps the error if it is the first.
-    pub fn set(&self, error: Error) {
-        self.lock().get_or_insert(Failure { error, told_stream: false, told_device: false });
+    /// Keeps the error if it is the first, and has it noted elsewhere in the same step (see `clear`).
+    pub fn set(&self, error: Error, note: impl FnOnce(&Error)) {
+        let mut failure = self.lock();
+        if failure.is_none() {
+            note(&error);
+            *failure = Some(Failure { error, was_told: false });
+        }
         // ORDERING: Release pairs with the Acquire in `is_failed`; the error itself is read under the lock.
         self.failed.store(true, Release);
     }
@@ -61,28 +58,25 @@ impl Latch {
         if item > self.skipped_until.load(Acquire) {
             return None;
         }
-        self.cleared.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        self.cleared.lock().clone()
     }
 
-    /// The error, if this audience was not told yet.
-    pub fn tell(&self, audience: Audience) -> Option<Error> {
+    /// The error, if it was not told yet.
+    pub fn tell(&self) -> Option<Error> {
         if !self.is_failed() {
             return None;
         }
         let mut failure = self.lock();
         let failure = failure.as_mut()?;
-        let told = match audience {
-            Audience::Stream => &mut failure.told_stream,
-            Audience::Device => &mut failure.told_device,
-        };
-        (!std::mem::replace(told, true)).then(|| failure.error.clone())
+        (!std::mem::replace(&mut failure.was_told, true)).then(|| failure.error.clone())
     }
 
-    /// Forgets the failure; items up to number `last` stay skipped.
-    pub fn clear(&self, last: u64) {
+    /// Forgets the failure, here and where it was noted; items up to number `last` stay skipped.
+    pub fn clear(&self, last: u64, forget: impl FnOnce()) {
         let mut failure = self.lock();
         if let Some(failure) = failure.take() {
-            *self.cleared.lock().unwrap_or_else(|e| e.into_inner()) = Some(failure.error);
+            forget();
+            *self.cleared.lock() = Some(failure.error);
             self.skipped_until.store(last, Release);
         }
         self.failed.store(false, Release);
@@ -94,18 +88,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_error_sticks_and_each_audience_hears_it_once() {
+    fn the_first_error_sticks_and_is_told_once() {
         let latch = Latch::default();
-        assert!(latch.tell(Audience::Stream).is_none());
-        latch.set(Error::invalid("first"));
-        latch.set(Error::invalid("second"));
-        assert_eq!(latch.tell(Audience::Stream).unwrap().message(), "first");
-        assert!(latch.tell(Audience::Stream).is_none());
-        assert_eq!(latch.tell(Audience::Device).unwrap().message(), "first");
-        assert!(latch.tell(Audience::Device).is_none());
+        assert!(latch.tell().is_none());
+        let noted = std::cell::Cell::new(0);
+        latch.set(Error::invalid("first"), |_| noted.set(noted.get() + 1));
+        latch.set(Error::invalid("second"), |_| noted.set(noted.get() + 1));
+        assert_eq!(noted.get(), 1);
+        assert_eq!(latch.tell().unwrap().message(), "first");
+        assert!(latch.tell().is_none());
         assert!(latch.error().is_some());
         assert_eq!(latch.cause(9).unwrap().message(), "first");
-        latch.clear(5);
+        latch.clear(5, || noted.set(0));
+        assert_eq!(noted.get(), 0);
         assert!(latch.error().is_none() && !latch.is_failed());
         assert_eq!(latch.cause(5).unwrap().message(), "first");
         assert!(latch.cause(6).is_none());

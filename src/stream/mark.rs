@@ -1,12 +1,12 @@
 //! One record of an event: a point in a queue that is reached once.
 
 use super::queue::Queue;
-use super::wait;
+use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
-use crate::sync::Gate;
+use crate::sync::{Gate, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
 pub struct Mark {
@@ -60,7 +60,7 @@ impl Mark {
         }
         // Under the lock, so that nobody subscribes after the list was taken.
         let waiters = {
-            let mut waiters = self.waiters.lock().unwrap_or_else(|e| e.into_inner());
+            let mut waiters = self.waiters.lock();
             self.gate.advance(1);
             std::mem::take(&mut *waiters)
         };
@@ -69,7 +69,7 @@ impl Mark {
 
     /// Has the queue resumed when the mark is reached; false if it is reached already.
     pub(super) fn subscribe(&self, queue: &Arc<Queue>) -> bool {
-        let mut waiters = self.waiters.lock().unwrap_or_else(|e| e.into_inner());
+        let mut waiters = self.waiters.lock();
         if self.is_reached() {
             return false;
         }
@@ -83,6 +83,7 @@ impl Mark {
     pub fn wait(&self, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let queue = self.queue.upgrade();
         let sleep = |spin_ns, deadline| self.gate.wait(1, spin_ns, deadline);
-        wait::until("an event", queue.as_ref(), &|| self.is_reached(), &sleep, spin_ns, deadline)
+        let wait = Wait { what: "an event", done: &|| self.is_reached(), join: &|| false, sleep: &sleep, spin_ns };
+        wait::until(&wait, queue.as_ref(), deadline)
     }
 }

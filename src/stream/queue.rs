@@ -2,20 +2,20 @@
 
 use super::account::Account;
 use super::lane::Lane;
-use super::latch::{Audience, Latch};
+use super::latch::Latch;
 use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::kernel::Task;
-use crate::sync::{Gate, Inbox, Turn, TurnGuard, ambient};
+use crate::sync::{Gate, Inbox, Mutex, Turn, TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 /// A piece of a queue's work.
@@ -86,13 +86,16 @@ impl Queue {
     pub fn create(attr: QueueAttr, account: Arc<Account>) -> Result<Arc<Queue>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Relaxed);
-        let name = if attr.name.is_empty() { format!("stream {id}") } else { attr.name };
+        let (name, label) = match attr.name {
+            none if none.is_empty() => (format!("stream {id}"), id.to_string()),
+            name => (name.clone(), name),
+        };
         let mode = if !attr.asynchronous {
             Mode::Synchronous
         } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {
             Mode::Pool
         } else {
-            Mode::Lane(Lane::start(&name)?)
+            Mode::Lane(Lane::start(&name, &label)?)
         };
         let queue = Arc::new(Queue {
             id,
@@ -130,10 +133,6 @@ impl Queue {
         self.spin_ns
     }
 
-    pub(super) fn account(&self) -> &Account {
-        &self.account
-    }
-
     pub fn is_synchronous(&self) -> bool {
         matches!(self.mode, Mode::Synchronous)
     }
@@ -156,20 +155,16 @@ impl Queue {
 
     /// The queue that this one is parked on, if it is.
     pub(super) fn parked_on(&self) -> Option<Arc<Queue>> {
-        let on = self.turn.is_parked().then(|| self.parked_on.lock().unwrap_or_else(|e| e.into_inner()).upgrade());
+        let on = self.turn.is_parked().then(|| self.parked_on.lock().upgrade());
         on.flatten()
     }
 
     fn set_parked_on(&self, queue: Weak<Queue>) {
-        *self.parked_on.lock().unwrap_or_else(|e| e.into_inner()) = queue;
+        *self.parked_on.lock() = queue;
     }
 
     pub fn error(&self) -> Option<Error> {
         self.latch.error()
-    }
-
-    pub fn tell(&self, audience: Audience) -> Option<Error> {
-        self.latch.tell(audience)
     }
 
     /// Refuses new work while the queue has failed.
@@ -186,7 +181,7 @@ impl Queue {
 
     /// Forgets the failure. What was submitted before stays skipped.
     pub fn clear_error(&self) {
-        self.latch.clear(self.submitted());
+        self.latch.clear(self.submitted(), || self.account.cleared(self.id));
     }
 
     /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
@@ -265,7 +260,7 @@ impl Queue {
             let Some(op) = turn.front() else { return true };
             match self.step(op) {
                 Poll::Pending => return false,
-                Poll::Ready(Err(error)) => self.latch.set(error),
+                Poll::Ready(Err(error)) => self.fail(error),
                 Poll::Ready(Ok(())) => {}
             }
             // The item goes before it counts as completed: who has waited for it finds its tensors and callbacks
@@ -273,6 +268,11 @@ impl Queue {
             drop(turn.pop_front());
             self.completed.advance(1);
         }
+    }
+
+    /// Keeps the error if it is the queue's first.
+    fn fail(&self, error: Error) {
+        self.latch.set(error, |first| self.account.failed(self.id, first.clone()));
     }
 
     /// Why the item in hand must be skipped, if it must.
@@ -401,26 +401,27 @@ impl Queue {
     pub fn wait(self: &Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
         let done = || self.completed() >= target;
         let sleep = |spin_ns, deadline| self.completed.wait(target, spin_ns, deadline);
-        wait::until("the work", Some(self), &done, &sleep, self.spin_ns, deadline)
+        let wait = wait::Wait { what: "the work", done: &done, join: &|| false, sleep: &sleep, spin_ns: self.spin_ns };
+        wait::until(&wait, Some(self), deadline)
     }
 
     /// Waits for everything submitted so far, and reports the failure once.
     pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
         self.wait(self.submitted(), Deadline::after(timeout_ns))?;
-        self.tell(Audience::Stream).map_or(Ok(()), Err)
+        self.latch.tell().map_or(Ok(()), Err)
     }
 }
 
 impl Job for Queue {
-    fn run(self: Arc<Self>, _tag: u64, _pool: &Ref<ThreadPool>) {
+    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
         self.drain();
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if let Some(error) = self.latch.tell(Audience::Device) {
-            self.account.orphan(error);
+        if self.latch.is_failed() {
+            self.account.gone(self.id);
         }
     }
 }

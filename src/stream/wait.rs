@@ -5,18 +5,24 @@ use super::queue::{Queue, run_later};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
 use crate::sync::ambient::{self, Work};
+use std::cell::Cell;
 use std::sync::Arc;
 
-/// Waits until `done`. `queue` is what the work lies in, if it still lives; `sleep(spin_ns, deadline)` blocks until
-/// done and is used outside of workers only. `what` names the thing in the refusals.
-pub fn until(
-    what: &str,
-    queue: Option<&Arc<Queue>>,
-    done: &dyn Fn() -> bool,
-    sleep: &dyn Fn(u64, Deadline) -> bool,
-    spin_ns: u64,
-    deadline: Deadline,
-) -> Result<()> {
+/// A wait for something that a queue will do.
+pub struct Wait<'a> {
+    /// Names the thing in the refusals.
+    pub what: &'a str,
+    pub done: &'a dyn Fn() -> bool,
+    /// Works on the thing itself, in a worker; true if it could.
+    pub join: &'a dyn Fn() -> bool,
+    /// Blocks until done or the deadline, after looking for so many nanoseconds; used outside of workers only.
+    pub sleep: &'a dyn Fn(u64, Deadline) -> bool,
+    pub spin_ns: u64,
+}
+
+/// Waits until done. `queue` is what the work lies in, if it still lives.
+pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) -> Result<()> {
+    let &Wait { what, done, sleep, spin_ns, .. } = wait;
     if done() {
         return Ok(());
     }
@@ -29,7 +35,7 @@ pub fn until(
         }
         let pool = queue.pool();
         if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
-            return help(what, queue, done, spin_ns, deadline);
+            return help(wait, queue, deadline);
         }
     } else if ambient::within_any_pool() {
         return Err(would_block(what, "a stream that is gone"));
@@ -75,31 +81,93 @@ fn nested(
     }
 }
 
-/// Waits in a worker: does the queue's work here, or any queued task of the pool, and never sleeps.
-fn help(what: &str, queue: &Arc<Queue>, done: &dyn Fn() -> bool, spin_ns: u64, deadline: Deadline) -> Result<()> {
-    let mine = queue.pool().is_none_or(|pool| pool.in_parallel());
+/// How many streams a wait follows from the one that it is for to what that one waits for itself.
+const CHAIN: usize = 8;
+/// How many waits may lie on top of one another on a stack because each has taken up other work.
+const HELP_DEPTH: usize = 8;
+
+thread_local! {
+    static HELPING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Waits in a worker, and never sleeps: does the very work that it waits for, as far as that can be done here. If the host gave `help` it may run other
+/// queued tasks of the pool meanwhile, to a bounded depth.
+fn help(wait: &Wait<'_>, queue: &Arc<Queue>, deadline: Deadline) -> Result<()> {
+    let nested = Nested::enter();
     loop {
-        run_later();
-        if mine {
-            queue.drain_here();
+        if nested.may_take_more() {
+            run_later();
         }
-        if done() {
+        advance(queue);
+        if (wait.done)() {
             return Ok(());
         }
         if deadline.is_past() {
-            return Err(late(what, queue));
+            return Err(late(wait.what, queue));
         }
-        if mine && queue.pool().is_some_and(|pool| pool.help()) {
+        if (wait.join)() || (nested.may_take_more() && help_pool(queue)) {
             continue;
         }
         // Another thread is at it. If it gets on, look again; if not, this worker must not be kept.
         let (start, before) = (now_ns(), queue.completed());
-        while !done() && queue.completed() == before {
-            if now_ns() - start >= spin_ns {
-                return Err(would_block(what, queue.name()));
+        while !(wait.done)() && queue.completed() == before {
+            if now_ns() - start >= wait.spin_ns {
+                return Err(would_block(wait.what, queue.name()));
+            }
+            if (wait.join)() {
+                break;
             }
             std::hint::spin_loop();
         }
+    }
+}
+
+/// Does the queue's work here, and that of the queues which it waits for: of all that belong to no pool, or to one that this thread works for.
+fn advance(queue: &Arc<Queue>) {
+    advance_within(queue, CHAIN);
+}
+
+fn advance_within(queue: &Arc<Queue>, chain: usize) {
+    if is_ours(queue) {
+        queue.drain_here();
+    }
+    if let Some(next) = queue.parked_on().filter(|_| chain > 0) {
+        advance_within(&next, chain - 1);
+        // It may go on now.
+        if is_ours(queue) {
+            queue.drain_here();
+        }
+    }
+}
+
+fn is_ours(queue: &Queue) -> bool {
+    queue.pool().is_none_or(|pool| pool.in_parallel())
+}
+
+/// Runs one queued task of the pool here, if the host lets threads do that.
+fn help_pool(queue: &Queue) -> bool {
+    queue.pool().is_some_and(|pool| pool.in_parallel() && pool.help())
+}
+
+/// One wait more on this stack that may take up other work while it lasts.
+struct Nested(usize);
+
+impl Nested {
+    fn enter() -> Nested {
+        let depth = HELPING.get() + 1;
+        HELPING.set(depth);
+        Nested(depth)
+    }
+
+    /// Whether other work may be taken up: queues that were put off in this thread, and tasks of the pool.
+    fn may_take_more(&self) -> bool {
+        self.0 <= HELP_DEPTH
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        HELPING.set(self.0 - 1);
     }
 }
 

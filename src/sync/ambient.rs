@@ -48,6 +48,11 @@ impl Drop for Frame {
     }
 }
 
+/// How many frames of the library's work are on this thread's stack.
+pub fn depth() -> usize {
+    TOP.try_with(Cell::get).unwrap_or(0)
+}
+
 /// Whether this thread is working for `work`.
 pub fn within(work: Work) -> bool {
     any(|frame| frame == work)

@@ -25,11 +25,13 @@ pub fn arm() {
 }
 
 /// Whether this process is a forked child in which the library must not be used.
+#[inline]
 pub fn forked() -> bool {
     FORKED.load(Relaxed)
 }
 
 /// Refuses a call in a forked child.
+#[inline]
 pub fn check() -> Result<()> {
     if forked() {
         return Err(Error::precondition(

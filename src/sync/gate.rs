@@ -6,13 +6,67 @@
 //! - Wait: look at `reached` for a bounded time; then add to `sleepers`, read `epoch`, look at `reached` again, and
 //!   sleep while `epoch` is unchanged.
 //!
-//! No wake is lost: in the single order of the SeqCst operations either the advance comes before the waiter's
-//! second look, which then sees it, or the waiter's addition to `sleepers` comes before the advancer's look at it,
-//! which then bumps `epoch` and wakes.
+//! No wake is lost: each side writes, then has a SeqCst fence, then looks at what the other writes. The fences have an order,
+//! so either the waiter's second look sees the advance, or the advancer's look sees the waiter among `sleepers`, bumps
+//! `epoch` and wakes.
 
+use super::atomic::fence;
 use super::futex;
+use super::lock::Word;
 use crate::base::time::{Deadline, now_ns};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+/// A 64-bit count, so that loom can run the two steps below.
+pub(super) trait Count {
+    /// ORDERING: Release, pairs with `look`.
+    fn add(&self, by: u64);
+    /// ORDERING: Acquire.
+    fn look(&self) -> u64;
+}
+
+impl Count for AtomicU64 {
+    fn add(&self, by: u64) {
+        self.fetch_add(by, Release);
+    }
+    fn look(&self) -> u64 {
+        self.load(Acquire)
+    }
+}
+
+pub(super) fn advance<W: Word>(reached: &impl Count, sleepers: &W, epoch: &W, by: u64) {
+    reached.add(by);
+    // ORDERING: pairs with the fence in `sleep_until`.
+    fence(SeqCst);
+    if sleepers.load(Relaxed) > 0 {
+        epoch.fetch_add(1, Relaxed);
+        epoch.wake(u32::MAX);
+    }
+}
+
+/// Sleeps until the count is at least `target`; `sleep(epoch)` returns false if there is no time left.
+pub(super) fn sleep_until<W: Word>(
+    reached: &impl Count,
+    sleepers: &W,
+    epoch: &W,
+    target: u64,
+    sleep: impl Fn(u32) -> bool,
+) -> bool {
+    sleepers.fetch_add(1, Relaxed);
+    // ORDERING: pairs with the fence in `advance`.
+    fence(SeqCst);
+    let reached = loop {
+        // ORDERING: Acquire, so that the look at the count comes after: an advance between the two changes the epoch.
+        let seen = epoch.load(Acquire);
+        if reached.look() >= target {
+            break true;
+        }
+        if !sleep(seen) {
+            break false;
+        }
+    };
+    sleepers.fetch_add(u32::MAX, Relaxed);
+    reached
+}
 
 #[derive(Debug, Default)]
 pub struct Gate {
@@ -26,18 +80,14 @@ impl Gate {
         Gate { reached: AtomicU64::new(0), epoch: AtomicU32::new(0), sleepers: AtomicU32::new(0) }
     }
 
-    /// ORDERING: Acquire pairs with the SeqCst addition in `advance`: who sees the count sees what was done before it.
+    /// ORDERING: Acquire pairs with the Release in `Count::add`: who sees the count sees what was done before it.
     pub fn reached(&self) -> u64 {
         self.reached.load(Acquire)
     }
 
     /// Adds to the count and wakes whoever waits.
     pub fn advance(&self, by: u64) {
-        self.reached.fetch_add(by, SeqCst);
-        if self.sleepers.load(SeqCst) > 0 {
-            self.epoch.fetch_add(1, SeqCst);
-            futex::wake(&self.epoch, u32::MAX);
-        }
+        advance(&self.reached, &self.sleepers, &self.epoch, by);
     }
 
     /// Sets the count back to 0. Only while nobody waits or advances (the owner of a pooled object).
@@ -56,19 +106,13 @@ impl Gate {
         if spin_ns > 0 && self.spin(target, spin_ns, deadline) {
             return true;
         }
-        self.sleepers.fetch_add(1, SeqCst);
-        let reached = loop {
-            let epoch = self.epoch.load(SeqCst);
-            if self.reached.load(SeqCst) >= target {
-                break true;
-            }
+        sleep_until(&self.reached, &self.sleepers, &self.epoch, target, |epoch| {
             if deadline.is_past() {
-                break false;
+                return false;
             }
             futex::wait(&self.epoch, epoch, deadline.left());
-        };
-        self.sleepers.fetch_sub(1, SeqCst);
-        reached
+            true
+        })
     }
 
     fn spin(&self, target: u64, spin_ns: u64, deadline: Deadline) -> bool {

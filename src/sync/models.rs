@@ -1,7 +1,9 @@
 //! loom models of the protocols: `RUSTFLAGS="--cfg loom" cargo test --release --lib models`.
 
-use super::atomic::{AtomicU32, Ordering::*};
+use super::atomic::{AtomicU32, Ordering, Ordering::*};
+use super::lock::{self, CONTENDED, FREE, LOCKED, Word};
 use super::{Entry, Exit, Tokens, Turn};
+use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -100,4 +102,161 @@ fn models_tokens_close_once() {
             assert_eq!(u32::from(mine == Exit::Closed) + (theirs - 10), 1, "closed by exactly one");
         }
     });
+}
+
+/// A word to sleep on, as the operating system gives it: the compare and the falling asleep are one step. Nobody wakes
+/// early, so a lost wake is a deadlock, which loom reports. What unwinds then must not be loom's, hence std's Arc.
+pub(super) struct Futex {
+    word: AtomicU32,
+    /// One model thread runs at a time, and is only changed for another at a step of loom's; none is made while this
+    /// is held.
+    asleep: std::sync::Mutex<Vec<thread::Thread>>,
+}
+
+impl Futex {
+    pub(super) fn new() -> Futex {
+        Futex { word: AtomicU32::new(0), asleep: std::sync::Mutex::default() }
+    }
+}
+
+impl Word for Futex {
+    fn load(&self, order: Ordering) -> u32 {
+        self.word.load(order)
+    }
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.word.swap(value, order)
+    }
+    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+        self.word.fetch_add(value, order)
+    }
+    fn compare_exchange(&self, from: u32, to: u32, success: Ordering, failure: Ordering) -> Result<u32, u32> {
+        self.word.compare_exchange(from, to, success, failure)
+    }
+    fn sleep(&self, expected: u32) {
+        let me = thread::current();
+        // The system compares with what the word is, and not with what this thread has seen of it.
+        if self.word.fetch_add(0, Relaxed) == expected {
+            self.asleep.lock().unwrap().push(me);
+            thread::park();
+        }
+    }
+    fn wake(&self, count: u32) {
+        let woken: Vec<_> = {
+            let mut asleep = self.asleep.lock().unwrap();
+            let count = asleep.len().min(count as usize);
+            asleep.drain(..count).collect()
+        };
+        woken.iter().for_each(thread::Thread::unpark);
+    }
+}
+
+/// What a mutex protects, and the steps of one, so that a model can put a broken step in the place of a good one.
+/// loom's UnsafeCell checks that those who touch it are ordered one after the other.
+struct Locked {
+    word: Futex,
+    value: UnsafeCell<u32>,
+}
+
+fn add_under_lock(threads: usize, acquire: fn(&Futex), release: fn(&Futex)) {
+    let locked = std::sync::Arc::new(Locked { word: Futex::new(), value: UnsafeCell::new(0) });
+    let add = move |locked: &Locked| {
+        acquire(&locked.word);
+        // SAFETY: the lock is held.
+        locked.value.with_mut(|value| unsafe { *value += 1 });
+        release(&locked.word);
+    };
+    let others: Vec<_> = (1..threads)
+        .map(|_| {
+            let locked = std::sync::Arc::clone(&locked);
+            thread::spawn(move || add(&locked))
+        })
+        .collect();
+    add(&locked);
+    others.into_iter().for_each(|other| other.join().unwrap());
+    // SAFETY: the other threads have ended.
+    assert_eq!(locked.value.with(|value| unsafe { *value }), threads as u32);
+}
+
+/// Three threads take the lock once each: nobody meets another inside, everybody comes in.
+#[test]
+fn models_mutex_excludes_and_wakes() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| add_under_lock(3, lock::acquire, lock::release));
+}
+
+/// A sleeper that takes the lock as LOCKED when it wakes forgets those who still sleep.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_mutex_forgets_sleepers() {
+    fn acquire(word: &Futex) {
+        let mut state = word.compare_exchange(FREE, LOCKED, Acquire, Relaxed);
+        while state.is_err() {
+            if state == Err(CONTENDED) || word.compare_exchange(LOCKED, CONTENDED, Relaxed, Relaxed).is_ok() {
+                word.sleep(CONTENDED);
+            }
+            state = word.compare_exchange(FREE, LOCKED, Acquire, Relaxed);
+        }
+    }
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| add_under_lock(3, acquire, lock::release));
+}
+
+/// A release that publishes nothing lets the next holder read what is not there yet.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn models_broken_mutex_publishes_nothing() {
+    fn release(word: &Futex) {
+        if word.swap(FREE, Relaxed) == CONTENDED {
+            word.wake(1);
+        }
+    }
+    loom::model(|| add_under_lock(2, lock::acquire, release));
+}
+
+fn wait_for_a_change(wait: fn(&Futex, &Futex)) {
+    struct Shared {
+        lock: Futex,
+        count: Futex,
+        changed: UnsafeCell<bool>,
+    }
+    let shared =
+        std::sync::Arc::new(Shared { lock: Futex::new(), count: Futex::new(), changed: UnsafeCell::new(false) });
+    let other = {
+        let shared = std::sync::Arc::clone(&shared);
+        thread::spawn(move || {
+            lock::acquire(&shared.lock);
+            // SAFETY: the lock is held.
+            shared.changed.with_mut(|changed| unsafe { *changed = true });
+            lock::release(&shared.lock);
+            lock::notify(&shared.count, 1);
+        })
+    };
+    lock::acquire(&shared.lock);
+    // SAFETY: the lock is held.
+    while !shared.changed.with(|changed| unsafe { *changed }) {
+        wait(&shared.count, &shared.lock);
+    }
+    lock::release(&shared.lock);
+    other.join().unwrap();
+}
+
+/// The condition changes while a thread goes to sleep over it: it wakes up.
+#[test]
+fn models_condvar_loses_no_notification() {
+    loom::model(|| wait_for_a_change(lock::wait));
+}
+
+/// Who reads the count after letting go of the mutex sleeps through a notification in between.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_condvar_reads_too_late() {
+    fn wait(count: &Futex, mutex: &Futex) {
+        lock::release(mutex);
+        let seen = count.load(Relaxed);
+        count.sleep(seen);
+        lock::acquire(mutex);
+    }
+    loom::model(|| wait_for_a_change(wait));
 }

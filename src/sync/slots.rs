@@ -12,7 +12,7 @@ impl Slots {
     pub const MAX: usize = 64;
 
     /// All of the first `count` places free.
-    pub fn new(count: usize) -> Slots {
+    pub const fn new(count: usize) -> Slots {
         Slots { free: AtomicU64::new(mask(count)) }
     }
 
@@ -37,7 +37,7 @@ impl Slots {
     }
 }
 
-fn mask(count: usize) -> u64 {
+const fn mask(count: usize) -> u64 {
     if count >= Slots::MAX { u64::MAX } else { (1 << count) - 1 }
 }
 

@@ -64,6 +64,11 @@ impl Tokens {
         generation
     }
 
+    /// The run that is open now, or was the last to be. ORDERING: Relaxed; `enter` finds out which.
+    pub fn generation(&self) -> u64 {
+        self.0.load(Relaxed) >> GENERATION_SHIFT
+    }
+
     /// A helper that was asked for in `generation` comes in.
     pub fn enter(&self, generation: u64) -> Entry {
         let mut word = self.0.load(Relaxed);

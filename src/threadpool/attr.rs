@@ -1,9 +1,10 @@
-//! Settings of the built-in pool, and the checks of its numbers.
+//! Settings of pools, and the checks of their numbers.
 #![forbid(unsafe_code)]
 
+use super::costs::Cost;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Result, live};
-use std::sync::OnceLock;
+use crate::sync::OnceLock;
 
 /// Most threads of a reference pool.
 pub const MAX_THREADS: usize = 256;
@@ -15,11 +16,41 @@ pub struct PoolAttr {
     /// None = `default_num_threads`.
     pub num_threads: Option<usize>,
     pub spin_ns: u64,
+    /// Whether a host's pool is watched.
+    pub checking: bool,
+    /// What the pool's threads cost; None = to be measured.
+    pub costs: Option<Cost>,
+}
+
+impl PoolAttr {
+    /// Refuses settings that say nothing to a host's pool.
+    pub fn check_for_host(&self) -> Result<()> {
+        if let Some(threads) = self.num_threads {
+            return Err(Error::invalid(format!(
+                "attr sets num_threads to {threads}, which only vtable->num_threads can say of a host's pool"
+            )));
+        }
+        if self.spin_ns != DEFAULT_SPIN_NS {
+            return Err(Error::invalid(format!(
+                "attr sets spin_ns to {}, which is for the threads of a built-in pool",
+                self.spin_ns
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses settings that say nothing to the built-in pool.
+    pub fn check_for_builtin(&self) -> Result<()> {
+        if self.checking {
+            return Err(Error::invalid("attr sets checking, which is for a host's pool"));
+        }
+        Ok(())
+    }
 }
 
 impl Default for PoolAttr {
     fn default() -> Self {
-        PoolAttr { num_threads: None, spin_ns: DEFAULT_SPIN_NS }
+        PoolAttr { num_threads: None, spin_ns: DEFAULT_SPIN_NS, checking: false, costs: None }
     }
 }
 

@@ -20,8 +20,8 @@ use super::pool::Backend;
 use super::ring::Ring;
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::time::now_ns;
-use crate::base::{Code, Error, Result, live::CountedThread};
-use crate::sync::futex;
+use crate::base::{Code, Error, Result};
+use crate::sync::{futex, thread};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*, fence};
@@ -49,7 +49,7 @@ thread_local! {
 }
 
 impl Builtin {
-    pub fn start(threads: usize, spin_ns: u64) -> Result<Builtin> {
+    pub fn start(threads: usize, spin_ns: u64, group: thread::Group) -> Result<Builtin> {
         let shared = Arc::new(Shared {
             queues: (0..threads).map(|_| Ring::new(QUEUE)).collect(),
             spin_ns,
@@ -61,9 +61,10 @@ impl Builtin {
         });
         // From here on a failure drops `pool`, which ends the threads that did start.
         let pool = Builtin(Arc::clone(&shared));
+        let group = Arc::new(group);
         for index in 0..threads {
             let shared = Arc::clone(&shared);
-            CountedThread::spawn(format!("weir-{index}"), move || {
+            thread::spawn(&group, Some(index), move || {
                 shared.work(index);
             })
             .map_err(|error| {
@@ -192,6 +193,10 @@ impl Backend for Builtin {
 
     fn in_parallel(&self) -> bool {
         self.0.index().is_some()
+    }
+
+    fn may_end_inside(&self) -> bool {
+        true
     }
 
     fn help(&self) -> bool {

@@ -9,18 +9,29 @@
 //! | schedule                      | schedule                 | spawn helpers, the caller works too                         |
 //! | parallel_for, ASYNCHRONOUS    | parallel_for(1)          | parallel_for(helpers), the caller works too, weir waits      |
 //! | parallel_for                  | not possible             | parallel_for(helpers + 1), from the caller                   |
+//! | schedule and parallel_for     | schedule                 | whichever the pool is measured to do faster                 |
 //!
 //! A pool may refuse a spawn; then whoever asked does the work itself. Nothing in the library relies on a helper
 //! ever coming, on the order in which helpers come, or on more than the calling thread.
 
 mod attr;
 mod builtin;
+pub mod conformance;
+mod costs;
+mod grid;
 mod host;
 mod inline;
+mod measure;
+mod plan;
 mod pool;
 mod ring;
 mod seeded;
+mod sites;
 
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
-pub use host::{DEFAULT_HOP_NS, HostVtable, Job, MAX_SLOTS, Span, Task, parallel_for};
-pub use pool::{Backend, ThreadPool, Watch, release_buried};
+pub use costs::{Cost, Way};
+pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
+pub use host::{Checks, Epilogue, HostVtable, Job, Task, into_ctx, parallel_for, parallel_for_then, vtable_of};
+pub use measure::now as measure;
+pub use plan::{MAX_SLOTS, Span};
+pub use pool::{Backend, ThreadPool, Watch, any_buried, release_buried};

@@ -2,16 +2,19 @@
 #![forbid(unsafe_code)]
 
 use super::attr::{self, PoolAttr};
-use super::host::{HostVtable, Job, Regions, Task, Tickets};
+use super::costs::{Cost, Costs, Way};
+use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Regions, Task, Tickets};
+use super::sites::Sites;
 use super::{builtin, inline, seeded};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::tag;
 use crate::base::time::now_ns;
-use crate::base::{Kind, Object, Ref, Result, live};
-use crate::sync::{ambient, fork};
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::sync::thread::{Group, Origin};
+use crate::sync::{Budget, Mutex, ambient, fork};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Mutex};
 
 /// What a kind of pool must provide. All functions may be called from any thread, also from tasks of the pool.
 pub trait Backend: Send + Sync + Debug {
@@ -31,22 +34,35 @@ pub trait Backend: Send + Sync + Debug {
     fn bulk(&self, n: usize, task: Task) -> bool;
     /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
     fn in_parallel(&self) -> bool;
+    /// Whether `in_parallel` says more than "no".
+    fn knows_its_threads(&self) -> bool {
+        true
+    }
     /// Runs one queued task here, if there is one and the pool can do that.
     fn help(&self) -> bool;
+    /// The pool exists: from now on what belongs to it is released with it.
+    fn adopt(&self) {}
+    /// Whether the pool may be dropped inside one of its own tasks.
+    fn may_end_inside(&self) -> bool {
+        false
+    }
 }
 
 /// What is known of a pool beyond its end.
 #[derive(Debug, Default)]
 pub(in crate::threadpool) struct Life {
-    /// Closures that are with the pool: queued or running.
-    out: AtomicUsize,
+    /// Closures that hold a reference to the pool: queued, running, or on their way out.
+    closures: AtomicUsize,
+    /// Closures that have not done their work.
+    budget: Budget,
     gone: AtomicBool,
 }
 
 impl Life {
-    /// A closure has let go of the pool. ORDERING: Release pairs with the Acquire in `Watch::wait`.
+    /// A closure has let go of the pool.
     pub(in crate::threadpool) fn closure_left(&self) {
-        self.out.fetch_sub(1, Release);
+        // ORDERING: Release pairs with the Acquire in `Watch::wait`.
+        self.closures.fetch_sub(1, Release);
     }
 }
 
@@ -60,9 +76,15 @@ pub struct ThreadPool {
     flags: u64,
     /// None only while the pool is being dropped.
     backend: Option<Box<dyn Backend>>,
+    /// What a pool in checking mode is watched with.
+    checks: Option<Arc<Checks>>,
     life: Arc<Life>,
     pub(in crate::threadpool) tickets: Tickets,
     pub(in crate::threadpool) regions: Regions,
+    pub(in crate::threadpool) costs: Costs,
+    pub(in crate::threadpool) sites: Sites,
+    /// Whether the costs were measured, or need not be.
+    pub(in crate::threadpool) measured: AtomicBool,
 }
 
 impl Kind for ThreadPool {
@@ -72,42 +94,118 @@ impl Kind for ThreadPool {
 }
 
 impl ThreadPool {
-    fn over(backend: Box<dyn Backend>) -> Ref<ThreadPool> {
+    fn next_id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Relaxed)
+    }
+
+    fn over(id: u64, backend: Box<dyn Backend>) -> Ref<ThreadPool> {
+        ThreadPool::with(id, backend, None, None)
+    }
+
+    /// `given`: what its threads cost; None = to be measured.
+    fn with(id: u64, backend: Box<dyn Backend>, checks: Option<Arc<Checks>>, given: Option<Cost>) -> Ref<ThreadPool> {
         fork::arm();
+        // A pool that does not say how far it can grow may still do so.
+        let most_threads = backend.max_threads().max(attr::num_processors()) + 1;
         Object::shared(ThreadPool {
-            id: NEXT.fetch_add(1, Relaxed),
+            id,
             flags: backend.flags(),
             backend: Some(backend),
+            checks,
             life: Arc::default(),
             tickets: Tickets::default(),
-            regions: Regions::default(),
+            regions: Regions::new(most_threads),
+            costs: Costs::new(given),
+            sites: Sites::default(),
+            measured: AtomicBool::new(given.is_some()),
         })
     }
 
     /// The host's threads.
-    pub fn host(vtable: HostVtable) -> Ref<ThreadPool> {
-        ThreadPool::over(Box::new(vtable))
+    pub fn host(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
+        if attr.checking {
+            return ThreadPool::checking(vtable, attr);
+        }
+        ThreadPool::with(ThreadPool::next_id(), Box::new(vtable), None, attr.costs)
+    }
+
+    /// The host's threads, in checking mode.
+    fn checking(vtable: HostVtable, attr: &PoolAttr) -> Ref<ThreadPool> {
+        let checked = Checked::new(vtable, Conduct::Guard);
+        let checks = Arc::clone(checked.checks());
+        // The end of each call of the API looks for tasks that such a pool has lost.
+        let buried = BURIED.lock();
+        ANY_BURIED.store(true, Release);
+        drop(buried);
+        ThreadPool::with(ThreadPool::next_id(), Box::new(checked), Some(checks), attr.costs)
+    }
+
+    /// The host's threads, for the conformance kit: findings are collected, and change nothing.
+    pub(in crate::threadpool) fn observed(vtable: HostVtable) -> (Ref<ThreadPool>, Arc<Checks>) {
+        let checked = Checked::new(vtable, Conduct::Observe);
+        let checks = Arc::clone(checked.checks());
+        checked.adopt();
+        (ThreadPool::over(ThreadPool::next_id(), Box::new(checked)), checks)
     }
 
     /// The library's own work-stealing pool.
     pub fn builtin(attr: &PoolAttr) -> Result<Ref<ThreadPool>> {
+        let id = ThreadPool::next_id();
+        let group =
+            Group { origin: Origin::BuiltinPool, name: format!("weir-pool{id}"), owner: String::new(), pool: id };
+        ThreadPool::start(attr, group)
+    }
+
+    /// The same for an owner of the library's: an engine, or a kind of engines.
+    pub fn builtin_for(attr: &PoolAttr, origin: Origin, name: String, owner: String) -> Result<Ref<ThreadPool>> {
+        ThreadPool::start(attr, Group { origin, name, owner, pool: ThreadPool::next_id() })
+    }
+
+    fn start(attr: &PoolAttr, group: Group) -> Result<Ref<ThreadPool>> {
         let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
-        Ok(ThreadPool::over(Box::new(builtin::Builtin::start(threads, attr.spin_ns)?)))
+        let id = group.pool;
+        let backend = Box::new(builtin::Builtin::start(threads, attr.spin_ns, group)?);
+        Ok(ThreadPool::with(id, backend, None, attr.costs))
     }
 
     /// Everything in the calling thread.
     pub fn inline() -> Ref<ThreadPool> {
-        ThreadPool::over(Box::new(inline::Inline))
+        ThreadPool::over(ThreadPool::next_id(), Box::new(inline::Inline))
     }
 
     /// The pool for tests.
     pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
-        Ok(ThreadPool::over(Box::new(seeded::Seeded::start(seed, threads)?)))
+        let id = ThreadPool::next_id();
+        let name = format!("weir-seeded{id}");
+        let group = Group { origin: Origin::SeededPool, name, owner: String::new(), pool: id };
+        Ok(ThreadPool::over(id, Box::new(seeded::Seeded::start(seed, threads, group)?)))
+    }
+
+    /// For a host's pool: its creation can't fail any more, so its context is the library's to release.
+    pub fn adopt(&self) {
+        self.backend().adopt();
     }
 
     pub(super) fn backend(&self) -> &dyn Backend {
         self.backend.as_deref().unwrap_or(&inline::Inline)
+    }
+
+    /// The first clause of docs/threadpool.md that the pool broke, and how. None outside of checking mode.
+    pub fn broken_clause(&self) -> Option<String> {
+        let first = self.checks.as_ref().and_then(|checks| checks.first());
+        first.map(|finding| finding.to_string())
+    }
+
+    /// Fails if the pool broke a clause.
+    pub fn intact(&self) -> Result<()> {
+        match &self.checks {
+            Some(checks) if checks.is_broken() => Err(Error::precondition(format!(
+                "threadpool breaks clause {}; the work is done all the same",
+                self.broken_clause().unwrap_or_default()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     pub fn id(&self) -> u64 {
@@ -141,10 +239,15 @@ impl ThreadPool {
         ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel()
     }
 
-    /// Whether a region may be opened on the pool from the calling thread: always if closures are only handed over; a
+    /// Whether a call that waits for tasks of the pool may be made from the calling thread.
+    pub fn may_block(&self) -> bool {
+        self.has_flag(F::WEIR_THREADPOOL_NESTED) || !self.in_parallel()
+    }
+
+    /// Whether helpers may be asked for from the calling thread: always if closures are only handed over; a
     /// `parallel_for` that blocks inside a task is for pools that say so.
     pub fn may_nest(&self) -> bool {
-        self.can_spawn() || self.has_flag(F::WEIR_THREADPOOL_NESTED) || !self.in_parallel()
+        self.can_spawn() || self.may_block()
     }
 
     /// Runs one queued task of the pool here.
@@ -154,16 +257,35 @@ impl ThreadPool {
 
     /// How many more helpers make sense now: threads that do not have a closure of weir's already.
     pub fn idle_threads(&self) -> usize {
-        self.num_threads().saturating_sub(self.life.out.load(Relaxed))
+        self.num_threads().saturating_sub(self.life.budget.out())
     }
 
-    pub(in crate::threadpool) fn closure_went_out(&self, count: usize) {
-        // ORDERING: Relaxed; a figure for the helper budget, nothing is read on the strength of it.
-        self.life.out.fetch_add(count, Relaxed);
+    /// Takes up to `wanted` helpers from the budget of a pool of `width` threads. Each is then sent with `spawn_taken` or
+    /// `spawn_bulk_taken`, or given back.
+    pub fn take_helpers(&self, wanted: usize, width: usize) -> usize {
+        self.life.budget.take(wanted, width)
     }
 
-    pub(in crate::threadpool) fn closures_were_refused(&self, count: usize) {
-        self.life.out.fetch_sub(count, Relaxed);
+    pub fn give_back_helpers(&self, count: usize) {
+        self.life.budget.give_back(count);
+    }
+
+    /// What bringing a helper costs, as it is known now, while the pool is hot and in the cheaper way that it has.
+    pub fn cost(&self) -> Cost {
+        let bulk_only = !self.can_spawn();
+        let single = self.costs.get(Way::Single, true);
+        let bulk = self.costs.get(Way::Bulk, true);
+        if bulk_only || (self.has_blocking_bulk() && bulk.worth() < 0.9 * single.worth()) { bulk } else { single }
+    }
+
+    /// The smallest loop that can be worth a helper, in nanoseconds.
+    pub fn worth_ns(&self) -> f32 {
+        self.costs.worth_ns()
+    }
+
+    pub(in crate::threadpool) fn closures_went_out(&self, count: usize) {
+        // ORDERING: Relaxed; the sender holds a reference to the pool of its own.
+        self.life.closures.fetch_add(count, Relaxed);
     }
 
     /// What outlives the pool by a moment: a closure lets go of the pool first, and then reports here.
@@ -177,25 +299,58 @@ impl ThreadPool {
     }
 }
 
-impl Object<ThreadPool> {
-    /// Asks the pool to run `job.run(tag)` once. False if it refuses or cannot: then it will not be run.
-    pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
-        self.tickets.send(self, job, tag, 1, |task| {
-            let backend = self.backend();
-            if backend.has_schedule() {
-                backend.schedule(task, cost_ns, priority)
-            } else if self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) {
-                backend.bulk(1, task)
-            } else {
-                false
-            }
-        })
+impl ThreadPool {
+    /// Offers a single closure to the pool; false if it refuses.
+    pub(in crate::threadpool) fn offer(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
+        let backend = self.backend();
+        if backend.has_schedule() {
+            backend.schedule(task, cost_ns, priority)
+        } else {
+            self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) && backend.bulk(1, task)
+        }
     }
 
-    /// Asks the pool to run `job.run(tag)` `n` times, through `parallel_for`. Blocks until all ran, unless the pool
-    /// is ASYNCHRONOUS. False if refused: then none will be run.
-    pub fn spawn_bulk(&self, job: Arc<dyn Job>, tag: u64, n: usize) -> bool {
-        self.tickets.send(self, job, tag, n, |task| self.backend().bulk(n, task))
+    /// Offers a closure for each index below `n` to the pool's `parallel_for`.
+    pub(in crate::threadpool) fn offer_bulk(&self, task: Task, n: usize) -> bool {
+        self.backend().bulk(n, task)
+    }
+
+    /// Counts closures that no thread was free for, or the caller's own part.
+    pub(in crate::threadpool) fn add_to_budget(&self, count: usize) {
+        self.life.budget.add(count);
+    }
+}
+
+impl Object<ThreadPool> {
+    /// Asks the pool to run `job.run(tag, 0)` once. False if it refuses or cannot: then it will not be run.
+    pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
+        self.life.budget.add(1);
+        self.send_one(job, tag, cost_ns, priority)
+    }
+
+    /// As `spawn`, for a helper that was taken from the budget; a refused one is given back.
+    pub fn spawn_taken(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64) -> bool {
+        self.send_one(job, tag, cost_ns, 0)
+    }
+
+    fn send_one(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
+        let accepted = self.tickets.send(self, job, tag, 1, |task| self.offer(task, cost_ns, priority));
+        if !accepted {
+            self.life.budget.give_back(1);
+        }
+        accepted
+    }
+
+    /// Asks the pool to run `job.run(tag, i)` for each `i` up to `helpers`, through `parallel_for`: so many helpers, which
+    /// were taken from the budget, and the caller. Blocks until all ran, unless the pool is ASYNCHRONOUS. False if
+    /// refused: then none will be run, and they are given back.
+    pub fn spawn_bulk_taken(&self, job: Arc<dyn Job>, tag: u64, helpers: usize) -> bool {
+        self.life.budget.add(1);
+        let accepted = self.tickets.send(self, job, tag, helpers + 1, |task| self.backend().bulk(helpers + 1, task));
+        if !accepted {
+            self.life.budget.give_back(helpers + 1);
+        }
+        accepted
     }
 }
 
@@ -207,8 +362,8 @@ static ANY_BURIED: AtomicBool = AtomicBool::new(false);
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         let inside = ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel();
-        if let Some(backend) = self.backend.take().filter(|_| inside) {
-            BURIED.lock().unwrap_or_else(|e| e.into_inner()).push((self.id, backend));
+        if let Some(backend) = self.backend.take().filter(|backend| inside && !backend.may_end_inside()) {
+            BURIED.lock().push((self.id, backend));
             ANY_BURIED.store(true, Release);
         }
         self.life.gone.store(true, Release);
@@ -225,33 +380,37 @@ pub struct Watch(Arc<Life>);
 impl Watch {
     /// None if no closure is with the pool, or in a task of the pool itself.
     pub fn of(pool: &ThreadPool) -> Option<Watch> {
-        let busy = pool.life.out.load(Relaxed) > 0 && !pool.in_parallel();
+        let busy = pool.life.closures.load(Relaxed) > 0 && !pool.in_parallel();
         busy.then(|| Watch(Arc::clone(&pool.life)))
     }
 
     /// Waits until the pool is gone or has no closures, for a moment at most.
     pub fn wait(self) {
         let start = now_ns();
-        while !self.0.gone.load(Acquire) && self.0.out.load(Acquire) > 0 && now_ns() - start < LEAVING_NS {
+        while !self.0.gone.load(Acquire) && self.0.closures.load(Acquire) > 0 && now_ns() - start < LEAVING_NS {
             std::hint::spin_loop();
         }
     }
 }
 
-/// Lets go of pools that could not be let go of where their last reference went. Called at the end of every call of
-/// the API.
+/// Whether `release_buried` may have something to do.
+#[inline]
+pub fn any_buried() -> bool {
+    // ORDERING: Acquire pairs with the Release where it is set; a late look only means a later release.
+    ANY_BURIED.load(Acquire)
+}
+
+/// Lets go of pools that could not be let go of where their last reference went, and takes back what pools in checking
+/// mode have lost. Called at the end of every call of the API.
 pub fn release_buried() {
-    // ORDERING: Acquire pairs with the Release above; a late look only means a later release.
-    if !ANY_BURIED.load(Acquire) {
-        return;
-    }
+    host::sweep();
     let ready: Vec<_> = {
-        let mut buried = BURIED.lock().unwrap_or_else(|e| e.into_inner());
+        let mut buried = BURIED.lock();
         let (ready, kept) = std::mem::take(&mut *buried)
             .into_iter()
             .partition(|(id, backend)| !ambient::within(ambient::Work::Pool(*id)) && !backend.in_parallel());
         *buried = kept;
-        ANY_BURIED.store(!buried.is_empty(), Release);
+        ANY_BURIED.store(!buried.is_empty() || host::any_guarded(), Release);
         ready
     };
     drop(ready);

@@ -6,9 +6,16 @@
 use super::host::Task;
 use super::pool::Backend;
 use crate::abi::weir_threadpool_flags as F;
-use crate::base::{Code, Error, Result, live::CountedThread};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use crate::base::{Code, Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
+use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
+
+thread_local! {
+    /// The pool (by address) that this thread works for.
+    static HOME: Cell<usize> = const { Cell::new(0) };
+}
 
 #[derive(Debug)]
 pub struct Seeded {
@@ -49,10 +56,15 @@ impl State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+        self.state.lock()
+    }
+
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
     }
 
     fn work(&self) {
+        HOME.with(|home| home.set(self.id()));
         let mut state = self.lock();
         loop {
             if let Some(task) = state.take() {
@@ -68,22 +80,23 @@ impl Shared {
             } else if state.closing {
                 return;
             } else {
-                state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+                state = self.changed.wait(state);
             }
         }
     }
 }
 
 impl Seeded {
-    pub fn start(seed: u64, threads: usize) -> Result<Seeded> {
+    pub fn start(seed: u64, threads: usize, group: thread::Group) -> Result<Seeded> {
         // xorshift must not start at 0; the constant spreads small seeds.
         let random = (seed ^ 0x9E37_79B9_7F4A_7C15).max(1);
         let state = State { random, queue: Vec::new(), closing: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let pool = Seeded { shared: Arc::clone(&shared), threads };
+        let group = Arc::new(group);
         for index in 0..threads {
             let shared = Arc::clone(&shared);
-            CountedThread::spawn(format!("weir-seeded-{index}"), move || {
+            thread::spawn(&group, Some(index), move || {
                 shared.work();
             })
             .map_err(|error| {
@@ -138,7 +151,11 @@ impl Backend for Seeded {
     }
 
     fn in_parallel(&self) -> bool {
-        false
+        HOME.try_with(Cell::get).is_ok_and(|pool| pool == self.shared.id())
+    }
+
+    fn may_end_inside(&self) -> bool {
+        true
     }
 
     fn help(&self) -> bool {

@@ -67,8 +67,12 @@ impl Bound<'_> {
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
         let pool = self.pool(stream.map(|stream| &**stream), options);
         match stream {
-            Some(stream) => self.submit(stream, pool, None),
-            None => self.run_here(pool),
+            Some(stream) => self.submit(stream, pool, None)?,
+            None => self.run_here(pool)?,
+        }
+        match pool {
+            Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
+            _ => Ok(()),
         }
     }
 

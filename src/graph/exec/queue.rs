@@ -106,6 +106,6 @@ mod tests {
         (0..20_000).for_each(push);
         (0..3).for_each(|_| push(u32::MAX));
         let sum: u64 = takers.into_iter().map(|t| t.join().unwrap()).sum();
-        assert_eq!(sum, (0..20_000u64).sum());
+        assert_eq!(sum, (0..20_000).sum::<u64>());
     }
 }

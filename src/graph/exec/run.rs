@@ -5,11 +5,11 @@ use super::worker::{Role, Worker};
 use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
-use crate::stream::{Queue, until};
-use crate::sync::{Exit, Gate, ambient};
+use crate::stream::{Queue, Wait, until};
+use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 const JOIN_SPIN_NS: u64 = 20_000;
@@ -58,7 +58,8 @@ impl Step {
         if !worth || self.layout.len() < 2 || !pool.may_nest() {
             return 0;
         }
-        pool.idle_threads().min(self.workers().saturating_sub(1))
+        // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
+        pool.num_threads().min(self.workers().saturating_sub(1))
     }
 
     /// By a helper that was the last one out.
@@ -79,7 +80,7 @@ impl Step {
         if self.stop.swap(0, Relaxed) == 0 {
             return Ok(());
         }
-        self.error.lock().unwrap_or_else(|e| e.into_inner()).take().map_or(Ok(()), Err)
+        self.error.lock().take().map_or(Ok(()), Err)
     }
 }
 
@@ -131,8 +132,11 @@ impl Run {
     pub fn wait(&self, timeout_ns: u64) -> Result<()> {
         let sleep = |spin_ns, deadline| self.done.wait(1, spin_ns, deadline);
         let (spin_ns, deadline) = (self.queue.spin_ns(), Deadline::after(timeout_ns));
-        until("a run", Some(&self.queue), &|| self.is_done(), &sleep, spin_ns, deadline)?;
-        self.error().map_or(Ok(()), Err)
+        let (done, join) = (|| self.is_done(), || self.join());
+        let wait = Wait { what: "a run", done: &done, join: &join, sleep: &sleep, spin_ns };
+        until(&wait, Some(&self.queue), deadline)?;
+        self.error().map_or(Ok(()), Err)?;
+        self.pool().map_or(Ok(()), |pool| pool.intact())
     }
 
     pub fn cancel(&self) {
@@ -143,8 +147,18 @@ impl Run {
         }
     }
 
+    /// Works in the run here, if it has begun and lets others in; false if there was nothing to do.
+    fn join(&self) -> bool {
+        let entered = {
+            // While the handle has the step, it serves this run; and while somebody is inside, it goes on doing so.
+            let state = self.state();
+            state.step.clone().filter(|step| step.tokens.enter(step.tokens.generation()) == Entry::Inside)
+        };
+        entered.is_some_and(|step| step.visit(self.queue.pool()))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+        self.state.lock()
     }
 
     /// The run begins on this step, unless it was cancelled before.

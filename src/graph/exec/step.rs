@@ -7,10 +7,10 @@ use crate::graph::program::{Layout, Place};
 use crate::kernel::Scratch;
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Gate, HandOff, Slots, Tokens};
+use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex};
 
 /// Everything that a run changes. Who may touch what:
 ///
@@ -131,7 +131,7 @@ impl Step {
 
     /// Keeps the first failure and stops the rest.
     pub(super) fn fail(&self, error: Error) {
-        self.error.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+        self.error.lock().get_or_insert(error);
         self.stop();
     }
 

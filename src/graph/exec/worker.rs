@@ -39,6 +39,8 @@ pub(super) enum Role {
     Helper,
     /// Sent by the pool within a `parallel_for`.
     BulkHelper,
+    /// A worker of the pool that waits for the run, and helps it meanwhile. Nobody asked for it.
+    Visitor,
 }
 
 impl Role {
@@ -106,6 +108,16 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
 
     /// Works until there is nothing to do, and leaves the run.
     pub fn work(mut self) -> Exit {
+        self.work_and_leave()
+    }
+
+    /// As `work`, for a worker that brings no nodes of its own; and whether it found any.
+    fn visit(mut self) -> (Exit, bool) {
+        let exit = self.work_and_leave();
+        (exit, self.taken_ns > 0)
+    }
+
+    fn work_and_leave(&mut self) -> Exit {
         let mut interrupted = None;
         // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.drain(interrupted))) {
@@ -153,7 +165,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
-                    self.taken_ns += u64::from(offer.worth_ns);
+                    self.taken_ns += u64::from(offer.worth_ns.max(1));
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None => return,
@@ -385,10 +397,17 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         if self.role == Role::BulkCaller {
             // All at once, from here: this thread comes back when they have left.
             step.asked.store(width, Relaxed);
-            pool.spawn_bulk(job, self.generation, width as usize + 1);
+            let helpers = pool.take_helpers(width as usize, pool.num_threads());
+            if helpers > 0 {
+                pool.spawn_bulk_taken(job, self.generation, helpers);
+            }
             // What comes up later is worth another region.
             step.asked.store(0, Relaxed);
-        } else if !pool.spawn(job, self.generation, self.layout.hop_ns, 0) {
+        } else if pool.take_helpers(1, pool.num_threads()) == 0 {
+            // Other work has the pool's threads now; look again when there is more to share.
+            step.asked.fetch_sub(1, Relaxed);
+            self.patience = PATIENCE;
+        } else if !pool.spawn_taken(job, self.generation, self.layout.hop_ns) {
             step.asked.store(width, Relaxed);
         }
     }
@@ -425,9 +444,27 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     }
 }
 
+impl Step {
+    /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
+    pub(super) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
+        // A run that was opened for one worker counts without atomics. And a node of the run itself must not wait for it.
+        let (alone, inside) = (self.width.load(Relaxed) == 0, ambient::within(ambient::Work::Run(self.id)));
+        let (exit, done) = if alone || inside {
+            (self.tokens.leave(0), false)
+        } else {
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            Worker::<true, false>::new(self, pool, self.tokens.generation(), Role::Visitor).visit()
+        };
+        if exit == Exit::Closed {
+            self.close();
+        }
+        done
+    }
+}
+
 /// A helper that the pool sends.
 impl Job for Step {
-    fn run(self: Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
+    fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
         if ambient::within(ambient::Work::Run(self.id)) || self.tokens.enter(generation) == Entry::Over {
             return;
         }

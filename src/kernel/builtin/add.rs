@@ -1,7 +1,7 @@
 //! Sum of two tensors, with broadcasting.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, elements, input, traffic_ns};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
 use crate::base::{Desc, Result, desc::MAX_RANK};
 use crate::kernel::vector::elementwise;
 use crate::kernel::{Kernel, KernelContext, signature};
@@ -134,7 +134,8 @@ impl Kernel for Add {
         let output = &context.outputs()[0];
         let dims = Dims::new(context.inputs()[0].desc(), context.inputs()[1].desc(), output.desc());
         let sum = output.shards::<f32>();
-        let span = Span { items: elements(output.desc()), cost_ns: 1, grain: GRAIN, ..Span::default() };
+        let span =
+            Span { items: elements(output.desc()), cost_ns: 3.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
         context.parallel_for(&span, &|mut claim| {
             let begin = claim.begin();
             dims.add(a, b, begin, sum.part(&mut claim, 1));

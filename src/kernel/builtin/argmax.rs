@@ -48,7 +48,7 @@ impl Kernel for Argmax {
         let columns = axis::split(self.axis, context.inputs()[0].desc())?;
         let (len, inner) = (columns.len, columns.inner);
         let indices = context.outputs()[0].shards::<i32>();
-        let span = Span { items: columns.outer * inner, cost_ns: len as u64, ..Span::default() };
+        let span = Span { items: columns.outer * inner, cost_ns: len as f32, ..Span::default() };
         context.parallel_for(&span, &|mut claim| {
             let mut at = claim.begin();
             let mut out = indices.part(&mut claim, 1);

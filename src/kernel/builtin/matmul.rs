@@ -4,6 +4,8 @@
 use super::{LEAST_NS, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::gemm::{self, Product, Shape};
+use crate::kernel::vector::micro::Scale;
+use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::{Kernel, KernelContext, signature};
 
 /// `C[..., M, N] = A[..., M, K] * B[K, N]`, plus `bias[N]`, then relu. The leading dimensions of A are more rows. A
@@ -91,8 +93,17 @@ impl Kernel for Matmul {
         if shape.m * shape.n == 0 {
             return Ok(());
         }
-        let bias = self.bias.then(|| input(context, 2));
-        let product = Product { shape, a: input(context, 0), b: input(context, 1), bias, relu: self.relu };
-        gemm::compute(&product, output, context)
+        let stored =
+            |transposed: bool, rows: usize, columns: usize| if transposed { (columns, rows) } else { (rows, columns) };
+        let (a, b) = (stored(shape.transpose_a, shape.m, shape.k), stored(shape.transpose_b, shape.k, shape.n));
+        let product = Product {
+            shape,
+            a: Matrix::dense(input(context, 0), a.0, a.1),
+            b: Matrix::dense(input(context, 1), b.0, b.1),
+            scale: Scale { alpha: 1.0, beta: 0.0 },
+            bias: self.bias.then(|| input(context, 2)),
+            relu: self.relu,
+        };
+        gemm::compute(&product, MatrixMut::output(output, shape.m, shape.n), context)
     }
 }

@@ -1,7 +1,7 @@
 //! Rectifier.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, elements, input, traffic_ns};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::elementwise;
 use crate::kernel::{Kernel, KernelContext, signature};
@@ -36,7 +36,7 @@ impl Kernel for Relu {
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let x = input(context, 0);
         let output = context.outputs()[0].shards::<f32>();
-        let span = Span { items: x.len(), cost_ns: 1, grain: GRAIN, ..Span::default() };
+        let span = Span { items: x.len(), cost_ns: 2.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
         context.parallel_for(&span, &|mut claim| {
             elementwise::relu(&x[claim.begin()..claim.end()], output.part(&mut claim, 1));
             Ok(())

@@ -1,15 +1,12 @@
 //! Softmax along an axis.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, axis, elements, input};
+use super::{LEAST_NS, axis, input};
 use crate::base::{Desc, Result};
-use crate::kernel::vector::columns::WIDTH;
+use crate::kernel::vector::columns::{Columns, WIDTH};
 use crate::kernel::vector::softmax;
 use crate::kernel::{Kernel, KernelContext, signature};
 use crate::threadpool::Span;
-
-/// Estimated time per element.
-const ELEMENT_NS: u64 = 4;
 
 /// exp(x - max) / sum along `axis`, which counts from the end if negative. A row whose greatest element is an
 /// infinity, or that holds a NaN, becomes NaN.
@@ -38,7 +35,12 @@ impl Kernel for Softmax {
     }
 
     fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
-        (elements(&inputs[0]) as u64 * ELEMENT_NS).max(LEAST_NS)
+        // An axis that is not one has been refused by `infer`.
+        let cost = axis::split(self.axis, &inputs[0]).map_or(0.0, |columns| {
+            let span = span(&columns);
+            span.items as f32 * span.cost_ns
+        });
+        (cost as u64).max(LEAST_NS)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
@@ -50,19 +52,24 @@ impl Kernel for Softmax {
         }
         if columns.inner == 1 {
             let y = output.shards::<f32>();
-            let span = Span { items: columns.outer, cost_ns: len as u64 * ELEMENT_NS, ..Span::default() };
-            return context.parallel_for(&span, &|mut claim| {
+            return context.parallel_for(&span(&columns), &|mut claim| {
                 let x = &x[claim.begin() * len..claim.end() * len];
-                let rows = x.chunks_exact(len).zip(y.part(&mut claim, len).chunks_exact_mut(len));
-                rows.for_each(|(x, y)| softmax::row(x, y));
+                softmax::rows(x, y.part(&mut claim, len), len);
                 Ok(())
             });
         }
-        let width = columns.inner.min(WIDTH);
-        let span = Span { items: columns.stretches(), cost_ns: (len * width) as u64 * ELEMENT_NS, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
+        context.parallel_for(&span(&columns), &|mut claim| {
             columns.for_each(&mut claim, output, |stretch, rows| softmax::columns(x, stretch, rows));
             Ok(())
         })
     }
+}
+
+/// The loop over rows, or over stretches of columns where the axis is not the last.
+fn span(columns: &Columns) -> Span {
+    let (items, cost_ns) = match columns.inner {
+        1 => (columns.outer, softmax::row_ns(columns.len)),
+        inner => (columns.stretches(), softmax::columns_ns(columns.len, inner.min(WIDTH))),
+    };
+    Span { items, cost_ns, ..Span::default() }
 }

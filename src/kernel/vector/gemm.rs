@@ -1,4 +1,4 @@
-//! The matrix product C = A * B, with a bias and a rectifier on request.
+//! The matrix product C = alpha * A * B + beta * C in f32, with a bias and a rectifier on request.
 //!
 //! C is cut into tiles, numbered down the columns: a tile is `tile_rows` x `tile_columns` elements, and a piece of
 //! the region is a run of tiles, that is some rows of a block of columns, all rows of the next, and so on. For each
@@ -18,14 +18,15 @@
 //! it lies (`micro`). So an element depends on its row of A, its column of B and K, and on nothing else: not on M,
 //! N, the cut, the pool or what is packed.
 //!
+//! The first stretch scales the old C, the others add to what is there: alpha and beta cost no pass of their own.
+//!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
 use super::elementwise::finish;
-use super::micro::{MicroKernels, Strided};
+use super::micro::{MicroKernels, Scale, Strided};
 use super::pack;
+use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
-use crate::kernel::KernelContext;
-use crate::memory::View;
 use crate::sync::Claim;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -56,8 +57,12 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
     pub shape: Shape,
-    pub a: &'a [f32],
-    pub b: &'a [f32],
+    /// [M, K], or [K, M] if it is transposed.
+    pub a: Matrix<'a, f32>,
+    /// [K, N], or [N, K] if it is transposed.
+    pub b: Matrix<'a, f32>,
+    /// With an alpha of zero A and B are not read, with a beta of zero C is not.
+    pub scale: Scale,
     pub bias: Option<&'a [f32]>,
     pub relu: bool,
 }
@@ -107,7 +112,7 @@ impl Cut {
 impl Shape {
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes_with(&MicroKernels::detect())
+        self.scratch_bytes_with(&MicroKernels::best())
     }
 
     pub(super) fn scratch_bytes_with(&self, micro: &MicroKernels) -> usize {
@@ -117,41 +122,48 @@ impl Shape {
 
     /// Estimated time of `compute` on one thread.
     pub fn cost_ns(&self) -> u64 {
-        // 50 GFLOP/s, 10 GB/s.
+        // 50 GFLOP/s with vectors, 4 without; 10 GB/s.
+        let rate = if MicroKernels::best().lanes > 1 { 50.0 } else { 4.0 };
         let [m, n, k] = [self.m, self.n, self.k].map(|size| size as f64);
         let operations = 2.0 * m * n * k;
         let bytes = 4.0 * (m * k + k * n + m * n);
-        (operations / 50.0 + bytes / 10.0) as u64
+        (operations / rate + bytes / 10.0) as u64
     }
 }
 
-/// Computes `product` into `c`, which is [M, N], in a region of the call. The call's scratch memory has
-/// `Shape::scratch_bytes` per slot.
-pub fn compute(product: &Product<'_>, c: &View, context: &KernelContext<'_>) -> Result<()> {
-    compute_with(MicroKernels::detect(), product, c, context)
+/// Computes `product` into `c`, which is [M, N], in a region of `site`, which has `Shape::scratch_bytes` per slot.
+pub fn compute(product: &Product<'_>, c: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    compute_with(MicroKernels::best(), product, c, site)
 }
 
 pub(super) fn compute_with(
     micro: MicroKernels,
     product: &Product<'_>,
-    c: &View,
-    context: &KernelContext<'_>,
+    c: MatrixMut<'_, f32>,
+    site: &dyn Site,
 ) -> Result<()> {
-    let Shape { m, n, k, .. } = product.shape;
-    assert_eq!((product.a.len(), product.b.len()), (m * k, k * n), "{:?}", product.shape);
-    assert!(product.bias.is_none_or(|bias| bias.len() == n) && c.bytes() / size_of::<f32>() >= m * n);
+    let mut product = *product;
+    let Shape { m, n, k, transpose_a, transpose_b } = product.shape;
+    assert!(product.a.holds(m, k, transpose_a) && product.b.holds(k, n, transpose_b), "{:?}", product.shape);
+    assert!(product.bias.is_none_or(|bias| bias.len() == n) && c.holds(m, n), "{:?}", product.shape);
+    if product.scale.alpha == 0.0 {
+        product.shape.k = 0;
+    }
+    if product.shape.k == 0 {
+        // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
+        product.scale.alpha = 0.0;
+    }
     let cut = Cut::new(&product.shape);
     if cut.tiles == 0 {
         return Ok(());
     }
-    let c = c.shards::<f32>();
-    let cost_ns = (product.shape.cost_ns() / cut.tiles as u64).max(1);
+    let cost_ns = product.shape.cost_ns() as f32 / cut.tiles as f32;
     let span = Span { items: cut.tiles, cost_ns, ..Span::default() };
-    context.parallel_for(&span, &|claim| {
-        let panels = context.scratch(claim.slot()).cast::<f32>();
-        let piece = Piece { product, cut: &cut, micro: &micro, panels, c: c.as_ptr() };
+    site.parallel_for(&span, &|claim| {
+        let panels = site.scratch(claim.slot()).cast::<f32>();
+        let piece = Piece { product: &product, cut: &cut, micro: &micro, panels, c: c.data(), c_stride: c.stride() };
         // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the
-        // slot's memory is as large as the kernel asked for.
+        // slot's memory is as large as `scratch_bytes` asked for.
         unsafe { piece.run(&claim) };
         Ok(())
     })
@@ -165,6 +177,7 @@ struct Piece<'a> {
     /// The slot's scratch memory: panels of B, then one of A.
     panels: *mut f32,
     c: *mut f32,
+    c_stride: usize,
 }
 
 /// A stretch of K.
@@ -218,7 +231,8 @@ impl Piece<'_> {
 
     /// As many rows as a micro-tile has, all columns of the block, one stretch of K.
     unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, packed: bool) {
-        let n = self.product.shape.n;
+        let b = self.product.b;
+        let scale = Scale { beta: if stretch.first { self.product.scale.beta } else { 1.0 }, ..self.product.scale };
         // SAFETY: rows are inside A and C, columns inside B and C. A micro-kernel reads whole vectors of B: what is no
         // whole vector wide was packed, and then filled up with zeros.
         unsafe {
@@ -227,18 +241,19 @@ impl Piece<'_> {
                 let b = if packed || panel.len() % self.micro.lanes != 0 {
                     Strided { data: self.panel_of_b(index), depth: self.micro.width, across: 1 }
                 } else {
-                    Strided { data: self.product.b.as_ptr().add(stretch.begin * n + panel.start), depth: n, across: 1 }
+                    Strided { data: b.at(stretch.begin, panel.start), depth: b.stride(), across: 1 }
                 };
-                let c = self.c.add(rows.start * n + panel.start);
-                self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, n, !stretch.first);
+                let c = self.c.add(rows.start * self.c_stride + panel.start);
+                self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, self.c_stride, scale);
             }
         }
-        if stretch.last {
+        if stretch.last && (self.product.bias.is_some() || self.product.relu) {
             let bias = self.product.bias.map(|bias| &bias[columns.clone()]);
             for row in rows.clone() {
                 // SAFETY: a part of a row of claimed tiles, which the micro-kernels have written.
-                let part =
-                    unsafe { std::slice::from_raw_parts_mut(self.c.add(row * n + columns.start), columns.len()) };
+                let part = unsafe {
+                    std::slice::from_raw_parts_mut(self.c.add(row * self.c_stride + columns.start), columns.len())
+                };
                 finish(part, bias, self.product.relu);
             }
         }
@@ -246,36 +261,35 @@ impl Piece<'_> {
 
     /// The rows of A for a micro-kernel: where they are if it reads them well there, else copied into the panel of A.
     unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
-        let Shape { m, n, k, transpose_a, .. } = self.product.shape;
-        let a = self.product.a.as_ptr();
+        let Shape { n, transpose_a, .. } = self.product.shape;
+        let a = self.product.a;
         // SAFETY: rows and stretch are inside A; the panel of A has the longest stretch times the most rows.
         unsafe {
             if transpose_a {
-                return Strided { data: a.add(stretch.begin * m + rows.start), depth: m, across: 1 };
+                return Strided { data: a.at(stretch.begin, rows.start), depth: a.stride(), across: 1 };
             }
-            let a = a.add(rows.start * k + stretch.begin);
+            let data = a.at(rows.start, stretch.begin);
             if !self.micro.packs_a {
-                return Strided { data: a, depth: 1, across: k };
+                return Strided { data, depth: 1, across: a.stride() };
             }
             let (panel, stride) = (self.panels.add(self.cut.floats_of_b(n, self.micro)), self.micro.rows);
-            pack::columns(a, k, (stretch.depth, rows.len(), rows.len()), panel, stride);
+            pack::columns(data, a.stride(), (stretch.depth, rows.len(), rows.len()), panel, stride);
             Strided { data: panel, depth: stride, across: 1 }
         }
     }
 
     /// Copies some columns of B, at most a panel's width, into a panel.
     unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>, index: usize) {
-        let Shape { n, k, transpose_b, .. } = self.product.shape;
-        let b = self.product.b.as_ptr();
+        let b = self.product.b;
         let size = (stretch.depth, columns.len(), columns.len().next_multiple_of(self.micro.lanes));
         let stride = self.micro.width;
         // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
         unsafe {
             let panel = self.panel_of_b(index);
-            if transpose_b {
-                pack::columns(b.add(columns.start * k + stretch.begin), k, size, panel, stride);
+            if self.product.shape.transpose_b {
+                pack::columns(b.at(columns.start, stretch.begin), b.stride(), size, panel, stride);
             } else {
-                pack::rows(b.add(stretch.begin * n + columns.start), n, size, panel, stride);
+                pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The product against its definition in f64, with every instruction set that the machine has.
 
 use super::gemm::{Product, Shape, compute_with};
-use super::micro::MicroKernels;
+use super::isa::Isa;
+use super::micro::{MicroKernels, Scale};
+use super::site::{Matrix, MatrixMut};
 use crate::base::{Desc, dtype};
 use crate::kernel::builtin::fixture::{Tensor, call};
 
@@ -36,9 +38,20 @@ impl Case {
         let scratch = self.shape.scratch_bytes_with(&micro);
         let outputs = call(&inputs, &[c], scratch, None, |context| {
             let read = |i: usize| context.inputs()[i].read::<f32>();
-            let bias = self.bias.is_some().then(|| read(2));
-            let product = Product { shape: self.shape, a: read(0), b: read(1), bias, relu: self.relu };
-            compute_with(micro, &product, &context.outputs()[0], context)
+            let Shape { m, n, k, transpose_a, transpose_b } = self.shape;
+            let matrix = |i: usize, rows: usize, columns: usize, transposed: bool| {
+                let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
+                Matrix::dense(read(i), rows, columns)
+            };
+            let product = Product {
+                shape: self.shape,
+                a: matrix(0, m, k, transpose_a),
+                b: matrix(1, k, n, transpose_b),
+                scale: Scale { alpha: 1.0, beta: 0.0 },
+                bias: self.bias.is_some().then(|| read(2)),
+                relu: self.relu,
+            };
+            compute_with(micro, &product, MatrixMut::output(&context.outputs()[0], m, n), context)
         });
         outputs.unwrap().remove(0)
     }
@@ -79,7 +92,7 @@ impl Case {
 
 /// Every set of micro-kernels of this machine, with rows of A read where they are, and copied.
 fn sets() -> Vec<MicroKernels> {
-    let mut sets = [16, 8, 4, 1].map(|lanes| MicroKernels::choose(|l| l == lanes)).to_vec();
+    let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
     sets.into_iter().flat_map(|set| [false, true].map(|packs_a| MicroKernels { packs_a, ..set })).collect()
 }

@@ -5,6 +5,7 @@
 //! order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of an element do not depend on
 //! where in a tile it lies.
 
+use super::isa::Isa;
 use gemm_common::microkernel::MicroKernelFn;
 use gemm_f32::microkernel;
 
@@ -35,6 +36,13 @@ pub struct Strided {
     pub across: usize,
 }
 
+/// What a product and what it is added to are multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    pub alpha: f32,
+    pub beta: f32,
+}
+
 macro_rules! set {
     ($name:ident, $lanes:expr, $packs_a:expr, $module:ident) => {
         fn $name() -> MicroKernels {
@@ -60,34 +68,26 @@ set!(avx512, 16, false, avx512f);
 set!(neon, 4, true, neon);
 
 impl MicroKernels {
-    /// The fastest set that this processor can run.
-    pub fn detect() -> MicroKernels {
-        Self::choose(|_| true)
+    /// The set of this process.
+    pub fn best() -> MicroKernels {
+        Self::of(Isa::best())
     }
 
-    /// The fastest set that this processor can run and that `wanted` takes, by its vector length; the scalar one if
-    /// there is none.
-    pub fn choose(wanted: impl Fn(usize) -> bool) -> MicroKernels {
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        {
-            if wanted(16) && std::arch::is_x86_feature_detected!("avx512f") {
-                return avx512();
-            }
-            if wanted(8) && std::arch::is_x86_feature_detected!("fma") {
-                return fma();
-            }
+    /// The set for a level that the processor has.
+    pub fn of(isa: Isa) -> MicroKernels {
+        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+        match isa {
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Isa::Avx512 | Isa::Avx512Vnni => avx512(),
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Isa::Avx2 => fma(),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon(),
+            _ => scalar(),
         }
-        #[cfg(target_arch = "aarch64")]
-        {
-            if wanted(4) && std::arch::is_aarch64_feature_detected!("neon") {
-                return neon();
-            }
-        }
-        let _ = wanted;
-        scalar()
     }
 
-    /// Computes a tile of C, or with `accumulate` adds to it.
+    /// Computes a tile of C: `scale.beta` * C + `scale.alpha` * A * B. With a beta of zero C is not read.
     ///
     /// # Safety
     /// `1 <= rows <= self.rows` and `1 <= columns <= self.width`. `c` has `rows` rows of `columns` writable floats,
@@ -103,12 +103,14 @@ impl MicroKernels {
         b: Strided,
         c: *mut f32,
         c_stride: usize,
-        accumulate: bool,
+        scale: Scale,
     ) {
         debug_assert!((1..=self.rows).contains(&rows) && (1..=self.width).contains(&columns) && b.across == 1);
         let function = self.table[(columns.div_ceil(self.lanes) - 1) * self.rows + rows - 1];
+        // What becomes of the old C: 0 nothing, 1 it is added to, 2 it is scaled first.
+        let old = if scale.beta == 0.0 { 0 } else { 2 - (scale.beta == 1.0) as u8 };
         // The micro-kernels speak of column-major tiles: their rows are our columns, and their left operand is our B.
-        // SAFETY: as demanded of the caller; a set exists only where its instructions do (`choose`).
+        // SAFETY: as demanded of the caller; a set is given out only where its instructions exist (`of`).
         unsafe {
             function(
                 columns,
@@ -122,9 +124,9 @@ impl MicroKernels {
                 b.depth as isize,
                 a.depth as isize,
                 a.across as isize,
-                1.0,
-                1.0,
-                accumulate as u8,
+                scale.beta,
+                scale.alpha,
+                old,
                 false,
                 false,
                 false,

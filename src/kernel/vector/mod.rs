@@ -1,19 +1,28 @@
 //! The inner loops of the built-in kernels. They know numbers and addresses, not descriptors or regions; the
-//! exception is `gemm`, which cuts its own work because its tiles are not contiguous.
+//! exception are the matrix products, which cut their own work because their tiles are not contiguous.
 //!
+//! - `isa`: which instruction sets are used, for all of them.
 //! - `gemm`: the matrix product: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
-//!   its copying.
+//!   its copying. `int8`: the same of bytes.
+//! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
+//! - `standalone`: products that belong to no engine, on a pool given by the call.
 //! - `elementwise`: sums and rectifiers over slices.
-//! - `softmax`, `argmax`: one pass or two along rows, or along a stretch of neighbouring columns.
+//! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
+//! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
 pub mod argmax;
 pub mod columns;
 pub mod elementwise;
 pub mod gemm;
-mod micro;
+pub mod int8;
+pub mod isa;
+mod lanes;
+pub mod micro;
 mod pack;
+pub mod site;
 pub mod softmax;
+pub mod standalone;
 
 #[cfg(test)]
 mod gemm_tests;

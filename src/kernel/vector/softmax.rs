@@ -1,51 +1,67 @@
 //! Softmax: exp(x - max) / sum.
 //!
+//! A row takes three passes: its maximum, exponentials and their sum, division. The exponential is a polynomial
+//! without branches, written over `lanes`, so that each instruction set has its own vectors.
+//!
 //! The difference x - max is rounded, and an error of half a unit in a difference of -80 is an error of 4e-6 in its
 //! exponential. So the part that the subtraction lost is found (Knuth's TwoSum) and goes into the exponential too.
-//! Sums are kept in f64.
-#![forbid(unsafe_code)]
+//!
+//! Exponentials are kept 2^64 times too large until the division by their sum, which is too large by the same factor.
+//! So none of them is smaller than the smallest normal number, and a result that is gets rounded once.
+//!
+//! Sums are kept in f64. What order they are added in depends on the length of the row and the instruction set.
+//!
+//! NaN: a pass for the maximum may skip one, but the exponential of a NaN is a NaN, and so are the sum and the row. The
+//! same goes for inf - inf in a row whose maximum is infinite.
 
 use super::columns::{Rows, Stretch, WIDTH};
+use super::isa::Isa;
+use super::lanes::{Number, Vector};
 
-/// Partial sums of a row: as many as the loop is unrolled, and always the same, so that a row's bits depend on
-/// nothing else.
+/// Partial sums of a row and vectors of a step, always the same, so that a row's bits depend on nothing else.
 const LANES: usize = 16;
-/// Exponentials at a time: one or two vector registers.
-const VECTOR: usize = 8;
+const STEP: usize = 4;
+/// Elements between two passes of the portable loops, few enough to be still in the first-level cache.
+const BLOCK: usize = 1024;
 
-/// exp(x - max) for x <= max. For other arguments, NaN among them, some number.
+/// exp(x - max) * 2^64 for x <= max. NaN for a NaN and for equal infinities.
+///
+/// # Safety
+/// As of `Number`.
 #[inline(always)]
-fn exp_of_difference(x: f32, max: f32) -> f32 {
-    // Below this the result rounds to zero.
+unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
+    // Below this the result rounds to zero after the division.
     const LOWEST: f32 = -105.0;
     // ln 2 in two parts; the first has so few digits that its product with the exponent is exact.
     const LN2_HIGH: f32 = 355.0 / 512.0;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // Adding 1.5 * 2^23 rounds to an integer, which then is in the low bits.
-    const ROUND: f32 = 12_582_912.0;
+    // Adding 1.5 * 2^23 rounds to an integer, which then is in the low bits. 64 is the factor, 127 the bias of
+    // exponents: from 39 to 191 for the least and the greatest x.
+    const ROUND: f32 = 12_582_912.0 + 64.0 + 127.0;
+    // (e^r - 1 - r) / r^2, the highest power first: for |r| <= ln 2 / 2 it adds less than 4e-9 to the error of e^r.
+    const TAIL: [f32; 5] = [0.001_381_431_8, 0.008_368_852, 0.041_668_4, 0.166_665_2, 0.499_999_94];
 
-    let difference = x - max;
-    let shifted = difference - x;
-    let lost = (x - (difference - shifted)) - (max + shifted);
-    let (high, low) = if difference > LOWEST { (difference, lost) } else { (LOWEST, 0.0) };
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let difference = x.sub(max);
+        let shifted = difference.sub(x);
+        let lost = x.sub(difference.sub(shifted)).sub(max.add(shifted));
+        // In this order a NaN stays.
+        let high = N::splat(LOWEST).max(difference);
+        let low = lost.where_greater(difference, N::splat(LOWEST));
 
-    let rounded = high * std::f32::consts::LOG2_E + ROUND;
-    let exponent = rounded - ROUND;
-    let r = ((high - exponent * LN2_HIGH) - exponent * LN2_LOW) + low;
-    // The series up to r^7: |r| <= ln 2 / 2, so what is left out is below 6e-9.
-    let series = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5];
-    let tail = series[1..].iter().fold(series[0], |sum, c| sum * r + c);
-    let power = tail * r * r + r + 1.0;
-    // 2^exponent in two steps, because it may be smaller than the smallest normal number.
-    let exponent = rounded.to_bits() as i32 - ROUND.to_bits() as i32;
-    let half = exponent >> 1;
-    power * exp2(half) * exp2(exponent - half)
-}
-
-/// 2^n for a normal result.
-#[inline(always)]
-fn exp2(n: i32) -> f32 {
-    f32::from_bits(((n + 127) as u32) << 23)
+        let rounded = high.mul_add(N::splat(std::f32::consts::LOG2_E), N::splat(ROUND));
+        let exponent = rounded.sub(N::splat(ROUND));
+        let r = exponent.mul_add(N::splat(-LN2_HIGH), high);
+        let r = exponent.mul_add(N::splat(-LN2_LOW), r).add(low);
+        let mut tail = N::splat(TAIL[0]);
+        for &coefficient in &TAIL[1..] {
+            tail = tail.mul_add(r, N::splat(coefficient));
+        }
+        let growth = r.mul(r).mul_add(tail, r);
+        let power = rounded.low_bits_as_exponent();
+        growth.mul_add(power, power)
+    }
 }
 
 /// One over the sum, or NaN where the maximum says that the row has no softmax.
@@ -75,15 +91,166 @@ pub fn greatest(row: &[f32]) -> f32 {
     max.into_iter().fold(f32::NEG_INFINITY, f32::max)
 }
 
-/// Softmax of a row in consecutive memory.
-pub fn row(x: &[f32], out: &mut [f32]) {
+/// Estimated time of a row, and of each element of one, at a level.
+const ROW_NS: f32 = 10.0;
+fn element_ns(isa: Isa) -> f32 {
+    match isa {
+        Isa::Avx512 | Isa::Avx512Vnni => 0.4,
+        Isa::Avx2 => 0.55,
+        Isa::Portable | Isa::Neon => COLUMN_ELEMENT_NS,
+    }
+}
+
+/// The same for an element of a column, whose loops are portable.
+const COLUMN_ELEMENT_NS: f32 = 1.7;
+
+/// Estimated time of a row of `len` elements in consecutive memory.
+pub fn row_ns(len: usize) -> f32 {
+    ROW_NS + len as f32 * element_ns(Isa::best())
+}
+
+/// Estimated time of a stretch of `width` columns of `len` elements.
+pub fn columns_ns(len: usize, width: usize) -> f32 {
+    (len * width) as f32 * COLUMN_ELEMENT_NS
+}
+
+/// Softmax of each row of `len` elements. Slices of the same length, a multiple of `len`, which is not 0.
+pub fn rows(x: &[f32], out: &mut [f32], len: usize) {
+    rows_with(Isa::best(), x, out, len);
+}
+
+/// The same on a level that the processor has.
+fn rows_with(isa: Isa, x: &[f32], out: &mut [f32], len: usize) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    assert!(x.len() == out.len() && x.len().is_multiple_of(len));
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512.
+        Isa::Avx512 | Isa::Avx512Vnni => unsafe { rows_avx512(x, out, len) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2 and FMA.
+        Isa::Avx2 => unsafe { rows_avx2(x, out, len) },
+        _ => x.chunks_exact(len).zip(out.chunks_exact_mut(len)).for_each(|(x, out)| portable_row(x, out)),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn rows_avx512(x: &[f32], out: &mut [f32], len: usize) {
+    for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+        // SAFETY: the processor has AVX-512.
+        unsafe { vector_row::<std::arch::x86_64::__m512>(x, out) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn rows_avx2(x: &[f32], out: &mut [f32], len: usize) {
+    for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+        // SAFETY: the processor has AVX2 and FMA.
+        unsafe { vector_row::<std::arch::x86_64::__m256>(x, out) };
+    }
+}
+
+/// Softmax of a row: STEP vectors at a time, then one by one. What is then left goes in the last vector of the row, which
+/// shares elements with the one before it, or in a part of a vector if the row is shorter. It is written after everything
+/// else.
+///
+/// # Safety
+/// The processor has the instructions of V.
+#[inline(always)]
+unsafe fn vector_row<V: Vector>(x: &[f32], out: &mut [f32]) {
+    let len = x.len().min(out.len());
+    let (x, out) = (x.as_ptr(), out.as_mut_ptr());
+    let (steps, whole) = (len - len % (STEP * V::LANES), len - len % V::LANES);
+    let (each_step, each_vector) = ((0..steps).step_by(STEP * V::LANES), (steps..whole).step_by(V::LANES));
+    let left = len - whole;
+    // SAFETY: all that is read and written is below `len`: STEP vectors from each step on, a vector from each after
+    // those, and the last `LANES` or `len` elements.
+    unsafe {
+        let mut last = V::splat(f32::NEG_INFINITY);
+        if left > 0 {
+            last = if whole > 0 { V::load(x.add(len - V::LANES)) } else { V::load_part(x, left) };
+        }
+        let mut max = [V::splat(f32::NEG_INFINITY); STEP];
+        for at in each_step.clone() {
+            for (i, max) in max.iter_mut().enumerate() {
+                *max = V::load(x.add(at + i * V::LANES)).max(*max);
+            }
+        }
+        for at in each_vector.clone() {
+            max[0] = V::load(x.add(at)).max(max[0]);
+        }
+        max[1] = last.max(max[1]);
+        let max = max[0].max(max[1]).max(max[2].max(max[3])).greatest();
+
+        let mut sums = V::no_sums();
+        for at in each_step.clone() {
+            let mut y = [V::splat(0.0); STEP];
+            for (i, y) in y.iter_mut().enumerate() {
+                *y = exp_of_difference(V::load(x.add(at + i * V::LANES)), V::splat(max));
+                y.store(out.add(at + i * V::LANES));
+            }
+            sums = y[0].add(y[1]).add(y[2].add(y[3])).add_to(sums);
+        }
+        for at in each_vector.clone() {
+            let y = exp_of_difference(V::load(x.add(at)), V::splat(max));
+            y.store(out.add(at));
+            sums = y.add_to(sums);
+        }
+        if left > 0 {
+            last = exp_of_difference(last, V::splat(max));
+            // A lane without an element held -inf, whose exponential adds nothing that a sum could show.
+            let once = if whole > 0 { last.last_lanes(left) } else { last };
+            sums = once.add_to(sums);
+        }
+
+        let scale = V::splat(scale(max, V::total(sums)));
+        for at in each_step {
+            for i in 0..STEP {
+                let y = out.add(at + i * V::LANES);
+                V::load(y).mul(scale).store(y);
+            }
+        }
+        for at in each_vector {
+            let y = out.add(at);
+            V::load(y).mul(scale).store(y);
+        }
+        if left > 0 {
+            let last = last.mul(scale);
+            if whole > 0 { last.store(out.add(len - V::LANES)) } else { last.store_part(out, left) }
+        }
+    }
+}
+
+/// Softmax of a row with what every processor has.
+fn portable_row(x: &[f32], out: &mut [f32]) {
     let max = greatest(x);
     let mut sums = [0.0; LANES];
-    for (x, out) in x.chunks(LANES).zip(out.chunks_mut(LANES)) {
-        exponentials(x, &[max; LANES][..x.len()], out, &mut sums[..x.len()]);
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        exponentials(x, max, out);
+        for y in out.chunks(LANES) {
+            add_to(&mut sums, y);
+        }
     }
     let scale = scale(max, sums.iter().sum());
     out.iter_mut().for_each(|y| *y *= scale);
+}
+
+/// out = exp(x - max) * 2^64. A function of its own, so that the compiler sees one loop.
+#[inline(never)]
+fn exponentials(x: &[f32], max: f32, out: &mut [f32]) {
+    for (out, &x) in out.iter_mut().zip(x) {
+        // SAFETY: plain floats need no instructions that a processor may lack.
+        *out = unsafe { exp_of_difference(x, max) };
+    }
+}
+
+#[inline(always)]
+fn add_to(sums: &mut [f64], y: &[f32]) {
+    for (sum, &y) in sums.iter_mut().zip(y) {
+        *sum += f64::from(y);
+    }
 }
 
 /// Softmax of each column of a stretch.
@@ -98,7 +265,12 @@ pub fn columns(x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
     }
     let mut sums = [0.0; WIDTH];
     for i in 0..at.len {
-        exponentials(input(i), &max[..at.width], out.row(i), &mut sums[..at.width]);
+        let y = out.row(i);
+        for ((y, &x), &max) in y.iter_mut().zip(input(i)).zip(&max) {
+            // SAFETY: plain floats need no instructions that a processor may lack.
+            *y = unsafe { exp_of_difference(x, max) };
+        }
+        add_to(&mut sums, y);
     }
     let mut scales = [0.0; WIDTH];
     for (scale_of, (&max, &sum)) in scales.iter_mut().zip(max.iter().zip(&sums)) {
@@ -109,38 +281,15 @@ pub fn columns(x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
     }
 }
 
-/// out = exp(x - max), and adds it to the sums. Slices of the same length.
-fn exponentials(x: &[f32], max: &[f32], out: &mut [f32], sums: &mut [f64]) {
-    let inputs = x.chunks(VECTOR).zip(max.chunks(VECTOR));
-    for ((x, max), (out, sums)) in inputs.zip(out.chunks_mut(VECTOR).zip(sums.chunks_mut(VECTOR))) {
-        let y = vector(&whole(x), &whole(max));
-        for ((out, sum), y) in out.iter_mut().zip(sums).zip(y) {
-            *out = y;
-            *sum += f64::from(y);
-        }
-    }
-}
-
-/// A vector of its own, so that the compiler sees one; inside a longer loop it may give up.
-#[inline(never)]
-fn vector(x: &[f32; VECTOR], max: &[f32; VECTOR]) -> [f32; VECTOR] {
-    let mut y = *x;
-    for i in 0..VECTOR {
-        y[i] = exp_of_difference(x[i], max[i]);
-    }
-    y
-}
-
-/// At most VECTOR values as a whole vector: with zeros where nothing is.
-#[inline(always)]
-fn whole(values: &[f32]) -> [f32; VECTOR] {
-    let filled = || std::array::from_fn(|i| values.get(i).copied().unwrap_or(0.0));
-    values.first_chunk().copied().unwrap_or_else(filled)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The exponential in plain floats, without the factor.
+    fn exp(x: f32, max: f32) -> f32 {
+        // SAFETY: plain floats need nothing.
+        unsafe { exp_of_difference(x, max) * 2f32.powi(-64) }
+    }
 
     #[test]
     fn exponentials_are_exact_to_a_few_units() {
@@ -149,7 +298,7 @@ mod tests {
             for step in 0..100_000 {
                 let x = max - step as f32 * 1.03e-3;
                 let want = (f64::from(x) - f64::from(max)).exp();
-                let error = (f64::from(exp_of_difference(x, max)) - want).abs();
+                let error = (f64::from(exp(x, max)) - want).abs();
                 if want > f64::from(f32::MIN_POSITIVE) {
                     worst = worst.max(error / want);
                 } else {
@@ -157,15 +306,119 @@ mod tests {
                 }
             }
         }
-        assert!(worst < 2.5e-7, "{worst}");
+        assert!(worst < 2e-7, "{worst}");
     }
 
     #[test]
     fn far_below_the_maximum_is_zero() {
         for (x, max) in [(f32::NEG_INFINITY, 0.0), (f32::MIN, f32::MAX), (-200.0, 0.0), (-104.0, 0.0)] {
-            assert_eq!(exp_of_difference(x, max), 0.0, "{x} - {max}");
+            assert_eq!(exp(x, max), 0.0, "{x} - {max}");
         }
-        assert_eq!(exp_of_difference(f32::MAX, f32::MAX), 1.0);
-        assert!(exp_of_difference(-103.0, 0.0) > 0.0);
+        assert_eq!(exp(f32::MAX, f32::MAX), 1.0);
+        assert!(exp(-103.0, 0.0) > 0.0);
+    }
+
+    fn reference(x: &[f32]) -> Vec<f64> {
+        let max = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let y: Vec<_> = x.iter().map(|&x| (f64::from(x) - f64::from(max)).exp()).collect();
+        let sum: f64 = y.iter().sum();
+        y.into_iter().map(|y| y / sum).collect()
+    }
+
+    /// Numbers in [-1, 1) that look random.
+    fn noise(len: usize) -> Vec<f32> {
+        let mut state = len as u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    fn softmax(isa: Isa, x: &[f32], len: usize) -> Vec<f32> {
+        // Guards show a write behind the end.
+        let mut out = vec![7.0; x.len() + 64];
+        rows_with(isa, x, &mut out[..x.len()], len);
+        assert!(out[x.len()..].iter().all(|&guard| guard == 7.0));
+        out.truncate(x.len());
+        out
+    }
+
+    fn lengths() -> impl Iterator<Item = usize> {
+        (1..=70).chain([127, 128, 129, 1000, 1023, 1024, 1025, 4097])
+    }
+
+    #[test]
+    fn every_level_is_exact_to_a_millionth() {
+        for isa in Isa::available() {
+            for len in lengths() {
+                // Also around 89 with either sign, and so wide that most results are zero or below the normal numbers.
+                for (factor, offset) in [(1.0, 0.0), (20.0, 0.0), (1.0, 89.0), (1.0, -89.0), (90.0, 3.0), (3e4, 0.0)] {
+                    let x: Vec<_> = noise(len).into_iter().map(|x| x * factor + offset).collect();
+                    for (i, (&got, want)) in softmax(isa, &x, len).iter().zip(reference(&x)).enumerate() {
+                        let error = (f64::from(got) - want).abs();
+                        let good = error <= 6e-7 * want || error <= 1.5e-45;
+                        assert!(good, "{isa:?} {len} x {factor} + {offset}: {i}: {got:e} for {want:e}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_long_rows_are_exact() {
+        for isa in Isa::available() {
+            let y = softmax(isa, &vec![0.3; 3_000_001], 3_000_001);
+            let want = 1.0 / 3_000_001.0;
+            assert!(y.iter().all(|&y| (f64::from(y) - want).abs() <= 1.2e-7 * want), "{isa:?}: {} for {want}", y[0]);
+        }
+    }
+
+    #[test]
+    fn special_values_count_wherever_they_are() {
+        const INF: f32 = f32::INFINITY;
+        // Quiet NaNs of either sign whose payloads reach into the low bits, too.
+        let nans = [f32::NAN, -f32::NAN, f32::from_bits(0x7fc0_0055), f32::from_bits(0xffff_ffff)];
+        for isa in Isa::available() {
+            for len in lengths().filter(|&len| len <= 129) {
+                for at in 0..len {
+                    let with = |value: f32| {
+                        let mut x = noise(len);
+                        x[at] = value;
+                        (softmax(isa, &x, len), reference(&x))
+                    };
+                    for value in nans.into_iter().chain([INF]) {
+                        let (y, _) = with(value);
+                        assert!(y.iter().all(|y| y.is_nan()), "{isa:?} {len}: {value} at {at}: {y:?}");
+                    }
+                    let (y, want) = with(-INF);
+                    let near = |(&y, want): (&f32, f64)| (f64::from(y) - want).abs() <= 6e-7 * want;
+                    let good = if len == 1 { y[0].is_nan() } else { y.iter().zip(want).all(near) };
+                    assert!(good, "{isa:?} {len}: -inf at {at}: {y:?}");
+                    let (y, _) = with(f32::MAX);
+                    assert!(y.iter().enumerate().all(|(i, &y)| y == if i == at { 1.0 } else { 0.0 }), "{isa:?} {len}");
+                }
+                for all in nans.into_iter().chain([INF, -INF]) {
+                    assert!(softmax(isa, &vec![all; len], len).iter().all(|y| y.is_nan()), "{isa:?} {len}: {all}");
+                }
+                let mut x = vec![-INF; len];
+                x[len - 1] = -80.0;
+                let y = softmax(isa, &x, len);
+                assert!(y[len - 1] == 1.0 && y[..len - 1].iter().all(|&y| y == 0.0), "{isa:?} {len}: {y:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_bits_wherever_it_lies() {
+        for isa in Isa::available() {
+            for len in [1, 5, 16, 33, 70, 128, 1000] {
+                let x = noise(len * 3);
+                let y = softmax(isa, &x, len);
+                for (x, y) in x.chunks(len).zip(y.chunks(len)) {
+                    assert_eq!(softmax(isa, x, len), y, "{isa:?} {len}");
+                }
+            }
+        }
     }
 }

@@ -1,12 +1,24 @@
 //! What crosses the border to the host's pool: its vtable, and the closures (a C function and a pointer) that weir
 //! hands over.
+//!
+//! `checked`, `checks`, `record` and `frame` are the watch that can be put between weir and a host's pool.
 
+mod checked;
+mod checks;
+mod export;
+mod frame;
+mod parallel;
+mod record;
 mod region;
 mod task;
 mod ticket;
 mod vtable;
 
-pub use region::{DEFAULT_HOP_NS, MAX_SLOTS, Regions, Span, parallel_for};
+pub use checked::{Checked, any_guarded, sweep};
+pub use checks::{Checks, Conduct};
+pub use export::{into_ctx, vtable_of};
+pub use parallel::{parallel_for, parallel_for_then};
+pub use region::{Epilogue, Regions};
 pub use task::Task;
 pub use ticket::{Job, Tickets};
 pub use vtable::HostVtable;

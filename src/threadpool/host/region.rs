@@ -1,69 +1,88 @@
 //! Regions: a loop shared among the calling thread and helpers from a pool.
 //!
-//! The caller opens a region, asks for as many helpers as the estimated work is worth, and works itself. Pieces are
-//! claimed one by one from a counter. `Tokens` says when all pieces are done *and* no helper touches the region any
-//! more; the last one out closes it and, if that is a helper, opens the gate on which the caller waits. The caller
-//! waits only for pieces that some thread is running at that moment, never for a helper that has not come: those
+//! The caller plans (`plan`: alone, or how many helpers), opens a region, asks for the helpers, and works itself.
+//! Pieces are drawn from home ranges (`Ranges`). `Tokens` says when all units are done *and* no helper touches the region any
+//! more; the last one out closes it, runs the epilogue if there is one, and, if that is a helper, opens the gate on which the caller waits.
+//! There is no barrier: nobody waits inside a region, and what comes after all pieces is done by whoever comes out last.
+//!
+//! | state  | what may be touched                        | who leads to the next one                     |
+//! |--------|--------------------------------------------|-----------------------------------------------|
+//! | free   | nothing                                    | the caller claims the place                   |
+//! | set up | everything, by the caller                  | the caller: `Tokens::open`                    |
+//! | open   | `work` read only, ranges and slots by all inside | the last one out: `Tokens::leave` says so |
+//! | closed | everything, by that last one               | it: the epilogue, then the gate               |
+//! | over   | everything, by the caller                  | the caller gives the place back               |
+//!
+//! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come: those
 //! find the region over, by its generation. So a region ends on any pool, also one that runs nothing, and may be
-//! opened inside another region.
+//! opened inside another region. The caller's wait looks at the gate for a bounded time and then sleeps.
+//!
+//! A region that is worth more helpers than the budget has goes onto the board: closures that are done with what they came for look there
+//! before they leave, and helpers that come too late for their own region do too.
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 
-use super::Job;
-use crate::abi::weir_threadpool_flags as F;
-use crate::base::{Error, Object, Ref, Result, time::Deadline};
-use crate::sync::{Claim, Entry, Exit, Gate, Slots, Tokens};
+use super::ticket::serve;
+use super::{Task, parallel};
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Error, Object, Ref, Result};
+use crate::sync::{Board, Claim, Draw, Entry, Exit, Gate, Mutex, Ranges, Slots, Tokens, ambient};
 use crate::threadpool::ThreadPool;
+use crate::threadpool::costs::{Plan, Sample, Way};
+use crate::threadpool::plan::{self, MAX_SLOTS, Span, Units};
 use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
 
-/// Most slots of a region: the caller and 63 helpers.
-pub const MAX_SLOTS: usize = Slots::MAX;
-
-/// What bringing work to another thread is taken to cost, in nanoseconds.
-pub const DEFAULT_HOP_NS: u64 = 5_000;
-/// What an item is taken to cost when nobody says.
-const DEFAULT_ITEM_NS: u64 = 1_000;
 /// How long the caller looks at the gate before it sleeps: the pieces it waits for are running.
 const JOIN_SPIN_NS: u64 = 20_000;
-/// Pieces per thread on a pool that balances by itself.
-const PIECES: usize = 4;
 
-/// What a region runs over, and what is known of it. Zero means "unknown", or "you choose".
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Span {
-    pub items: usize,
-    pub cost_ns: u64,
-    pub grain: usize,
-    pub max_slots: usize,
-}
+pub(super) type Body<'a> = &'a (dyn Fn(Claim) -> Result<()> + Sync);
+/// What runs once, after all pieces.
+pub type Epilogue<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
-type Body<'a> = &'a (dyn Fn(Claim) -> Result<()> + Sync);
-
+/// The first members are what everybody who comes and goes writes: one line of the cache.
 #[derive(Debug)]
+#[repr(C, align(128))]
 struct Region {
     tokens: Tokens,
-    gate: Gate,
-    next: AtomicUsize,
     slots: Slots,
+    gate: Gate,
+    /// The pool whose region it is, set when it is first opened.
+    pool: AtomicPtr<Object<ThreadPool>>,
     failed: AtomicBool,
+    ranges: Ranges,
     error: Mutex<Option<Error>>,
-    work: UnsafeCell<Work>,
+    stamps: Stamps,
+    work: UnsafeCell<Option<Work>>,
+}
+
+/// Times of a sampled region, of `now_ns`.
+#[derive(Debug, Default)]
+struct Stamps {
+    last_arrival: AtomicU64,
+    last_end: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
 struct Work {
-    body: Option<Body<'static>>,
-    items: usize,
-    piece: usize,
-    pieces: usize,
+    body: Body<'static>,
+    epilogue: Option<Epilogue<'static>>,
+    /// The items `first..end`, in units of `unit` items from `first` on.
+    first: usize,
+    end: usize,
+    unit: usize,
+    draw: Draw,
+    /// In a `parallel_for` that waits the index of a task is its slot: nobody else may draw.
+    bulk: bool,
+    sampled: bool,
 }
 
 impl std::fmt::Debug for Work {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Work({} items in {} pieces)", self.items, self.pieces)
+        write!(f, "Work(items {}..{} by {}, {:?})", self.first, self.end, self.unit, self.draw)
     }
 }
 
@@ -73,66 +92,187 @@ unsafe impl Sync for Region {}
 unsafe impl Send for Region {}
 
 impl Region {
-    fn new() -> Region {
+    fn new(most_threads: usize) -> Region {
         Region {
             tokens: Tokens::new(),
+            slots: Slots::new(most_threads),
             gate: Gate::new(),
-            next: AtomicUsize::new(0),
-            slots: Slots::new(MAX_SLOTS),
+            pool: AtomicPtr::new(std::ptr::null_mut()),
+            ranges: Ranges::new(most_threads),
             failed: AtomicBool::new(false),
             error: Mutex::new(None),
-            work: UnsafeCell::new(Work { body: None, items: 0, piece: 1, pieces: 0 }),
+            stamps: Stamps::default(),
+            work: UnsafeCell::new(None),
         }
     }
 
-    /// Runs pieces until none is left; gives how many.
-    fn drain(&self) -> u32 {
-        // SAFETY: the calling thread is inside, so the region is open and `work` is not written.
-        let work = unsafe { *self.work.get() };
-        let (Some(body), Some(slot)) = (work.body, self.slots.claim()) else { return 0 };
-        let mut done = 0;
-        loop {
-            // ORDERING: Relaxed; the counter only divides, `Tokens` orders the work.
-            let at = self.next.fetch_add(1, Relaxed);
-            if at >= work.pieces {
-                break;
-            }
-            if !self.failed.load(Relaxed) {
-                let begin = at * work.piece;
-                let end = (begin + work.piece).min(work.items);
-                // SAFETY: each piece is drawn once from the counter, and the slot is this thread's until it is
-                // given back.
-                let claim = unsafe { Claim::new(begin, end, slot) };
-                // A panic must not skip the count of pieces: others wait for it.
-                let result = catch_unwind(AssertUnwindSafe(|| body(claim)));
-                match result {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => self.fail(error),
-                    Err(payload) => {
-                        self.fail(Error::from_panic(&*payload));
-                        std::mem::forget(payload);
-                    }
-                }
-            }
-            done += 1;
-        }
+    /// What a thread does that is inside and has claimed this slot.
+    fn drain_and_give_back(&self, slot: usize) -> u32 {
+        let done = self.drain(slot);
         self.slots.give_back(slot);
         done
     }
 
+    /// Draws and runs pieces until none is left; gives how many units that were.
+    fn drain(&self, slot: usize) -> u32 {
+        // SAFETY: the calling thread is inside, so the region is open and `work` is not written.
+        let Some(work) = (unsafe { &*self.work.get() }) else { return 0 };
+        if slot >= work.draw.team {
+            // One thread more than were asked for: a pool that runs a task too often.
+            return 0;
+        }
+        let mut done = 0;
+        while let Some((begin, end)) = self.ranges.draw(slot, work.draw) {
+            if !self.failed.load(Relaxed) {
+                let item = |unit: u32| (work.first + unit as usize * work.unit).min(work.end);
+                // SAFETY: each unit is drawn once, and the slot is this thread's until it is given back.
+                self.run_piece(work.body, unsafe { Claim::new(item(begin), item(end), slot) });
+            }
+            done += end - begin;
+        }
+        done
+    }
+
+    /// A panic must not skip the count of units: others wait for it.
+    fn run_piece(&self, body: Body<'_>, claim: Claim) {
+        match catch_unwind(AssertUnwindSafe(|| body(claim))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.fail(error),
+            Err(payload) => {
+                self.fail(Error::from_panic(&*payload));
+                std::mem::forget(payload);
+            }
+        }
+    }
+
     fn fail(&self, error: Error) {
-        self.error.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+        self.error.lock().get_or_insert(error);
         self.failed.store(true, Release);
+    }
+
+    /// Leaves, with so many units done. The last one out runs the epilogue; true if that was this thread.
+    fn leave(&self, done: u32) -> bool {
+        if self.tokens.leave(done) == Exit::Open {
+            return false;
+        }
+        // SAFETY: the region is closed, and by this thread: `work` is its alone until it opens the gate or returns.
+        let epilogue = unsafe { (*self.work.get()).as_ref().and_then(|work| work.epilogue) };
+        if let Some(epilogue) = epilogue.filter(|_| !self.failed.load(Acquire)) {
+            match catch_unwind(AssertUnwindSafe(epilogue)) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => self.fail(error),
+                Err(payload) => {
+                    self.fail(Error::from_panic(&*payload));
+                    std::mem::forget(payload);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the work of this open region is to be timed.
+    fn is_sampled(&self) -> bool {
+        // SAFETY: the calling thread is inside.
+        unsafe { (*self.work.get()).as_ref().is_some_and(|work| work.sampled) }
     }
 }
 
-impl Job for Region {
-    fn run(self: Arc<Self>, generation: u64, _pool: &Ref<ThreadPool>) {
-        if self.tokens.enter(generation) == Entry::Inside {
-            let done = self.drain();
-            if self.tokens.leave(done) == Exit::Closed {
-                self.gate.advance(1);
-            }
+/// A helper that came by `schedule`. If the region that asked for it is over it helps the one that is open at that place now, or finds the place closed.
+unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
+    // SAFETY: `ask` gave the region, which lives in its pool, and this closure one reference to the pool.
+    let (region, pool) = unsafe {
+        let region = &*region.cast_const().cast::<Region>();
+        (region, Arc::from_raw(region.pool.load(Relaxed).cast_const()))
+    };
+    serve(pool, |_| {
+        region.help();
+    });
+}
+
+/// A helper, or the caller, in a `parallel_for` that waits. Equal index often means equal thread, hence equal home.
+unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
+    // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run.
+    let (region, pool) = unsafe {
+        let region = &*region.cast_const().cast::<Region>();
+        (region, &*region.pool.load(Relaxed))
+    };
+    let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
+    let help = || region.help_with(|| region.slots.claim().map_or(0, |slot| region.drain_and_give_back(slot)));
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(help)) {
+        std::mem::forget(payload);
+    }
+}
+
+/// Asks for one helper that was taken from the budget. False if it is refused; then it is given back.
+fn ask(pool: &Ref<ThreadPool>, region: &Region, cost_ns: u64) -> bool {
+    // SAFETY: the caller's reference keeps the count above zero; `come` gives this one back.
+    unsafe { Arc::increment_strong_count(Arc::as_ptr(pool)) }
+    pool.closures_went_out(1);
+    // SAFETY: `come` may run on any thread, once, and does not unwind.
+    let accepted = pool.offer(unsafe { Task::new(come, std::ptr::from_ref(region).cast_mut().cast()) }, cost_ns, 0);
+    if !accepted {
+        pool.life().closure_left();
+        // SAFETY: refused means that `come` has not and will not run, so its reference is this thread's again.
+        unsafe { Arc::decrement_strong_count(Arc::as_ptr(pool)) }
+        pool.give_back_helpers(1);
+    }
+    accepted
+}
+
+/// Asks for so many helpers, which were taken from the budget, through a `parallel_for` that waits, and takes part.
+/// Refused or not, they are given back.
+fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
+    pool.add_to_budget(1);
+    // SAFETY: `come_in_bulk` may run on any thread, once for each index, and does not unwind.
+    let task = unsafe { Task::new(come_in_bulk, std::ptr::from_ref(region).cast_mut().cast()) };
+    pool.offer_bulk(task, helpers + 1);
+    pool.give_back_helpers(helpers + 1);
+}
+
+impl Region {
+    /// A helper's part in whatever is open here; false if there was nothing left for it to do.
+    fn help(&self) -> bool {
+        self.help_with(|| {
+            // A helper that comes late for an earlier region at this place may find a `parallel_for` here.
+            // SAFETY: the calling thread is inside.
+            let bulk = unsafe { (*self.work.get()).as_ref().is_some_and(|work| work.bulk) };
+            if bulk { 0 } else { self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot)) }
+        })
+    }
+
+    fn help_with(&self, drain: impl FnOnce() -> u32) -> bool {
+        if self.tokens.enter(self.tokens.generation()) == Entry::Over {
+            return false;
+        }
+        let sampled = self.is_sampled();
+        if sampled {
+            self.stamps.last_arrival.fetch_max(now_ns(), Relaxed);
+        }
+        let done = drain();
+        if sampled {
+            self.stamps.last_end.fetch_max(now_ns(), Relaxed);
+        }
+        if self.leave(done) {
+            self.gate.advance(1);
+        }
+        done > 0
+    }
+}
+
+/// By a closure that is done with what it came for and has given back its part of the budget: helps regions that want hands.
+pub fn lend_a_hand(pool: &Ref<ThreadPool>) {
+    loop {
+        let wanted = pool.regions.board.wanted_now();
+        if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
+            return;
+        }
+        let helped = (0..PLACES).filter(|place| wanted & (1 << place) != 0).any(|place| {
+            let region = &pool.regions.all[place];
+            region.help()
+        });
+        pool.give_back_helpers(1);
+        if !helped {
+            return;
         }
     }
 }
@@ -141,96 +281,157 @@ impl Job for Region {
 #[derive(Debug)]
 pub struct Regions {
     free: Slots,
-    all: Box<[Arc<Region>]>,
+    all: Box<[Region]>,
+    /// Regions that were worth more helpers than there were.
+    board: Board,
+    most_threads: usize,
 }
 
 const PLACES: usize = 32;
 
-impl Default for Regions {
-    fn default() -> Self {
-        Regions { free: Slots::new(PLACES), all: (0..PLACES).map(|_| Arc::new(Region::new())).collect() }
+impl Regions {
+    /// For teams of up to so many threads, the caller among them.
+    pub fn new(most_threads: usize) -> Regions {
+        let most_threads = most_threads.clamp(2, MAX_SLOTS);
+        let all = (0..PLACES).map(|_| Region::new(most_threads)).collect();
+        Regions { free: Slots::new(PLACES), all, board: Board::new(), most_threads }
+    }
+
+    /// Largest team.
+    pub fn most_threads(&self) -> usize {
+        self.most_threads
     }
 }
 
-/// Runs `body` over all items and returns when all pieces have returned; the first error (or panic) wins and stops
-/// pieces that have not begun.
-pub fn parallel_for(
-    pool: Option<&Ref<ThreadPool>>,
+/// The items from `first` on, in this thread and with helpers that were taken from the budget.
+pub(super) fn shared(
+    pool: &Ref<ThreadPool>,
     span: &Span,
-    body: &(dyn Fn(Claim) -> Result<()> + Sync),
+    first: usize,
+    plan: Plan,
+    body: Body<'_>,
+    epilogue: Option<Epilogue<'_>>,
 ) -> Result<()> {
-    if span.items == 0 {
-        return Ok(());
-    }
-    match pool.map(|pool| (pool, helpers(pool, span))) {
-        Some((pool, helpers)) if helpers > 0 => shared(pool, span, helpers, body),
-        _ => alone(span, body),
-    }
-}
-
-fn alone(span: &Span, body: Body<'_>) -> Result<()> {
-    // SAFETY: the only claim of this region.
-    body(unsafe { Claim::new(0, span.items, 0) })
-}
-
-/// How many helpers the work is worth, and the pool can spare.
-fn helpers(pool: &Object<ThreadPool>, span: &Span) -> usize {
-    let item = if span.cost_ns == 0 { DEFAULT_ITEM_NS } else { span.cost_ns };
-    let total = (span.items as u64).saturating_mul(item);
-    let worth = (total / DEFAULT_HOP_NS).saturating_sub(1).min(MAX_SLOTS as u64 - 1) as usize;
-    let pieces = span.items.div_ceil(span.grain.max(1));
-    let slots = if span.max_slots == 0 { MAX_SLOTS } else { span.max_slots.min(MAX_SLOTS) };
-    let wanted = worth.min(pieces - 1).min(slots - 1);
-    if wanted == 0 || !pool.may_nest() {
-        return 0;
-    }
-    wanted.min(pool.idle_threads())
-}
-
-fn shared(pool: &Ref<ThreadPool>, span: &Span, helpers: usize, body: Body<'_>) -> Result<()> {
-    let Some(place) = pool.regions.free.claim() else { return alone(span, body) };
+    let Some(place) = pool.regions.free.claim() else {
+        pool.give_back_helpers(plan.taken);
+        return parallel::alone(span, first, body, epilogue);
+    };
     let region = &pool.regions.all[place];
-    let result = run(pool, region, span, helpers, body);
+    let units = Span { items: span.items - first, ..*span }.units();
+    let draw = plan::draw(pool, plan.helpers + 1, units.count, units.items as f32 * span.cost_ns);
+    let sampled = plan.sampled;
+    // SAFETY: the place was claimed and its last use is over, so nobody is inside. The lifetimes are erased: body and
+    // epilogue are used only by those inside and by who closes, and `run` does not return before the region is closed.
+    unsafe {
+        let body = std::mem::transmute::<Body<'_>, Body<'static>>(body);
+        let epilogue = std::mem::transmute::<Option<Epilogue<'_>>, Option<Epilogue<'static>>>(epilogue);
+        let work = Work {
+            body,
+            epilogue,
+            first,
+            end: span.items,
+            unit: units.items,
+            draw,
+            bulk: plan.way == Way::Bulk,
+            sampled,
+        };
+        *region.work.get() = Some(work);
+    }
+    if let Some(item_ns) = run(pool, place, plan, units, span.cost_ns) {
+        pool.sites.put(span.site, item_ns);
+    }
+    // ORDERING: Acquire pairs with the Release in `fail`.
+    let result = if region.failed.load(Acquire) { region.error.lock().take().map_or(Ok(()), Err) } else { Ok(()) };
     pool.regions.free.give_back(place);
     result
 }
 
-fn run(pool: &Ref<ThreadPool>, region: &Arc<Region>, span: &Span, helpers: usize, body: Body<'_>) -> Result<()> {
-    let threads = helpers + 1;
-    let wanted = if pool.has_flag(F::WEIR_THREADPOOL_AUTO_BALANCING) { threads * PIECES } else { threads };
-    let grain = span.grain.max(1);
-    let piece = span.items.div_ceil(wanted).next_multiple_of(grain);
-    let pieces = span.items.div_ceil(piece);
-    // SAFETY: the place was claimed and its last use is closed, so nobody is inside. The body's lifetime is erased:
-    // it is used only by those inside, and this function does not return before the region is closed.
-    unsafe {
-        let body = std::mem::transmute::<Body<'_>, Body<'static>>(body);
-        *region.work.get() = Work { body: Some(body), items: span.items, piece, pieces };
-    }
-    region.next.store(0, Relaxed);
+/// Opens a region that is set up, works in it, and returns when it is over; gives what an item took if that was measured.
+fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_ns: f32) -> Option<f32> {
+    let (region, board) = (&pool.regions.all[place], &pool.regions.board);
+    let team = plan.helpers + 1;
+    // SAFETY: nobody is inside yet.
+    let sampled = region.is_sampled();
+    region.ranges.fill(team, units.count);
     region.failed.store(false, Relaxed);
-    let closed = region.gate.reached() + 1;
-    let generation = region.tokens.open(pieces as u32);
-
-    let helpers = helpers.min(pieces - 1);
-    if pool.can_spawn() {
-        for _ in 0..helpers {
-            let job = Arc::clone(region) as Arc<dyn Job>;
-            if region.tokens.is_finished() || !pool.spawn(job, generation, span.cost_ns.saturating_mul(piece as u64), 0)
-            {
-                break;
-            }
-        }
-    } else {
-        // Blocks until its closures have returned; refused or not, the rest is done below.
-        pool.spawn_bulk(Arc::clone(region) as Arc<dyn Job>, generation, helpers + 1);
+    let begin = if sampled { now_ns() } else { 0 };
+    if sampled {
+        region.stamps.last_arrival.store(0, Relaxed);
+        region.stamps.last_end.store(0, Relaxed);
     }
-    let done = region.drain();
-    if region.tokens.leave(done) == Exit::Open {
+    let closed = region.gate.reached() + 1;
+    region.pool.store(Arc::as_ptr(pool).cast_mut(), Relaxed);
+    region.tokens.open(units.count);
+    let wanting = plan.taken < plan.helpers && plan.way == Way::Single;
+    if wanting {
+        board.put_up(place);
+        plan.taken += pool.take_helpers(plan.helpers - plan.taken, plan.width);
+    }
+    let (asked, took);
+    match plan.way {
+        Way::Single => {
+            // The caller's home is the first.
+            let slot = region.slots.claim();
+            let share_ns = (units.count as f32 * units.items as f32 * item_ns / team as f32) as u64;
+            let mut taken = plan.taken;
+            while taken > 0 && !region.tokens.is_finished() {
+                taken -= 1;
+                if !ask(pool, region, share_ns) {
+                    break;
+                }
+            }
+            pool.give_back_helpers(taken);
+            asked = if sampled { now_ns() } else { 0 };
+            took = finish(region, slot, closed, asked);
+        }
+        Way::Bulk => {
+            asked = begin;
+            // Blocks until its closures have returned; refused or not, the rest is done below.
+            if plan.taken > 0 {
+                ask_in_bulk(pool, region, plan.taken);
+            }
+            // As a rule they have left nothing.
+            let slot = if region.tokens.is_finished() { None } else { region.slots.claim() };
+            finish(region, slot, closed, 0);
+            took = None;
+        }
+    }
+    if wanting {
+        board.take_down(place);
+    }
+    if sampled && plan.taken > 0 {
+        refine(pool, region, plan, begin, asked);
+    }
+    took.map(|unit_ns| unit_ns / units.items as f32)
+}
+
+/// The caller's own part, and its wait for the end. Gives what a unit took, if the region is sampled and the part began at `begin`.
+fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
+    let done = slot.map_or(0, |slot| region.drain_and_give_back(slot));
+    let mut took = None;
+    if region.is_sampled() {
+        let now = now_ns();
+        region.stamps.last_end.fetch_max(now, Relaxed);
+        took = (begin > 0 && done > 0).then(|| (now - begin) as f32 / done as f32);
+    }
+    if !region.leave(done) {
         region.gate.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
     }
-    if !region.failed.load(Acquire) {
-        return Ok(());
-    }
-    region.error.lock().unwrap_or_else(|e| e.into_inner()).take().map_or(Ok(()), Err)
+    took
+}
+
+/// Tells the pool's costs what a sampled region has shown.
+fn refine(pool: &ThreadPool, region: &Region, plan: Plan, begin: u64, asked: u64) {
+    let end = now_ns();
+    let (arrival, last_end) = (region.stamps.last_arrival.load(Relaxed), region.stamps.last_end.load(Relaxed));
+    let old = pool.costs.get(plan.way, plan.hot);
+    let submit = match plan.way {
+        Way::Single => asked.saturating_sub(begin) as f32 / plan.taken as f32,
+        // The first to arrive was not stamped apart.
+        Way::Bulk => old.submit,
+    };
+    let arrive = (arrival > 0).then(|| arrival.saturating_sub(begin) as f32);
+    let join = end.saturating_sub(last_end) as f32;
+    pool.costs.refine(plan.way, plan.hot, Sample { submit, arrive, lasted: (end - begin) as f32, join });
+    pool.costs.used_until(end);
 }

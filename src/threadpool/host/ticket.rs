@@ -8,7 +8,7 @@
 //! freed by the last of them before it runs its job, so that the job itself can send again. Each closure out holds
 //! one reference to the pool, so the set outlives them. A refused ticket is freed by its sender.
 
-use super::Task;
+use super::{Task, region};
 use crate::base::{Object, Ref};
 use crate::sync::{Slots, ambient};
 use crate::threadpool::ThreadPool;
@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 /// Something that a pool's thread can do for the library. It must not panic; if it does, the panic ends here and
 /// the job counts as done.
 pub trait Job: Send + Sync {
-    /// `pool` is the one that was asked.
-    fn run(self: Arc<Self>, tag: u64, pool: &Ref<ThreadPool>);
+    /// `pool` is the one that was asked; `index` counts the closures of one `parallel_for`.
+    fn run(self: Arc<Self>, tag: u64, index: usize, pool: &Ref<ThreadPool>);
 }
 
 struct Ticket {
@@ -67,7 +67,7 @@ impl Default for Tickets {
 }
 
 impl Tickets {
-    /// Makes a closure that will run `job.run(tag)` when called, to be called `count` times, and offers it to the
+    /// Makes a closure that will run `job.run(tag, i)` when called with i, to be called `count` times, and offers it to the
     /// pool through `offer`.
     pub fn send(
         &self,
@@ -91,16 +91,16 @@ impl Tickets {
             (*ticket).left.store(count, Relaxed);
             *(*ticket).body.get() = Some(Body { job, tag, pool });
             (0..count).for_each(|_| Arc::increment_strong_count(pool));
-            (*pool).closure_went_out(count);
+            (*pool).closures_went_out(count);
         }
         // SAFETY: `run` may be called on any thread, `count` times, and does not unwind.
         let accepted = offer(unsafe { Task::new(run, ticket.cast_mut().cast()) });
         if !accepted {
             // SAFETY: refused means that no closure came or will come, so the ticket and its references are this
-            // thread's again.
+            // thread's again. The budget is the caller's to give back.
             unsafe {
-                (*pool).closures_were_refused(count);
                 drop(self.take(ticket));
+                (0..count).for_each(|_| (*pool).life().closure_left());
                 (0..count).for_each(|_| Arc::decrement_strong_count(pool));
             }
         }
@@ -127,7 +127,7 @@ impl Tickets {
 }
 
 /// The one C function that weir hands to pools.
-unsafe extern "C" fn run(arg: *mut c_void, _index: i32) {
+unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     let ticket = arg.cast_const().cast::<Ticket>();
     // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
     // unless this is the last closure.
@@ -142,12 +142,22 @@ unsafe extern "C" fn run(arg: *mut c_void, _index: i32) {
         }
         (job, tag, pool)
     };
+    serve(pool, |pool| job.run(tag, usize::try_from(index).unwrap_or(0), pool));
+}
+
+/// What every closure does that holds a reference to the pool and a part of its budget: the work, then whatever else is wanted, and out.
+pub(super) fn serve(pool: Ref<ThreadPool>, work: impl FnOnce(&Ref<ThreadPool>)) {
     let life = pool.life();
     {
         let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run(tag, &pool))) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(&pool))) {
             // Its destructor could panic again.
             std::mem::forget(payload);
+        }
+        pool.give_back_helpers(1);
+        // Not on top of other work of the library's, which would have to wait for it.
+        if ambient::depth() == 1 {
+            region::lend_a_hand(&pool);
         }
         drop(pool);
     }

@@ -6,19 +6,94 @@ use crate::base::{Error, Result};
 use crate::sync::fork;
 use crate::threadpool::pool::Backend;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A checked vtable. Dropping it releases the context.
-#[derive(Debug)]
-pub struct HostVtable {
+/// The host's functions with their context, and what they answer, as it is. A copy may be used as long as the
+/// `HostVtable` that it came from lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostCalls {
     table: weir_threadpool_vtable,
     ctx: *mut c_void,
     num_threads: unsafe extern "C" fn(*mut c_void) -> i32,
 }
 
 // SAFETY: the host promises that its functions may be called from any thread (docs of weir_threadpool_vtable).
-unsafe impl Send for HostVtable {}
+unsafe impl Send for HostCalls {}
 // SAFETY: as above.
-unsafe impl Sync for HostVtable {}
+unsafe impl Sync for HostCalls {}
+
+impl HostCalls {
+    pub(super) fn flags(&self) -> u64 {
+        self.table.flags
+    }
+
+    pub(super) fn num_threads(&self) -> i32 {
+        // SAFETY: the host's function, with its own context.
+        unsafe { (self.num_threads)(self.ctx) }
+    }
+
+    /// None if the host has no such function; so below.
+    pub(super) fn max_threads(&self) -> Option<i32> {
+        // SAFETY: the host's function, with its own context.
+        self.table.max_threads.map(|max| unsafe { max(self.ctx) })
+    }
+
+    pub(super) fn has_schedule(&self) -> bool {
+        self.table.schedule.is_some()
+    }
+
+    /// False = refused.
+    pub(super) fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
+        let Some(schedule) = self.table.schedule else { return false };
+        let (run, arg) = task.parts();
+        let hint = weir_task_hint { struct_size: size_of::<weir_task_hint>(), cost_ns, priority, flags: 0 };
+        // SAFETY: the host's function; the hint lives during the call.
+        unsafe { schedule(self.ctx, Some(run), arg, &raw const hint) == 0 }
+    }
+
+    pub(super) fn has_parallel_for(&self) -> bool {
+        self.table.parallel_for.is_some()
+    }
+
+    /// False = refused.
+    pub(super) fn parallel_for(&self, n: usize, task: Task) -> bool {
+        let (Some(parallel_for), Ok(n)) = (self.table.parallel_for, i32::try_from(n)) else { return false };
+        let (run, arg) = task.parts();
+        // SAFETY: the host's function.
+        unsafe { parallel_for(self.ctx, n, Some(run), arg) == 0 }
+    }
+
+    pub(super) fn in_parallel(&self) -> Option<bool> {
+        // SAFETY: the host's function, with its own context.
+        self.table.in_parallel.map(|inside| unsafe { inside(self.ctx) != 0 })
+    }
+
+    pub(super) fn thread_index(&self) -> Option<i32> {
+        // SAFETY: the host's function, with its own context.
+        self.table.thread_index.map(|index| unsafe { index(self.ctx) })
+    }
+
+    pub(super) fn knows_its_threads(&self) -> bool {
+        self.table.in_parallel.is_some() || self.table.thread_index.is_some()
+    }
+
+    pub(super) fn has_help(&self) -> bool {
+        self.table.help.is_some()
+    }
+
+    pub(super) fn help(&self) -> bool {
+        // SAFETY: the host's function, with its own context.
+        self.table.help.is_some_and(|help| unsafe { help(self.ctx) != 0 })
+    }
+}
+
+/// A checked vtable. Dropping it releases the context.
+#[derive(Debug)]
+pub struct HostVtable {
+    calls: HostCalls,
+    /// Whether the context is the library's to release.
+    adopted: AtomicBool,
+}
 
 impl HostVtable {
     /// Checks that the vtable can serve at all. The context is not the library's until the pool exists (`Drop`).
@@ -30,72 +105,73 @@ impl HostVtable {
         if table.parallel_for.is_none() && table.schedule.is_none() {
             return Err(Error::invalid("vtable->parallel_for and vtable->schedule are both NULL, one is required"));
         }
-        Ok(HostVtable { table, ctx, num_threads })
+        Ok(HostVtable { adopted: AtomicBool::new(false), calls: HostCalls { table, ctx, num_threads } })
+    }
+
+    pub(super) fn calls(&self) -> HostCalls {
+        self.calls
     }
 }
 
+/// At least one thread.
+pub(super) fn width(num_threads: i32) -> usize {
+    usize::try_from(num_threads).unwrap_or(0).max(1)
+}
+
 impl Backend for HostVtable {
+    /// ORDERING: Release pairs with the Acquire in `drop`.
+    fn adopt(&self) {
+        self.adopted.store(true, Release);
+    }
+
     fn flags(&self) -> u64 {
-        self.table.flags
+        self.calls.flags()
     }
 
     fn num_threads(&self) -> usize {
-        // SAFETY: the host's function, with its own context.
-        usize::try_from(unsafe { (self.num_threads)(self.ctx) }).unwrap_or(0).max(1)
+        width(self.calls.num_threads())
     }
 
     fn max_threads(&self) -> usize {
         let now = self.num_threads();
-        // SAFETY: the host's function, with its own context.
-        let max = self.table.max_threads.map_or(0, |max| unsafe { max(self.ctx) });
-        usize::try_from(max).unwrap_or(0).max(now)
+        self.calls.max_threads().map_or(now, |max| width(max).max(now))
     }
 
     fn has_schedule(&self) -> bool {
-        self.table.schedule.is_some()
+        self.calls.has_schedule()
     }
 
     fn schedule(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
-        let Some(schedule) = self.table.schedule else { return false };
-        let (run, arg) = task.parts();
-        let hint = weir_task_hint { struct_size: size_of::<weir_task_hint>(), cost_ns, priority, flags: 0 };
-        // SAFETY: the host's function; the hint lives during the call.
-        unsafe { schedule(self.ctx, Some(run), arg, &raw const hint) == 0 }
+        self.calls.schedule(task, cost_ns, priority)
     }
 
     fn has_bulk(&self) -> bool {
-        self.table.parallel_for.is_some()
+        self.calls.has_parallel_for()
     }
 
     fn bulk(&self, n: usize, task: Task) -> bool {
-        let (Some(parallel_for), Ok(n)) = (self.table.parallel_for, i32::try_from(n)) else { return false };
-        let (run, arg) = task.parts();
-        // SAFETY: the host's function.
-        unsafe { parallel_for(self.ctx, n, Some(run), arg) == 0 }
+        self.calls.parallel_for(n, task)
     }
 
     fn in_parallel(&self) -> bool {
-        match (self.table.in_parallel, self.table.thread_index) {
-            // SAFETY: the host's function, with its own context.
-            (Some(inside), _) => unsafe { inside(self.ctx) != 0 },
-            // SAFETY: the host's function, with its own context.
-            (None, Some(index)) => unsafe { index(self.ctx) >= 0 },
-            (None, None) => false,
-        }
+        self.calls.in_parallel().unwrap_or_else(|| self.calls.thread_index().is_some_and(|index| index >= 0))
+    }
+
+    fn knows_its_threads(&self) -> bool {
+        self.calls.knows_its_threads()
     }
 
     fn help(&self) -> bool {
-        // SAFETY: the host's function, with its own context.
-        self.table.help.is_some_and(|help| unsafe { help(self.ctx) != 0 })
+        self.calls.help()
     }
 }
 
 impl Drop for HostVtable {
     fn drop(&mut self) {
         // In a forked child the host's threads do not exist: a release that joins them would never return.
-        if let Some(release) = self.table.release.filter(|_| !fork::forked()) {
+        if let Some(release) = self.calls.table.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
             // SAFETY: the host's function; nothing of weir's is with the pool any more, since closures hold references.
-            unsafe { release(self.ctx) }
+            unsafe { release(self.calls.ctx) }
         }
     }
 }

@@ -1,0 +1,113 @@
+// Matrix products without an engine, on a pool given by the call.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_GEMM_HPP
+#define WEIR_GEMM_HPP
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "threadpool.hpp"
+
+namespace weir {
+
+/// A row-major matrix in your memory, `stride` elements from row to row. t() is its transpose; nothing moves.
+template <class T>
+struct matrix {
+    T *data;
+    std::int64_t rows, columns, stride;
+    bool transposed = false;
+
+    matrix(T *data, std::int64_t rows, std::int64_t columns) noexcept
+        : matrix(data, rows, columns, columns > 0 ? columns : 1) {}
+    matrix(T *data, std::int64_t rows, std::int64_t columns, std::int64_t stride) noexcept
+        : data(data), rows(rows), columns(columns), stride(stride) {}
+    /// A matrix to write is one to read, too.
+    template <class U, class = std::enable_if_t<std::is_same<T, const U>::value>>
+    matrix(const matrix<U> &other) noexcept
+        : data(other.data), rows(other.rows), columns(other.columns), stride(other.stride),
+          transposed(other.transposed) {}
+
+    matrix t() const noexcept {
+        matrix other = *this;
+        other.transposed = !transposed;
+        return other;
+    }
+    std::int64_t height() const noexcept { return transposed ? columns : rows; }
+    std::int64_t width() const noexcept { return transposed ? rows : columns; }
+};
+
+/// C = alpha * A * B + beta * C
+struct gemm_scale {
+    float alpha = 1.0f;
+    float beta = 0.0f;
+};
+
+/// What an integer product has besides: zero points of A and B, and what is added to C.
+struct gemm_integers {
+    std::int32_t ao = 0;
+    std::int32_t bo = 0;
+    weir_gemm_offset offsetc = WEIR_GEMM_OFFSET_FIXED;
+    const std::int32_t *co = nullptr;
+};
+
+namespace detail {
+
+template <class C, class A, class B>
+void check_shapes(const matrix<C> &c, const matrix<A> &a, const matrix<B> &b) {
+    const auto text = [](std::int64_t rows, std::int64_t columns) {
+        return std::to_string(rows) + " x " + std::to_string(columns);
+    };
+    if (c.transposed) throw error(WEIR_INVALID_ARGUMENT, "weir::gemm: c is a transpose");
+    if (a.height() != c.rows || a.width() != b.height() || b.width() != c.columns) {
+        throw error(WEIR_INVALID_ARGUMENT, "weir::gemm: a is " + text(a.height(), a.width()) + ", b is " +
+                                               text(b.height(), b.width()) + ", c is " + text(c.rows, c.columns));
+    }
+}
+
+template <class T>
+T zero_point(std::int32_t value, const char *name) {
+    const T zero = static_cast<T>(value);
+    if (zero != value) {
+        throw error(WEIR_OUT_OF_RANGE, std::string("weir::gemm: ") + name + " is " + std::to_string(value) +
+                                           ", which is no value of its matrix");
+    }
+    return zero;
+}
+
+} // namespace detail
+
+/// See weir_sgemm. The sizes are those of the matrices, which must fit together.
+inline void gemm(const matrix<float> &c, const matrix<const float> &a, const matrix<const float> &b,
+                 const gemm_scale &scale = gemm_scale(), const threadpool &pool = threadpool()) {
+    detail::check_shapes(c, a, b);
+    check(weir_sgemm(a.transposed, b.transposed, c.rows, c.columns, a.width(), scale.alpha, a.data, a.stride, b.data,
+                     b.stride, scale.beta, c.data, c.stride, pool));
+}
+
+/// See weir_gemm_u8s8s32.
+inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::uint8_t> &a,
+                 const matrix<const std::int8_t> &b, const gemm_integers &with = gemm_integers(),
+                 const gemm_scale &scale = gemm_scale(), const threadpool &pool = threadpool()) {
+    detail::check_shapes(c, a, b);
+    const auto ao = detail::zero_point<std::uint8_t>(with.ao, "ao");
+    const auto bo = detail::zero_point<std::int8_t>(with.bo, "bo");
+    check(weir_gemm_u8s8s32(a.transposed, b.transposed, with.offsetc, c.rows, c.columns, a.width(), scale.alpha, a.data,
+                            a.stride, ao, b.data, b.stride, bo, scale.beta, c.data, c.stride, with.co, pool));
+}
+
+/// See weir_gemm_s8s8s32.
+inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::int8_t> &a, const matrix<const std::int8_t> &b,
+                 const gemm_integers &with = gemm_integers(), const gemm_scale &scale = gemm_scale(),
+                 const threadpool &pool = threadpool()) {
+    detail::check_shapes(c, a, b);
+    const auto ao = detail::zero_point<std::int8_t>(with.ao, "ao");
+    const auto bo = detail::zero_point<std::int8_t>(with.bo, "bo");
+    check(weir_gemm_s8s8s32(a.transposed, b.transposed, with.offsetc, c.rows, c.columns, a.width(), scale.alpha, a.data,
+                            a.stride, ao, b.data, b.stride, bo, scale.beta, c.data, c.stride, with.co, pool));
+}
+
+} // namespace weir
+
+#endif // WEIR_GEMM_HPP

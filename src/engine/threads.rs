@@ -1,0 +1,159 @@
+//! Thread modes: where an engine's pool comes from.
+//!
+//! Threads are started only because somebody asked: by a setting of the engine, or, where that leaves it open, by
+//! the environment. A pool that the host gave is never replaced.
+//!
+//! The pools that engines of a kind share are held here by weak references: such a pool ends with the last engine
+//! (stream, run) that uses it, and the next engine that asks starts another.
+
+use super::attr::EngineAttr;
+use crate::abi::{weir_thread_mode, weir_thread_mode_value as V};
+use crate::base::{Error, Object, Ref, Result};
+use crate::device::DeviceKind;
+use crate::sync::thread::Origin;
+use crate::sync::{Mutex, OnceLock};
+use crate::threadpool::{MAX_THREADS, PoolAttr, ThreadPool};
+use std::ffi::OsString;
+use std::sync::Weak;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadMode {
+    Global,
+    Private,
+    Kind,
+    Caller,
+}
+
+impl ThreadMode {
+    const ALL: [ThreadMode; 4] = [ThreadMode::Global, ThreadMode::Private, ThreadMode::Kind, ThreadMode::Caller];
+
+    pub fn value(self) -> weir_thread_mode {
+        let value = match self {
+            ThreadMode::Global => V::WEIR_THREAD_MODE_GLOBAL,
+            ThreadMode::Private => V::WEIR_THREAD_MODE_PRIVATE,
+            ThreadMode::Kind => V::WEIR_THREAD_MODE_KIND,
+            ThreadMode::Caller => V::WEIR_THREAD_MODE_CALLER,
+        };
+        value as weir_thread_mode
+    }
+
+    pub fn from_value(value: weir_thread_mode) -> Result<ThreadMode> {
+        let mode = ThreadMode::ALL.into_iter().find(|mode| mode.value() == value);
+        mode.ok_or_else(|| Error::invalid(format!("mode is {value}, which is no thread mode")))
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadMode::Global => "global",
+            ThreadMode::Private => "private",
+            ThreadMode::Kind => "kind",
+            ThreadMode::Caller => "caller",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<ThreadMode> {
+        ThreadMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
+    }
+}
+
+pub fn checked_thread_count(count: u32) -> Result<usize> {
+    usize::try_from(count)
+        .ok()
+        .filter(|&n| n <= MAX_THREADS)
+        .ok_or_else(|| Error::invalid(format!("count is {count}, expected 0 to {MAX_THREADS}")))
+}
+
+/// A variable of the environment, read once per process.
+struct Variable {
+    name: &'static str,
+    text: OnceLock<Option<OsString>>,
+}
+
+static MODE: Variable = Variable { name: "WEIR_THREAD_MODE", text: OnceLock::new() };
+static COUNT: Variable = Variable { name: "WEIR_THREAD_COUNT", text: OnceLock::new() };
+
+impl Variable {
+    /// What it says, if it is there.
+    fn get<T>(&self, parse: impl FnOnce(&str) -> Option<T>, expected: &str) -> Result<Option<T>> {
+        let Some(text) = self.text.get_or_init(|| std::env::var_os(self.name)) else { return Ok(None) };
+        let text = text.to_string_lossy();
+        parse(text.trim()).map(Some).ok_or_else(|| {
+            Error::invalid(format!("the environment variable {} is '{text}', expected {expected}", self.name))
+        })
+    }
+}
+
+/// Settles where the engine's pool comes from, and starts it if need be; then `attr` says what was settled.
+pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
+    // Other engines have no pool.
+    if attr.kind != DeviceKind::Cpu {
+        return Ok(None);
+    }
+    let given = attr.threadpool()?.cloned();
+    let mode = match (attr.thread_mode()?, &given) {
+        (Some(mode), Some(_)) if mode != ThreadMode::Global => {
+            return Err(Error::invalid(format!(
+                "attr has a thread pool and thread mode {}, a pool goes with mode global only",
+                mode.name()
+            )));
+        }
+        (Some(mode), _) => mode,
+        (None, Some(_)) => ThreadMode::Global,
+        (None, None) => {
+            MODE.get(ThreadMode::from_name, "global, private, kind or caller")?.unwrap_or(ThreadMode::Global)
+        }
+    };
+    attr.set_thread_mode(mode)?;
+    let pool = match mode {
+        ThreadMode::Global => return Ok(given),
+        ThreadMode::Caller => return Ok(None),
+        ThreadMode::Private => private_pool(attr, index)?,
+        ThreadMode::Kind => kind_pool(attr)?,
+    };
+    attr.set_thread_count(pool.num_threads())?;
+    Ok(Some(pool))
+}
+
+/// Settings of a pool as wide as asked for; 0 = the width that built-in pools have by default.
+fn pool_attr(asked: Option<usize>) -> Result<PoolAttr> {
+    let count = match asked {
+        Some(count) => count,
+        None => {
+            let parse = |text: &str| text.parse().ok().and_then(|count| checked_thread_count(count).ok());
+            COUNT.get(parse, &format!("0 to {MAX_THREADS}"))?.unwrap_or(0)
+        }
+    };
+    Ok(PoolAttr { num_threads: (count > 0).then_some(count), ..PoolAttr::default() })
+}
+
+fn private_pool(attr: &EngineAttr, index: u32) -> Result<Ref<ThreadPool>> {
+    let kind = attr.kind.name();
+    let pool_attr = pool_attr(attr.thread_count()?)?;
+    let owner = format!("{kind}:{index}");
+    ThreadPool::builtin_for(&pool_attr, Origin::EnginePool, format!("weir-{kind}{index}"), owner)
+        .map_err(|error| error.within(format_args!("the private pool of engine {kind}:{index}")))
+}
+
+fn kind_pool(attr: &EngineAttr) -> Result<Ref<ThreadPool>> {
+    static POOLS: Mutex<Vec<(DeviceKind, Weak<Object<ThreadPool>>)>> = Mutex::new(Vec::new());
+    let kind = attr.kind.name();
+    let asked = attr.thread_count()?;
+    // Held while the threads are started, so that two first engines share one pool. The pool is the library's own, so
+    // no code of the host's runs in here.
+    let mut pools = POOLS.lock();
+    let shared = pools.iter().find(|(of, _)| *of == attr.kind).and_then(|(_, pool)| pool.upgrade());
+    if let Some(pool) = shared {
+        return match (asked, pool.num_threads()) {
+            (Some(count), threads) if count > 0 && count != threads => Err(Error::precondition(format!(
+                "attr asks for {count} threads, the pool that {kind} engines share has {threads} already"
+            ))),
+            _ => Ok(pool),
+        };
+    }
+    let pool_attr = pool_attr(asked)?;
+    let pool = ThreadPool::builtin_for(&pool_attr, Origin::KindPool, format!("weir-kind-{kind}"), kind.to_owned())
+        .map_err(|error| error.within(format_args!("the pool that {kind} engines share")))?;
+    pools.retain(|(of, _)| *of != attr.kind);
+    pools.push((attr.kind, Ref::downgrade(&pool)));
+    Ok(pool)
+}

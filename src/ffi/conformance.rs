@@ -1,0 +1,94 @@
+//! The conformance check of a host's pool.
+
+use super::argument::out_value;
+use super::guard::guard;
+use super::threadpool::host_pool;
+use super::versioned;
+use crate::abi::weir_conformance_verdict as V;
+use crate::abi::*;
+use crate::base::{Error, Result};
+use crate::engine;
+use crate::threadpool::conformance::{Line, Options, Verdict};
+use std::ffi::{CString, c_void};
+
+/// Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for what is
+/// notable of the pool. The vtable and ctx are taken as weir_threadpool_create takes them: vtable->release(ctx) is
+/// called at the end, which is checked too. Nobody else may use the pool meanwhile. A pool that loses tasks or does
+/// not return ends in a failed clause and not in a hang; a pool that does not return is never released.
+///
+/// Thread safety: any thread, but none of the pool. Blocking: a second or so on a good pool; on a bad one up to some
+/// budgets (options->budget_ns) for each clause. Ownership: ctx passes to weir, if this call succeeds; the options are
+/// copied and may be NULL; report_arg is the caller's. *out_failed is the number of clauses that failed.
+/// Errors: INVALID_ARGUMENT (those of weir_threadpool_create; report is NULL; unknown options); then release is not
+/// called. A broken clause is no error.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_threadpool_conformance(
+    vtable: *const weir_threadpool_vtable,
+    ctx: *mut c_void,
+    options: *const weir_conformance_options,
+    report: weir_conformance_fn,
+    report_arg: *mut c_void,
+    out_failed: *mut i32,
+) -> weir_status {
+    guard("weir_threadpool_conformance", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_failed, "out_failed")?, versioned::read_opt(options, "options")?) };
+        let options = options.map_or(Ok(Options::default()), |options| checked(&options))?;
+        let report = report.ok_or_else(|| Error::null("report"))?;
+        // SAFETY: the caller's pointers, as documented. From here on nothing fails: ctx is the library's.
+        let host = unsafe { host_pool(vtable, ctx) }?;
+        let lines = engine::examine(host, options);
+        for line in &lines {
+            say(line, &|line| {
+                // SAFETY: the host's function with its own argument; the line lives during the call.
+                unsafe { report(report_arg, line) }
+            });
+        }
+        out.set(lines.iter().filter(|line| line.verdict == Verdict::Fail).count() as i32);
+        Ok(())
+    })
+}
+
+fn checked(options: &weir_conformance_options) -> Result<Options> {
+    const MOST_NS: u64 = 100_000_000_000;
+    const MOST_ROUNDS: u32 = 100_000;
+    let default = Options::default();
+    if options.flags != 0 {
+        return Err(Error::invalid(format!("options->flags has unknown bits {:#x} (known: 0x0)", options.flags)));
+    }
+    if options.budget_ns > MOST_NS {
+        return Err(Error::invalid(format!("options->budget_ns is {}, expected at most {MOST_NS}", options.budget_ns)));
+    }
+    let rounds = u32::try_from(options.rounds)
+        .ok()
+        .filter(|&rounds| rounds <= MOST_ROUNDS)
+        .ok_or_else(|| Error::invalid(format!("options->rounds is {}, expected 0 to {MOST_ROUNDS}", options.rounds)))?;
+    Ok(Options {
+        budget_ns: if options.budget_ns == 0 { default.budget_ns } else { options.budget_ns },
+        rounds: if rounds == 0 { default.rounds } else { rounds },
+        seed: options.seed,
+    })
+}
+
+/// Words a line for C.
+fn say(line: &Line, report: &dyn Fn(&weir_conformance_line)) {
+    let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
+    let (clause, title, what) = (text(line.clause), text(line.title), text(&line.text));
+    let verdict = match line.verdict {
+        Verdict::Pass => V::WEIR_CONFORMANCE_PASS,
+        Verdict::Fail => V::WEIR_CONFORMANCE_FAIL,
+        Verdict::NotOffered => V::WEIR_CONFORMANCE_NOT_OFFERED,
+        Verdict::Note => V::WEIR_CONFORMANCE_NOTE,
+        Verdict::NotChecked => V::WEIR_CONFORMANCE_NOT_CHECKED,
+    };
+    report(&weir_conformance_line {
+        struct_size: size_of::<weir_conformance_line>(),
+        clause: clause.as_ptr(),
+        title: title.as_ptr(),
+        text: what.as_ptr(),
+        verdict: verdict as i32,
+        reserved: 0,
+    });
+}

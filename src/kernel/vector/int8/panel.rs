@@ -1,0 +1,411 @@
+//! Copying a part of a matrix of bytes into a panel of cells (`micro`), and the sums along K that zero points need.
+//!
+//! The functions are compiled once per instruction set: everything here is inlined into its caller.
+
+use super::micro::MAX_COLUMNS;
+use lines::Line;
+
+/// What a cell is made of.
+pub trait Cell {
+    /// Neighbours along K.
+    const DEPTH: usize;
+
+    /// A cell of the first DEPTH of these bytes.
+    fn join<const SIGNED: bool>(bytes: [u8; 4]) -> u32;
+
+    /// Four cells of 4 * DEPTH bytes in a row.
+    ///
+    /// # Safety
+    /// So many bytes are readable.
+    unsafe fn line<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line;
+
+    /// Sixteen cells of DEPTH rows of sixteen bytes.
+    ///
+    /// # Safety
+    /// So many bytes are readable.
+    unsafe fn weave<const SIGNED: bool>(rows: [*const u8; 4], flip: u8) -> [Line; 4];
+
+    /// The sum of a cell's numbers.
+    fn sum<const SIGNED: bool>(cell: u32) -> i32;
+}
+
+/// Four bytes.
+pub struct Quad;
+
+impl Cell for Quad {
+    const DEPTH: usize = 4;
+
+    #[inline(always)]
+    fn join<const SIGNED: bool>(bytes: [u8; 4]) -> u32 {
+        u32::from_le_bytes(bytes)
+    }
+
+    #[inline(always)]
+    unsafe fn line<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
+        // SAFETY: passed on.
+        unsafe { lines::quads(bytes, flip) }
+    }
+
+    #[inline(always)]
+    unsafe fn weave<const SIGNED: bool>(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
+        // SAFETY: passed on.
+        unsafe { lines::weave_quads(rows, flip) }
+    }
+
+    #[inline(always)]
+    fn sum<const SIGNED: bool>(cell: u32) -> i32 {
+        if SIGNED {
+            let cell = cell as i32;
+            (cell << 24 >> 24) + (cell << 16 >> 24) + (cell << 8 >> 24) + (cell >> 24)
+        } else {
+            ((cell & 255) + (cell >> 8 & 255) + (cell >> 16 & 255) + (cell >> 24)) as i32
+        }
+    }
+}
+
+/// Two numbers of 16 bits.
+pub struct Pair;
+
+impl Cell for Pair {
+    const DEPTH: usize = 2;
+
+    #[inline(always)]
+    fn join<const SIGNED: bool>(bytes: [u8; 4]) -> u32 {
+        let wide = |byte: u8| if SIGNED { byte as i8 as u16 } else { u16::from(byte) };
+        u32::from(wide(bytes[0])) | u32::from(wide(bytes[1])) << 16
+    }
+
+    #[inline(always)]
+    unsafe fn line<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
+        // SAFETY: passed on.
+        unsafe { lines::pairs::<SIGNED>(bytes, flip) }
+    }
+
+    #[inline(always)]
+    unsafe fn weave<const SIGNED: bool>(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
+        // SAFETY: passed on.
+        unsafe { lines::weave_pairs::<SIGNED>([rows[0], rows[1]], flip) }
+    }
+
+    #[inline(always)]
+    fn sum<const SIGNED: bool>(cell: u32) -> i32 {
+        // Sixteen bits hold both signs.
+        i32::from(cell as i16) + ((cell as i32) >> 16)
+    }
+}
+
+/// A part of a matrix: `depth` numbers along K of some lanes (rows of A, columns of B).
+pub struct Source {
+    pub data: *const u8,
+    /// Bytes from one row of the matrix to the next.
+    pub stride: usize,
+    /// Whether neighbours along K are neighbours in memory; otherwise lanes are.
+    pub along: bool,
+    /// Numbers along K. The last group is filled up with zeros.
+    pub depth: usize,
+    /// What each byte is combined with by exclusive or: 128 turns a signed byte into an unsigned one, 128 greater.
+    pub flip: u8,
+}
+
+/// Lanes that are turned at once.
+const SIDE: usize = 4;
+/// Cells from one panel to the next. Panels that are filled side by side do not lie a power of two apart, where they
+/// would push each other out of the cache.
+#[inline(always)]
+pub fn pitch(groups: usize, width: usize) -> usize {
+    groups * width + 16
+}
+
+/// Groups that are turned before the next lanes are: a cache line of bytes, which may be gone when one comes back.
+const REACH: usize = 16;
+
+/// Fills panels of `groups` groups of `width` cells, `pitch` apart, from the first `lanes` lanes. The last
+/// panel may have fewer: if it is `cut` it is so much narrower, otherwise its other lanes keep what was there, and nobody
+/// uses what is computed of them.
+///
+/// # Safety
+/// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap
+/// the source.
+#[inline(always)]
+pub unsafe fn pack<C: Cell, const SIGNED: bool>(
+    source: &Source,
+    groups: usize,
+    lanes: usize,
+    panels: *mut u32,
+    width: usize,
+    cut: bool,
+) {
+    let whole = source.depth / C::DEPTH;
+    let widths = |first: usize| if cut { width.min(lanes - first) } else { width };
+    // SAFETY: as demanded of the caller: groups below `whole` lie in the source for all lanes, the last one in part.
+    unsafe {
+        if !source.along {
+            for group in 0..whole {
+                for (index, first) in (0..lanes).step_by(width).enumerate() {
+                    let cells = panels.add(index * pitch(groups, width) + group * widths(first));
+                    straight::<C, SIGNED>(source, group, first, width.min(lanes - first), cells);
+                }
+            }
+        }
+        for (index, first) in (0..lanes).step_by(width).enumerate() {
+            let panel = panels.add(index * pitch(groups, width));
+            let (count, width) = (width.min(lanes - first), widths(first));
+            if source.along {
+                let source = Source { data: source.data.add(first * source.stride), ..*source };
+                turned::<C, SIGNED>(&source, whole, count, panel, width);
+            }
+            if whole < groups {
+                for lane in 0..count {
+                    let mut bytes = [0; 4];
+                    for (i, byte) in bytes.iter_mut().enumerate().take(source.depth - whole * C::DEPTH) {
+                        let (lane, k) = (first + lane, whole * C::DEPTH + i);
+                        let at = if source.along { lane * source.stride + k } else { k * source.stride + lane };
+                        *byte = *source.data.add(at) ^ source.flip;
+                    }
+                    *panel.add(whole * width + lane) = C::join::<SIGNED>(bytes);
+                }
+            }
+        }
+    }
+}
+
+/// A whole group of some lanes of a source whose lanes are neighbours: DEPTH rows are interleaved.
+///
+/// # Safety
+/// As `pack`.
+#[inline(always)]
+unsafe fn straight<C: Cell, const SIGNED: bool>(
+    source: &Source,
+    group: usize,
+    first: usize,
+    lanes: usize,
+    cells: *mut u32,
+) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let rows: [*const u8; 4] =
+            std::array::from_fn(|i| source.data.add((group * C::DEPTH + i % C::DEPTH) * source.stride + first));
+        let whole = lanes / 16 * 16;
+        for lane in (0..whole).step_by(16) {
+            let lines = C::weave::<SIGNED>(rows.map(|row| row.add(lane)), source.flip);
+            for (i, line) in lines.into_iter().enumerate() {
+                lines::store(line, cells.add(lane + 4 * i));
+            }
+        }
+        for lane in whole..lanes {
+            let bytes = std::array::from_fn(|i| *rows[i].add(lane) ^ source.flip);
+            *cells.add(lane) = C::join::<SIGNED>(bytes);
+        }
+    }
+}
+
+/// Whole groups of a source in which each lane is a row: squares of cells are turned.
+///
+/// # Safety
+/// As `pack`.
+#[inline(always)]
+unsafe fn turned<C: Cell, const SIGNED: bool>(
+    source: &Source,
+    groups: usize,
+    lanes: usize,
+    panel: *mut u32,
+    width: usize,
+) {
+    let (whole_groups, whole_lanes) = (groups / SIDE * SIDE, lanes / SIDE * SIDE);
+    // SAFETY: as demanded of the caller; all indices are below groups and lanes.
+    unsafe {
+        for reach in (0..whole_groups).step_by(REACH) {
+            for lane in (0..whole_lanes).step_by(SIDE) {
+                for group in (reach..whole_groups.min(reach + REACH)).step_by(SIDE) {
+                    let from = source.data.add(lane * source.stride + group * C::DEPTH);
+                    let square = lines::turn([
+                        C::line::<SIGNED>(from, source.flip),
+                        C::line::<SIGNED>(from.add(source.stride), source.flip),
+                        C::line::<SIGNED>(from.add(2 * source.stride), source.flip),
+                        C::line::<SIGNED>(from.add(3 * source.stride), source.flip),
+                    ]);
+                    for (i, line) in square.into_iter().enumerate() {
+                        lines::store(line, panel.add((group + i) * width + lane));
+                    }
+                }
+            }
+        }
+        for group in 0..groups {
+            for lane in if group < whole_groups { whole_lanes } else { 0 }..lanes {
+                let from = source.data.add(lane * source.stride + group * C::DEPTH);
+                let bytes = std::array::from_fn(|i| if i < C::DEPTH { *from.add(i) ^ source.flip } else { 0 });
+                *panel.add(group * width + lane) = C::join::<SIGNED>(bytes);
+            }
+        }
+    }
+}
+
+/// Groups that are summed side by side, so that vectors are full whatever the width.
+const BESIDE: usize = 8;
+
+/// The sum of each lane of a panel, modulo 2^32.
+///
+/// # Safety
+/// The panel has `groups` groups of `width` cells, at most `MAX_COLUMNS`; there are at least as many sums.
+#[inline(always)]
+pub unsafe fn sums<C: Cell, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
+    let mut beside = [0i32; BESIDE * MAX_COLUMNS];
+    let beside = &mut beside[..BESIDE * width];
+    // SAFETY: as demanded of the caller.
+    let cells = unsafe { std::slice::from_raw_parts(panel, groups * width) };
+    for cells in cells.chunks(BESIDE * width) {
+        for (sum, &cell) in beside.iter_mut().zip(cells) {
+            *sum = sum.wrapping_add(C::sum::<SIGNED>(cell));
+        }
+    }
+    for (lane, sum) in sums[..width].iter_mut().enumerate() {
+        *sum = beside.iter().skip(lane).step_by(width).fold(0, |sum, &part| sum.wrapping_add(part));
+    }
+}
+
+/// Four cells in a vector register. SSE2 is part of x86-64; the compiler's own way there is four times slower.
+#[cfg(target_arch = "x86_64")]
+mod lines {
+    use std::arch::x86_64::*;
+
+    pub type Line = __m128i;
+
+    /// # Safety
+    /// 16 bytes are readable.
+    #[inline(always)]
+    pub unsafe fn quads(bytes: *const u8, flip: u8) -> Line {
+        // SAFETY: as demanded of the caller.
+        unsafe { _mm_xor_si128(_mm_loadu_si128(bytes.cast()), _mm_set1_epi8(flip as i8)) }
+    }
+
+    /// # Safety
+    /// 8 bytes are readable.
+    #[inline(always)]
+    pub unsafe fn pairs<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let bytes = _mm_xor_si128(_mm_loadl_epi64(bytes.cast()), _mm_set1_epi8(flip as i8));
+            let zero = _mm_setzero_si128();
+            _mm_unpacklo_epi8(bytes, if SIGNED { _mm_cmpgt_epi8(zero, bytes) } else { zero })
+        }
+    }
+
+    /// # Safety
+    /// Each row has 16 readable bytes.
+    #[inline(always)]
+    pub unsafe fn weave_quads(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let [a, b, c, d] = rows.map(|row| quads(row, flip));
+            let (ab, ab_high) = (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b));
+            let (cd, cd_high) = (_mm_unpacklo_epi8(c, d), _mm_unpackhi_epi8(c, d));
+            [
+                _mm_unpacklo_epi16(ab, cd),
+                _mm_unpackhi_epi16(ab, cd),
+                _mm_unpacklo_epi16(ab_high, cd_high),
+                _mm_unpackhi_epi16(ab_high, cd_high),
+            ]
+        }
+    }
+
+    /// # Safety
+    /// Each row has 16 readable bytes.
+    #[inline(always)]
+    pub unsafe fn weave_pairs<const SIGNED: bool>(rows: [*const u8; 2], flip: u8) -> [Line; 4] {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let [a, b] = rows.map(|row| pairs::<SIGNED>(row, flip));
+            let [a_high, b_high] = rows.map(|row| pairs::<SIGNED>(row.add(8), flip));
+            [
+                _mm_unpacklo_epi16(a, b),
+                _mm_unpackhi_epi16(a, b),
+                _mm_unpacklo_epi16(a_high, b_high),
+                _mm_unpackhi_epi16(a_high, b_high),
+            ]
+        }
+    }
+
+    /// Rows become columns.
+    #[inline(always)]
+    pub fn turn([a, b, c, d]: [Line; 4]) -> [Line; 4] {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe {
+            let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+            let (ab_high, cd_high) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+            [
+                _mm_unpacklo_epi64(ab, cd),
+                _mm_unpackhi_epi64(ab, cd),
+                _mm_unpacklo_epi64(ab_high, cd_high),
+                _mm_unpackhi_epi64(ab_high, cd_high),
+            ]
+        }
+    }
+
+    /// # Safety
+    /// Four cells are writable.
+    #[inline(always)]
+    pub unsafe fn store(line: Line, cells: *mut u32) {
+        // SAFETY: as demanded of the caller.
+        unsafe { _mm_storeu_si128(cells.cast(), line) };
+    }
+}
+
+/// Four cells.
+#[cfg(not(target_arch = "x86_64"))]
+mod lines {
+    use super::{Cell, Pair, Quad};
+
+    pub type Line = [u32; 4];
+
+    /// # Safety
+    /// 16 bytes are readable.
+    #[inline(always)]
+    pub unsafe fn quads(bytes: *const u8, flip: u8) -> Line {
+        // SAFETY: as demanded of the caller; an array of bytes has no alignment.
+        let cells: [[u8; 4]; 4] = unsafe { bytes.cast::<[[u8; 4]; 4]>().read() };
+        cells.map(|cell| u32::from_le_bytes(cell) ^ u32::from_le_bytes([flip; 4]))
+    }
+
+    /// # Safety
+    /// 8 bytes are readable.
+    #[inline(always)]
+    pub unsafe fn pairs<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
+        // SAFETY: as demanded of the caller; an array of bytes has no alignment.
+        let cells: [[u8; 2]; 4] = unsafe { bytes.cast::<[[u8; 2]; 4]>().read() };
+        cells.map(|cell| Pair::join::<SIGNED>([cell[0] ^ flip, cell[1] ^ flip, 0, 0]))
+    }
+
+    /// # Safety
+    /// Each row has 16 readable bytes.
+    #[inline(always)]
+    pub unsafe fn weave_quads(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
+        // SAFETY: as demanded of the caller.
+        let rows: [[u8; 16]; 4] = rows.map(|row| unsafe { row.cast::<[u8; 16]>().read() });
+        let cell = |lane: usize| Quad::join::<false>(rows.map(|row| row[lane] ^ flip));
+        std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
+    }
+
+    /// # Safety
+    /// Each row has 16 readable bytes.
+    #[inline(always)]
+    pub unsafe fn weave_pairs<const SIGNED: bool>(rows: [*const u8; 2], flip: u8) -> [Line; 4] {
+        // SAFETY: as demanded of the caller.
+        let [a, b]: [[u8; 16]; 2] = rows.map(|row| unsafe { row.cast::<[u8; 16]>().read() });
+        let cell = |lane: usize| Pair::join::<SIGNED>([a[lane] ^ flip, b[lane] ^ flip, 0, 0]);
+        std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
+    }
+
+    /// Rows become columns.
+    #[inline(always)]
+    pub fn turn(lines: [Line; 4]) -> [Line; 4] {
+        std::array::from_fn(|i| lines.map(|line| line[i]))
+    }
+
+    /// # Safety
+    /// Four cells are writable.
+    #[inline(always)]
+    pub unsafe fn store(line: Line, cells: *mut u32) {
+        // SAFETY: as demanded of the caller; an array of cells has the alignment of a cell.
+        unsafe { *cells.cast::<Line>() = line };
+    }
+}

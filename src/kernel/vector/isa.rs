@@ -1,0 +1,128 @@
+//! Instruction sets: which of them the processor has, and which of those the inner loops use.
+//!
+//! There is one choice for all kernels, made once per process: the best level that the processor has and that the
+//! environment variable WEIR_MAX_ISA allows. It never changes what is computed from integers; of floats it may change
+//! the last bits. Tests name a level themselves.
+#![forbid(unsafe_code)]
+
+use crate::base::{Error, Result};
+use crate::sync::OnceLock;
+
+/// Levels, each better than those before it. A level that belongs to another architecture is never detected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// What every processor of the target has.
+    Portable,
+    Neon,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512: F and BW.
+    Avx512,
+    /// The same with dot products of bytes.
+    Avx512Vnni,
+}
+
+const NAMES: [(&str, Isa); 5] = [
+    ("portable", Isa::Portable),
+    ("neon", Isa::Neon),
+    ("avx2", Isa::Avx2),
+    ("avx512", Isa::Avx512),
+    ("avx512_vnni", Isa::Avx512Vnni),
+];
+
+const VARIABLE: &str = "WEIR_MAX_ISA";
+
+impl Isa {
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|row| row.1 == self).map_or("", |row| row.0)
+    }
+
+    /// The best level that the processor has.
+    pub fn detected() -> Isa {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let avx2 = has!("avx2") && has!("fma");
+            let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
+            if avx512 && has!("avx512vnni") {
+                return Isa::Avx512Vnni;
+            }
+            if avx512 {
+                return Isa::Avx512;
+            }
+            if avx2 {
+                return Isa::Avx2;
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            return Isa::Neon;
+        }
+        Isa::Portable
+    }
+
+    /// The levels that code for this target may run at, the lowest first.
+    pub fn available() -> impl Iterator<Item = Isa> {
+        let best = Isa::detected();
+        let exists = move |isa: Isa| isa == Isa::Portable || (isa == Isa::Neon) == (best == Isa::Neon);
+        NAMES.iter().map(|row| row.1).filter(move |&isa| isa <= best && exists(isa))
+    }
+
+    /// The level of this process, or what is wrong with WEIR_MAX_ISA.
+    pub fn checked() -> Result<Isa> {
+        static CHOICE: OnceLock<Result<Isa, String>> = OnceLock::new();
+        let choice = CHOICE.get_or_init(|| choose(std::env::var(VARIABLE).ok().as_deref(), Isa::detected()));
+        choice.clone().map_err(Error::invalid)
+    }
+
+    /// The level of this process. Calls that may fail ask `checked`; where it has failed nobody comes here, and the
+    /// portable level is always right.
+    pub fn best() -> Isa {
+        Isa::checked().unwrap_or(Isa::Portable)
+    }
+}
+
+/// The best of the available levels that is not above the one named.
+fn choose(named: Option<&str>, detected: Isa) -> Result<Isa, String> {
+    let Some(name) = named else { return Ok(detected) };
+    match NAMES.iter().find(|row| row.0 == name.trim()) {
+        // Neon and the levels of x86 are not above one another.
+        Some((_, Isa::Neon)) if detected != Isa::Neon => Ok(Isa::Portable),
+        Some((_, level)) => Ok(detected.min(*level)),
+        None => {
+            let known: Vec<_> = NAMES.iter().map(|row| row.0).collect();
+            Err(format!("the environment variable {VARIABLE} is '{name}', expected one of {}", known.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_only_lowers_the_level() {
+        let on_vnni = |name| choose(Some(name), Isa::Avx512Vnni).unwrap();
+        assert_eq!(choose(None, Isa::Avx2), Ok(Isa::Avx2));
+        assert_eq!(choose(Some("avx512_vnni"), Isa::Avx2), Ok(Isa::Avx2));
+        assert_eq!([on_vnni("portable"), on_vnni(" avx2 ")], [Isa::Portable, Isa::Avx2]);
+        assert_eq!([on_vnni("avx512"), on_vnni("neon")], [Isa::Avx512, Isa::Portable]);
+        assert_eq!(choose(Some("neon"), Isa::Neon), Ok(Isa::Neon));
+        assert_eq!(choose(Some("portable"), Isa::Neon), Ok(Isa::Portable));
+    }
+
+    #[test]
+    fn an_unknown_level_is_refused_by_name() {
+        let text = choose(Some("AVX9"), Isa::Avx2).unwrap_err();
+        assert!(text.contains("WEIR_MAX_ISA is 'AVX9', expected one of portable, neon, avx2"), "{text}");
+        assert!(choose(Some(""), Isa::Avx2).is_err());
+    }
+
+    #[test]
+    fn the_best_level_is_available() {
+        let levels: Vec<_> = Isa::available().collect();
+        assert_eq!(levels.first(), Some(&Isa::Portable));
+        assert_eq!(levels.last(), Some(&Isa::detected()));
+        assert!(levels.contains(&Isa::best()));
+    }
+}

@@ -1,0 +1,219 @@
+//! Arithmetic on one float, or on as many as a vector register holds, so that a formula is written once.
+//!
+//! A formula is a generic function that is always inlined into one with the `target_feature` of its vectors. Over plain
+//! floats it is code without branches, which the compiler turns into the vector instructions that every processor of
+//! the target has.
+
+/// One float or a vector of them.
+///
+/// # Safety
+/// Of every method: the processor has the instructions of the type. Plain floats need none.
+pub trait Number: Copy {
+    unsafe fn splat(x: f32) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    /// self * factor + summand, rounded once where the processor can.
+    unsafe fn mul_add(self, factor: Self, summand: Self) -> Self;
+    /// The greater one; `other` if one is NaN.
+    unsafe fn max(self, other: Self) -> Self;
+    /// Itself where a > b, else 0.
+    unsafe fn where_greater(self, a: Self, b: Self) -> Self;
+    /// The float whose sign and exponent are the lowest nine bits of this one.
+    unsafe fn low_bits_as_exponent(self) -> Self;
+}
+
+/// A vector register.
+///
+/// # Safety
+/// As of `Number`; pointers are to as many floats as the method reads or writes.
+pub trait Vector: Number {
+    /// Floats in a register.
+    const LANES: usize;
+    /// Partial sums in f64.
+    type Sums: Copy;
+
+    unsafe fn load(from: *const f32) -> Self;
+    /// `count` floats, at most LANES; -inf in the other lanes.
+    unsafe fn load_part(from: *const f32, count: usize) -> Self;
+    unsafe fn store(self, to: *mut f32);
+    /// Stores the first `count` lanes.
+    unsafe fn store_part(self, to: *mut f32, count: usize);
+    /// Itself in the last `count` lanes, 0 in the others.
+    unsafe fn last_lanes(self, count: usize) -> Self;
+    /// The greatest lane, if none is NaN.
+    unsafe fn greatest(self) -> f32;
+    unsafe fn no_sums() -> Self::Sums;
+    /// The sums with all lanes added.
+    unsafe fn add_to(self, sums: Self::Sums) -> Self::Sums;
+    unsafe fn total(sums: Self::Sums) -> f64;
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> f32 {
+        x
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: f32) -> f32 {
+        self + other
+    }
+    #[inline(always)]
+    unsafe fn sub(self, other: f32) -> f32 {
+        self - other
+    }
+    #[inline(always)]
+    unsafe fn mul(self, other: f32) -> f32 {
+        self * other
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, factor: f32, summand: f32) -> f32 {
+        // Not f32::mul_add: without the instruction that is a call of the C library.
+        self * factor + summand
+    }
+    #[inline(always)]
+    unsafe fn max(self, other: f32) -> f32 {
+        if self > other { self } else { other }
+    }
+    #[inline(always)]
+    unsafe fn where_greater(self, a: f32, b: f32) -> f32 {
+        if a > b { self } else { 0.0 }
+    }
+    #[inline(always)]
+    unsafe fn low_bits_as_exponent(self) -> f32 {
+        f32::from_bits(self.to_bits() << 23)
+    }
+}
+
+/// Methods that are one expression of intrinsics.
+#[cfg(target_arch = "x86_64")]
+macro_rules! methods {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr })*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: as demanded of the caller.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{Number, Vector};
+    use std::arch::x86_64::*;
+
+    type V = __m256;
+
+    impl Number for V {
+        methods! {
+            fn splat(x: f32) -> V { _mm256_set1_ps(x) }
+            fn add(self: V, other: V) -> V { _mm256_add_ps(self, other) }
+            fn sub(self: V, other: V) -> V { _mm256_sub_ps(self, other) }
+            fn mul(self: V, other: V) -> V { _mm256_mul_ps(self, other) }
+            fn mul_add(self: V, factor: V, summand: V) -> V { _mm256_fmadd_ps(self, factor, summand) }
+            fn max(self: V, other: V) -> V { _mm256_max_ps(self, other) }
+            fn where_greater(self: V, a: V, b: V) -> V { _mm256_and_ps(self, _mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) }
+            fn low_bits_as_exponent(self: V) -> V {
+                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(self)))
+            }
+        }
+    }
+
+    /// All bits of the first `count` lanes.
+    #[inline(always)]
+    unsafe fn first(count: usize) -> __m256i {
+        // SAFETY: as demanded of the caller.
+        unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
+    }
+
+    impl Vector for V {
+        const LANES: usize = 8;
+        type Sums = __m256d;
+
+        methods! {
+            fn load(from: *const f32) -> V { _mm256_loadu_ps(from) }
+            fn load_part(from: *const f32, count: usize) -> V {
+                _mm256_blendv_ps(
+                    _mm256_set1_ps(f32::NEG_INFINITY),
+                    _mm256_maskload_ps(from, first(count)),
+                    _mm256_castsi256_ps(first(count)),
+                )
+            }
+            fn store(self: V, to: *mut f32) { _mm256_storeu_ps(to, self) }
+            fn store_part(self: V, to: *mut f32, count: usize) { _mm256_maskstore_ps(to, first(count), self) }
+            fn last_lanes(self: V, count: usize) -> V {
+                _mm256_andnot_ps(_mm256_castsi256_ps(first(Self::LANES - count)), self)
+            }
+            fn greatest(self: V) -> f32 {{
+                let four = _mm_max_ps(_mm256_castps256_ps128(self), _mm256_extractf128_ps::<1>(self));
+                let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+                _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps::<1>(two, two)))
+            }}
+            fn no_sums() -> __m256d { _mm256_setzero_pd() }
+            fn add_to(self: V, sums: __m256d) -> __m256d {{
+                let sums = _mm256_add_pd(sums, _mm256_cvtps_pd(_mm256_castps256_ps128(self)));
+                _mm256_add_pd(sums, _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(self)))
+            }}
+            fn total(sums: __m256d) -> f64 {{
+                let two = _mm_add_pd(_mm256_castpd256_pd128(sums), _mm256_extractf128_pd::<1>(sums));
+                _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+            }}
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::{Number, Vector};
+    use std::arch::x86_64::*;
+
+    type V = __m512;
+
+    impl Number for V {
+        methods! {
+            fn splat(x: f32) -> V { _mm512_set1_ps(x) }
+            fn add(self: V, other: V) -> V { _mm512_add_ps(self, other) }
+            fn sub(self: V, other: V) -> V { _mm512_sub_ps(self, other) }
+            fn mul(self: V, other: V) -> V { _mm512_mul_ps(self, other) }
+            fn mul_add(self: V, factor: V, summand: V) -> V { _mm512_fmadd_ps(self, factor, summand) }
+            fn max(self: V, other: V) -> V { _mm512_max_ps(self, other) }
+            fn where_greater(self: V, a: V, b: V) -> V {
+                _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b), self)
+            }
+            fn low_bits_as_exponent(self: V) -> V {
+                _mm512_castsi512_ps(_mm512_slli_epi32::<23>(_mm512_castps_si512(self)))
+            }
+        }
+    }
+
+    /// The first `count` lanes.
+    #[inline(always)]
+    fn first(count: usize) -> __mmask16 {
+        ((1u32 << count) - 1) as __mmask16
+    }
+
+    impl Vector for V {
+        const LANES: usize = 16;
+        type Sums = __m512d;
+
+        methods! {
+            fn load(from: *const f32) -> V { _mm512_loadu_ps(from) }
+            fn load_part(from: *const f32, count: usize) -> V {
+                _mm512_mask_loadu_ps(_mm512_set1_ps(f32::NEG_INFINITY), first(count), from)
+            }
+            fn store(self: V, to: *mut f32) { _mm512_storeu_ps(to, self) }
+            fn store_part(self: V, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, first(count), self) }
+            fn last_lanes(self: V, count: usize) -> V { _mm512_maskz_mov_ps(!first(Self::LANES - count), self) }
+            fn greatest(self: V) -> f32 { _mm512_reduce_max_ps(self) }
+            fn no_sums() -> __m512d { _mm512_setzero_pd() }
+            fn add_to(self: V, sums: __m512d) -> __m512d {{
+                let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(self)));
+                let sums = _mm512_add_pd(sums, _mm512_cvtps_pd(_mm512_castps512_ps256(self)));
+                _mm512_add_pd(sums, _mm512_cvtps_pd(upper))
+            }}
+            fn total(sums: __m512d) -> f64 { _mm512_reduce_add_pd(sums) }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a product is computed with: matrices in somebody's memory, and a place that has threads and scratch memory.
+
+use crate::base::Result;
+use crate::kernel::KernelContext;
+use crate::memory::{Element, View};
+use crate::sync::Claim;
+use crate::threadpool::Span;
+use std::marker::PhantomData;
+
+/// A row-major matrix whose rows are `stride` elements apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a, T> {
+    data: *const T,
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    _life: PhantomData<&'a [T]>,
+}
+
+// SAFETY: as a shared slice.
+unsafe impl<T: Sync> Sync for Matrix<'_, T> {}
+
+impl<'a, T> Matrix<'a, T> {
+    /// # Safety
+    /// `data` has `rows` rows of `columns` readable elements, `stride` apart, which stay the same during `'a`; it may
+    /// be anything if that is no element.
+    pub unsafe fn new(data: *const T, rows: usize, columns: usize, stride: usize) -> Matrix<'a, T> {
+        debug_assert!(stride >= columns);
+        Matrix { data, rows, columns, stride, _life: PhantomData }
+    }
+
+    /// Consecutive rows.
+    pub fn dense(data: &'a [T], rows: usize, columns: usize) -> Matrix<'a, T> {
+        assert!(data.len() >= rows * columns, "{} elements for {rows} x {columns}", data.len());
+        Matrix { data: data.as_ptr(), rows, columns, stride: columns, _life: PhantomData }
+    }
+
+    /// Whether it is `rows` x `columns`, or the transpose of that.
+    pub fn holds(&self, rows: usize, columns: usize, transposed: bool) -> bool {
+        let shape = if transposed { (columns, rows) } else { (rows, columns) };
+        (self.rows, self.columns) == shape
+    }
+
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The address of an element.
+    ///
+    /// # Safety
+    /// The element exists, or the address is not used.
+    pub unsafe fn at(&self, row: usize, column: usize) -> *const T {
+        self.data.wrapping_add(row * self.stride + column)
+    }
+}
+
+/// As `Matrix`, for the result: pieces of a region write elements of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixMut<'a, T> {
+    data: *mut T,
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    _life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: claims of a region are disjoint, and so are the elements that they write.
+unsafe impl<T: Send> Sync for MatrixMut<'_, T> {}
+
+impl<'a, T: Element> MatrixMut<'a, T> {
+    /// Consecutive rows that fill the beginning of an output.
+    pub fn output(view: &'a View, rows: usize, columns: usize) -> Self {
+        assert!(view.bytes() / size_of::<T>() >= rows * columns, "{} bytes for {rows} x {columns}", view.bytes());
+        let data = view.shards::<T>().as_ptr();
+        MatrixMut { data, rows, columns, stride: columns, _life: PhantomData }
+    }
+}
+
+impl<'a, T> MatrixMut<'a, T> {
+    /// Consecutive rows.
+    pub fn dense(data: &'a mut [T], rows: usize, columns: usize) -> Self {
+        assert!(data.len() >= rows * columns, "{} elements for {rows} x {columns}", data.len());
+        MatrixMut { data: data.as_mut_ptr(), rows, columns, stride: columns, _life: PhantomData }
+    }
+
+    /// # Safety
+    /// As `Matrix::new`, and the elements are nobody else's during `'a`. They need not have a value.
+    pub unsafe fn new(data: *mut T, rows: usize, columns: usize, stride: usize) -> Self {
+        debug_assert!(stride >= columns);
+        MatrixMut { data, rows, columns, stride, _life: PhantomData }
+    }
+
+    pub fn holds(&self, rows: usize, columns: usize) -> bool {
+        (self.rows, self.columns) == (rows, columns)
+    }
+
+    pub fn data(&self) -> *mut T {
+        self.data
+    }
+
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+}
+
+/// Where a product is computed.
+pub trait Site: Sync {
+    /// A region whose slots have scratch memory.
+    fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()>;
+
+    /// The scratch memory of a slot.
+    fn scratch(&self, slot: usize) -> *mut u8;
+}
+
+impl Site for KernelContext<'_> {
+    fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
+        KernelContext::parallel_for(self, span, body)
+    }
+
+    fn scratch(&self, slot: usize) -> *mut u8 {
+        KernelContext::scratch(self, slot)
+    }
+}

@@ -1,0 +1,69 @@
+//! Products that belong to no engine: on a pool given by the call, or in the calling thread.
+#![forbid(unsafe_code)]
+
+use super::isa::Isa;
+use super::micro::MicroKernels;
+use super::site::{MatrixMut, Site};
+use super::{gemm, int8};
+use crate::base::{Ref, Result};
+use crate::memory::{Lease, Stock};
+use crate::sync::Claim;
+use crate::threadpool::{self, Span, ThreadPool};
+
+/// The pool of a call.
+pub type Pool<'a> = Option<&'a Ref<ThreadPool>>;
+
+/// The product in f32. Fails before anything is written, or not at all.
+pub fn f32(pool: Pool<'_>, product: &gemm::Product<'_>, c: MatrixMut<'_, f32>) -> Result<()> {
+    f32_with(Isa::checked()?, pool, product, c)
+}
+
+/// The same on a level that the processor has.
+pub fn f32_with(isa: Isa, pool: Pool<'_>, product: &gemm::Product<'_>, c: MatrixMut<'_, f32>) -> Result<()> {
+    let micro = MicroKernels::of(isa);
+    let call = Call::new(pool, product.shape.cost_ns(), product.shape.scratch_bytes_with(&micro))?;
+    gemm::compute_with(micro, product, c, &call)
+}
+
+/// The product of bytes. Fails before anything is written, or not at all.
+pub fn bytes(pool: Pool<'_>, product: &int8::Product<'_>, c: MatrixMut<'_, i32>) -> Result<()> {
+    bytes_with(Isa::checked()?, pool, product, c)
+}
+
+/// The same on a level that the processor has.
+pub fn bytes_with(isa: Isa, pool: Pool<'_>, product: &int8::Product<'_>, c: MatrixMut<'_, i32>) -> Result<()> {
+    let call = Call::new(pool, product.cost_ns(isa), product.scratch_bytes(isa))?;
+    int8::compute(isa, product, c, &call)
+}
+
+/// Scratch memory of calls that belong to no engine.
+static STOCK: Stock = Stock::new();
+
+/// A call of its own: the pool that it was given, and leased scratch memory.
+pub(super) struct Call<'a> {
+    pool: Pool<'a>,
+    scratch: Lease<'static>,
+}
+
+impl<'a> Call<'a> {
+    /// Finds room for the call before it has written anything. `cost_ns` is what it costs in all, `bytes` what a slot
+    /// needs. If memory is short the call has fewer slots.
+    pub(super) fn new(pool: Pool<'a>, cost_ns: u64, bytes: usize) -> Result<Call<'a>> {
+        // A thread that does less than half of the smallest shared loop is not asked for.
+        let slots = pool.map_or(1, |pool| {
+            let worth = (2.0 * cost_ns as f32 / pool.worth_ns()) as usize;
+            worth.clamp(1, threadpool::MAX_SLOTS).min(pool.max_threads() + 1)
+        });
+        Ok(Call { pool, scratch: STOCK.lease(slots, bytes, "the product's scratch memory")? })
+    }
+}
+
+impl Site for Call<'_> {
+    fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
+        threadpool::parallel_for(self.pool, &Span { max_slots: self.scratch.buffers(), ..*span }, body)
+    }
+
+    fn scratch(&self, slot: usize) -> *mut u8 {
+        self.scratch.data(slot)
+    }
+}

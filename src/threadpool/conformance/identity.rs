@@ -1,0 +1,132 @@
+//! Probes of what a pool says of itself and of its threads: H2, H3, H10, H11.
+
+use super::subject::{Bench, Outcome, Subject};
+use super::traffic::{Meeting, spin};
+use crate::base::time::Deadline;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+/// How long tasks wait for one another.
+const MEETING_NS: u64 = 100_000_000;
+
+/// As many tasks as the pool says it has threads, at once if it can.
+fn meet(bench: &Arc<Bench>, work: impl Fn(&Bench) + Send + Sync + Clone + 'static) -> usize {
+    let wanted = bench.width() + 1;
+    let meeting = Arc::new(Meeting::default());
+    let until = Deadline::after(MEETING_NS.min(bench.options.budget_ns / 4));
+    let task = {
+        let (meeting, bench) = (Arc::clone(&meeting), Arc::clone(bench));
+        move || {
+            work(&bench);
+            // One more than there are threads: all that there are meet.
+            meeting.attend(wanted, until);
+        }
+    };
+    for _ in 0..wanted {
+        if bench.hand_over(task.clone()).is_none() {
+            bench.parallel_for(wanted, move |_| task());
+            break;
+        }
+    }
+    bench.settle(bench.deadline());
+    meeting.most()
+}
+
+pub fn width(subject: &Subject) {
+    let shared = Arc::clone(&subject.bench);
+    subject.probe("H2", "num_threads says how many tasks can run at once", move |bench| {
+        bench.step("num_threads");
+        let before = bench.checks.num_threads();
+        let at_once = meet(&shared, |bench| {
+            bench.checks.num_threads();
+        });
+        bench.seen.at_once.fetch_max(at_once, Relaxed);
+        let after = bench.checks.num_threads();
+        drop(shared);
+        let counts = if before < 1 { ", which counts as 1" } else { "" };
+        if before == after {
+            Outcome::Pass(format!("it says {before}{counts}"))
+        } else {
+            Outcome::Pass(format!("it said {before}, and then {after}"))
+        }
+    });
+    subject.probe("H3", "max_threads bounds num_threads and thread_index", |bench| {
+        bench.step("max_threads");
+        let Some(max) = bench.checks.max_threads() else {
+            return Outcome::NotOffered("there is no max_threads".to_owned());
+        };
+        bench.checks.num_threads();
+        bench.checks.max_threads();
+        Outcome::Pass(format!("it says {max}"))
+    });
+}
+
+/// What the probe's thread, which is none of the pool's, is told of itself.
+fn outside(bench: &Bench) -> Option<String> {
+    if bench.checks.in_parallel() == Some(true) {
+        return Some("in_parallel is nonzero on a thread that is none of the pool's".to_owned());
+    }
+    match bench.checks.thread_index() {
+        Some(index) if index >= 0 => Some(format!("thread_index says {index} on a thread that is none of the pool's")),
+        _ => None,
+    }
+}
+
+pub fn threads(subject: &Subject) {
+    let shared = Arc::clone(&subject.bench);
+    subject.probe("H10", "threads know whether and where they belong", move |bench| {
+        if !bench.checks.knows_its_threads() {
+            return Outcome::NotOffered("there is neither in_parallel nor thread_index".to_owned());
+        }
+        bench.step("in_parallel or thread_index");
+        if let Some(wrong) = outside(bench) {
+            return Outcome::Fail(wrong);
+        }
+        let differ = Arc::new(AtomicBool::new(false));
+        for _ in 0..bench.rounds().min(4) {
+            let differ = Arc::clone(&differ);
+            meet(&shared, move |bench| {
+                if let (Some(inside), Some(index)) = (bench.checks.in_parallel(), bench.checks.thread_index()) {
+                    differ.fetch_or(inside != (index >= 0), Relaxed);
+                }
+            });
+        }
+        drop(shared);
+        if let Some(wrong) = outside(bench) {
+            return Outcome::Fail(format!("{wrong}, after it had called the pool"));
+        }
+        if differ.load(Relaxed) {
+            return Outcome::Fail("in_parallel and thread_index contradict one another in a task".to_owned());
+        }
+        Outcome::Pass("inside and outside".to_owned())
+    });
+}
+
+pub fn help(subject: &Subject) {
+    subject.probe("H11", "help runs one queued task, or says no", |bench| {
+        if !bench.checks.has_help() {
+            return Outcome::NotOffered("there is no help".to_owned());
+        }
+        bench.step("help");
+        let enough = bench.deadline();
+        let mut helped = 0;
+        for round in 0..bench.rounds() {
+            for _ in 0..4 * (round % 4) {
+                bench.hand_over(|| spin(10_000));
+            }
+            // An empty pool is asked too; nobody else uses it.
+            for _ in 0..32 {
+                let (said, ran) = bench.checks.help();
+                if said && ran == 0 {
+                    return Outcome::Fail("help returned nonzero and ran nothing".to_owned());
+                }
+                helped += ran;
+            }
+            if enough.is_past() {
+                break;
+            }
+        }
+        bench.settle(bench.deadline());
+        Outcome::Pass(format!("it ran {helped} tasks"))
+    });
+}

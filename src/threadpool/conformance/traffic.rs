@@ -1,0 +1,143 @@
+//! Tasks for probes, and what they notice on their way.
+
+use super::subject::Bench;
+use crate::base::time::{Deadline, now_ns};
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+/// What all probes together have seen of the pool.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub offered: AtomicU64,
+    pub refused: AtomicU64,
+    /// Tasks that ran inside schedule.
+    pub inline: AtomicU64,
+    /// Tasks that schedule took.
+    pub scheduled: AtomicU64,
+    /// Tasks of a parallel_for that ran in its caller.
+    pub in_caller: AtomicU64,
+    /// Tasks of parallel_for.
+    pub bulk: AtomicU64,
+    /// Nanoseconds from the call to the task.
+    pub hops: Mutex<Vec<u64>>,
+    /// Most tasks at once.
+    pub at_once: AtomicUsize,
+    /// How many of the tasks that were submitted last of two were begun first, of how many.
+    pub overtaken: Mutex<(usize, usize)>,
+}
+
+/// A short, busy while.
+pub fn spin(ns: u64) {
+    let start = now_ns();
+    while now_ns() - start < ns {
+        std::hint::spin_loop();
+    }
+}
+
+impl Bench {
+    /// Schedules `work`. False = refused.
+    pub(super) fn schedule(&self, work: impl Fn() + Send + Sync + 'static) -> bool {
+        let caller: ThreadId = std::thread::current().id();
+        let inline = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&inline);
+        let body = move |_| {
+            if std::thread::current().id() == caller {
+                seen.fetch_add(1, Relaxed);
+            }
+            work();
+        };
+        self.seen.offered.fetch_add(1, Relaxed);
+        let accepted = self.checks.probe_schedule(Arc::new(body));
+        if accepted {
+            self.seen.scheduled.fetch_add(1, Relaxed);
+            self.seen.inline.fetch_add(inline.load(Relaxed), Relaxed);
+        } else {
+            self.seen.refused.fetch_add(1, Relaxed);
+        }
+        accepted
+    }
+
+    /// Runs `work(0)` to `work(n - 1)` through parallel_for. False = refused.
+    pub(super) fn parallel_for(&self, n: usize, work: impl Fn(usize) + Send + Sync + 'static) -> bool {
+        let caller = std::thread::current().id();
+        let here = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&here);
+        let body = move |index: i32| {
+            if std::thread::current().id() == caller {
+                seen.fetch_add(1, Relaxed);
+            }
+            work(index as usize);
+        };
+        self.seen.offered.fetch_add(1, Relaxed);
+        let accepted = self.checks.probe_parallel_for(n, Arc::new(body));
+        if accepted {
+            self.seen.bulk.fetch_add(n as u64, Relaxed);
+            self.seen.in_caller.fetch_add(here.load(Relaxed), Relaxed);
+        } else {
+            self.seen.refused.fetch_add(1, Relaxed);
+        }
+        accepted
+    }
+
+    /// Hands one task over in whichever way does not wait for it. None if there is none; else whether it was
+    /// accepted.
+    pub(super) fn hand_over(&self, work: impl Fn() + Send + Sync + 'static) -> Option<bool> {
+        if self.checks.has_schedule() {
+            Some(self.schedule(work))
+        } else if !self.checks.waits() {
+            Some(self.parallel_for(1, move |_| work()))
+        } else {
+            None
+        }
+    }
+
+    /// Waits until no task is with the pool; gives how many are, when the time is over.
+    pub(super) fn settle(&self, deadline: Deadline) -> usize {
+        loop {
+            let open = self.checks.open();
+            if open == 0 {
+                return 0;
+            }
+            if deadline.is_past() {
+                self.tasks_are_lost();
+                return open;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// A moment in which tasks that are run once more may come.
+    pub(super) fn linger(&self) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    pub(super) fn width(&self) -> usize {
+        usize::try_from(self.checks.num_threads()).unwrap_or(0).max(1)
+    }
+}
+
+/// Tasks that wait for one another, for a bounded time, and see how many there are at once.
+#[derive(Debug, Default)]
+pub struct Meeting {
+    here: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Meeting {
+    /// Comes, and leaves when `wanted` are here or the time is over.
+    pub fn attend(&self, wanted: usize, deadline: Deadline) {
+        let now = self.here.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(now, SeqCst);
+        while self.most.load(SeqCst) < wanted && !deadline.is_past() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        self.here.fetch_sub(1, SeqCst);
+    }
+
+    pub fn most(&self) -> usize {
+        self.most.load(SeqCst)
+    }
+}

@@ -1,0 +1,80 @@
+//! What the calling thread is doing with a watched pool: in a call of the pool, or in a task of it.
+//!
+//! A task that runs inside a call (`schedule`, `parallel_for`, `help`) runs on a thread that need not be the pool's.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+#[derive(Clone, Copy)]
+struct Frame {
+    /// The pool whose function this thread is in; 0 = none.
+    call: usize,
+    /// Tasks that this call has run here.
+    ran: u32,
+    /// The pool whose task this thread is in; 0 = none.
+    task: usize,
+}
+
+thread_local! {
+    static FRAME: Cell<Frame> = const { Cell::new(Frame { call: 0, ran: 0, task: 0 }) };
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Goes back to what was before when dropped.
+pub(super) struct Restore(Frame);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        FRAME.set(self.0);
+    }
+}
+
+impl Restore {
+    /// Tasks that ran here since the call began.
+    pub(super) fn ran(&self) -> u32 {
+        FRAME.get().ran
+    }
+}
+
+/// This thread calls pool `number`.
+pub(super) fn call(number: usize) -> Restore {
+    let before = FRAME.get();
+    FRAME.set(Frame { call: number, ran: 0, ..before });
+    Restore(before)
+}
+
+/// This thread runs a task of pool `number`, outside of all calls.
+pub(super) fn task(number: usize) -> Restore {
+    let before = FRAME.get();
+    FRAME.set(Frame { call: 0, ran: 0, task: number });
+    Restore(before)
+}
+
+/// A task of pool `number` has come; true if it came inside a call of that pool.
+pub(super) fn came(number: usize) -> bool {
+    let frame = FRAME.get();
+    if frame.call == number {
+        FRAME.set(Frame { ran: frame.ran + 1, ..frame });
+    }
+    frame.call == number
+}
+
+/// Whether this thread runs a task of pool `number`.
+pub(super) fn in_task(number: usize) -> bool {
+    FRAME.get().task == number
+}
+
+/// Whether this thread is in a call or a task of any watched pool.
+pub(super) fn busy() -> bool {
+    let frame = FRAME.get();
+    frame.call != 0 || frame.task != 0
+}
+
+/// A number of the calling thread that no other thread ever has.
+pub(super) fn thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(NEXT.fetch_add(1, Relaxed));
+    }
+    THREAD.get()
+}

@@ -1,0 +1,95 @@
+//! The doors to a parallel loop: what is planned to be alone runs here, the rest in a region.
+//!
+//! A loop whose items cost nobody knows what is planned by what its function took before (`Sites`), if that is clear. Else it begins alone, in pieces that
+//! double; when it has taken as long as a helper would take to come, what is left is planned with the cost that was seen.
+
+use super::region::{Body, Epilogue, shared};
+use crate::base::time::now_ns;
+use crate::base::{Ref, Result};
+use crate::sync::Claim;
+use crate::threadpool::ThreadPool;
+use crate::threadpool::plan::{self, Span};
+
+/// Runs `body` over all items and returns when all pieces have returned; the first error (or panic) wins and stops
+/// pieces that have not begun.
+pub fn parallel_for(pool: Option<&Ref<ThreadPool>>, span: &Span, body: Body<'_>) -> Result<()> {
+    parallel_for_then(pool, span, body, None)
+}
+
+/// As `parallel_for`; then the epilogue, once, in the thread that comes out last. Not if a piece has failed.
+#[inline]
+pub fn parallel_for_then(
+    pool: Option<&Ref<ThreadPool>>,
+    span: &Span,
+    body: Body<'_>,
+    epilogue: Option<Epilogue<'_>>,
+) -> Result<()> {
+    if span.items > 0 {
+        let Some(pool) = pool.filter(|_| span.items > span.grain.max(1) && span.max_slots != 1) else {
+            return alone(span, 0, body, epilogue);
+        };
+        if span.cost_ns <= 0.0 {
+            return unknown(pool, span, body, epilogue);
+        }
+        return match plan::plan(pool, span) {
+            Some(plan) => shared(pool, span, 0, plan, body, epilogue),
+            None => alone(span, 0, body, epilogue),
+        };
+    }
+    epilogue.map_or(Ok(()), |epilogue| epilogue())
+}
+
+/// The items from `first` on, in this thread.
+#[inline]
+pub(super) fn alone(span: &Span, first: usize, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
+    // SAFETY: the only claim of this region on these items, and the only one now.
+    body(unsafe { Claim::new(first, span.items, 0) })?;
+    epilogue.map_or(Ok(()), |epilogue| epilogue())
+}
+
+/// A loop whose items cost nobody knows: by what its function took before, if that is clear, and else as it turns out.
+#[cold]
+fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
+    if let Some(cost_ns) = pool.sites.get(span.site) {
+        let (total, worth) = (span.items as f32 * cost_ns, pool.costs.worth_ns());
+        if total < worth / 4.0 && !pool.sites.refresh() {
+            return alone(span, 0, body, epilogue);
+        }
+        if total > worth {
+            let span = Span { cost_ns, ..*span };
+            if let Some(plan) = plan::plan(pool, &span) {
+                return shared(pool, &span, 0, plan, body, epilogue);
+            }
+        }
+    }
+    explore(pool, span, body, epilogue)
+}
+
+/// Begins alone, in pieces that double, until it is known what an item costs.
+fn explore(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
+    let grain = span.grain.max(1);
+    let (begin, enough) = (now_ns(), (pool.costs.worth_ns() / 2.0) as u64);
+    let (mut first, mut piece) = (0usize, grain);
+    loop {
+        let end = first.saturating_add(piece).min(span.items);
+        // SAFETY: as in `alone`: one claim after the other.
+        body(unsafe { Claim::new(first, end, 0) })?;
+        first = end;
+        let taken = now_ns() - begin;
+        if first == span.items || taken >= enough {
+            pool.sites.put(span.site, taken as f32 / first as f32);
+        }
+        if first == span.items {
+            return epilogue.map_or(Ok(()), |epilogue| epilogue());
+        }
+        if taken >= enough {
+            let cost_ns = taken as f32 / first as f32;
+            let rest = Span { items: span.items - first, cost_ns, ..*span };
+            return match plan::plan(pool, &rest) {
+                Some(plan) => shared(pool, &Span { cost_ns, ..*span }, first, plan, body, epilogue),
+                None => alone(span, first, body, epilogue),
+            };
+        }
+        piece = piece.saturating_mul(2);
+    }
+}

@@ -1,0 +1,215 @@
+//! One call of a watched pool's `schedule` or `parallel_for`: which of its indices wait, run, and have ended.
+
+use super::checks::Finding;
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
+
+/// What a record runs for an index.
+pub(in crate::threadpool) type Body = Arc<dyn Fn(i32) + Send + Sync>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Function {
+    Schedule,
+    ParallelFor,
+}
+
+impl Function {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Function::Schedule => "schedule",
+            Function::ParallelFor => "parallel_for",
+        }
+    }
+}
+
+/// Whose task it is: one of weir's must be run even if the pool does not, one of a probe's may be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Weir,
+    Probe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Index {
+    Waiting,
+    Running,
+    Ended,
+    /// The pool may not run it any more.
+    Taken,
+}
+
+pub(super) struct Record {
+    pub(super) function: Function,
+    pub(super) owner: Owner,
+    /// Whether `parallel_for` may return early.
+    asynchronous: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    indices: Vec<Index>,
+    waiting: usize,
+    /// Neither ended nor taken.
+    open: usize,
+    refused: bool,
+    /// When the pool accepted.
+    accepted_ns: Option<u64>,
+    /// parallel_for has returned.
+    returned: bool,
+    /// Let go when nothing is open.
+    body: Option<Body>,
+}
+
+/// What to do with an index that the pool brings.
+pub(super) enum Begin {
+    /// Run it as this index; the second part is wrong all the same.
+    Run(Body, i32, Option<Finding>),
+    /// Weir's task must not see it.
+    Ignore(Finding),
+}
+
+impl Record {
+    pub(super) fn new(function: Function, n: usize, body: Body, owner: Owner, asynchronous: bool) -> Record {
+        let indices = vec![Index::Waiting; n];
+        let state = State {
+            indices,
+            waiting: n,
+            open: n,
+            refused: false,
+            accepted_ns: None,
+            returned: false,
+            body: Some(body),
+        };
+        Record { function, owner, asynchronous, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// "schedule ran its task", "parallel_for ran index 3 of 4".
+    fn ran(&self, index: i32, n: usize) -> String {
+        match self.function {
+            Function::Schedule => "schedule ran its task".to_owned(),
+            Function::ParallelFor => format!("parallel_for ran index {index} of {n}"),
+        }
+    }
+
+    /// The clause of "exactly once".
+    fn once(&self) -> &'static str {
+        match self.function {
+            Function::Schedule => "H4",
+            Function::ParallelFor => "H5",
+        }
+    }
+
+    /// The pool runs an index.
+    pub(super) fn begin(&self, given: i32) -> Begin {
+        let mut state = self.state();
+        let n = state.indices.len();
+        if state.refused {
+            return Begin::Ignore(Finding::new("H7", format!("{}, and had refused the call", self.ran(given, n))));
+        }
+        let (index, mut wrong) = match (self.function, given) {
+            (Function::Schedule, given) if given != 0 => {
+                (0, Some(Finding::new("H4", format!("schedule ran its task with index {given}, expected 0"))))
+            }
+            (_, given) => (given, None),
+        };
+        let Some(place) = usize::try_from(index).ok().filter(|&place| place < n) else {
+            return Begin::Ignore(Finding::new("H5", format!("parallel_for of {n} tasks ran index {given}")));
+        };
+        match state.indices[place] {
+            Index::Waiting => {}
+            Index::Running | Index::Ended => {
+                return Begin::Ignore(Finding::new(self.once(), format!("{} twice", self.ran(index, n))));
+            }
+            Index::Taken if state.returned && !self.asynchronous => {
+                return Begin::Ignore(Finding::new("H6", format!("{} after it had returned", self.ran(index, n))));
+            }
+            Index::Taken => {
+                return Begin::Ignore(Finding::new("H9", format!("{} long after it was given up", self.ran(index, n))));
+            }
+        }
+        if state.returned && !self.asynchronous {
+            wrong = Some(Finding::new("H6", format!("{} after it had returned", self.ran(index, n))));
+        }
+        let Some(body) = state.body.clone() else {
+            return Begin::Ignore(Finding::new(self.once(), format!("{} too often", self.ran(index, n))));
+        };
+        state.indices[place] = Index::Running;
+        state.waiting -= 1;
+        Begin::Run(body, index, wrong)
+    }
+
+    /// An index that was begun, or taken and then run, has ended. True if nothing is open any more.
+    pub(super) fn end(&self, index: i32) -> bool {
+        let mut state = self.state();
+        if let Some(place) = usize::try_from(index).ok().filter(|&place| place < state.indices.len()) {
+            if state.indices[place] == Index::Running {
+                state.indices[place] = Index::Ended;
+            }
+            state.open -= 1;
+        }
+        let done = state.open == 0;
+        let body = if done { state.body.take() } else { None };
+        drop(state);
+        drop(body);
+        done
+    }
+
+    /// The pool says no. False if that is too late, because it has begun to run the call.
+    pub(super) fn refuse(&self) -> bool {
+        let mut state = self.state();
+        if state.waiting < state.indices.len() {
+            return false;
+        }
+        state.refused = true;
+        let body = state.body.take();
+        drop(state);
+        drop(body);
+        true
+    }
+
+    pub(super) fn accept(&self, now_ns: u64) {
+        self.state().accepted_ns = Some(now_ns);
+    }
+
+    /// A parallel_for that waits has returned: an index that runs still, and whether one waits still.
+    pub(super) fn come_back(&self) -> (Option<usize>, bool) {
+        let mut state = self.state();
+        state.returned = true;
+        (state.indices.iter().position(|&index| index == Index::Running), state.waiting > 0)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state().waiting > 0
+    }
+
+    /// Whether tasks wait that the pool accepted at least `age_ns` ago.
+    pub(super) fn is_overdue(&self, now_ns: u64, age_ns: u64) -> bool {
+        let state = self.state();
+        state.waiting > 0 && state.accepted_ns.is_some_and(|at| now_ns.saturating_sub(at) >= age_ns)
+    }
+
+    /// Takes the waiting indices away from the pool, with what they run. Each must be given to `end`.
+    pub(super) fn take_waiting(&self) -> (Vec<i32>, Option<Body>) {
+        let mut state = self.state();
+        let waiting = |(_, index): &(usize, &Index)| **index == Index::Waiting;
+        let taken: Vec<usize> = state.indices.iter().enumerate().filter(waiting).map(|(at, _)| at).collect();
+        for &at in &taken {
+            state.indices[at] = Index::Taken;
+        }
+        state.waiting = 0;
+        (taken.into_iter().map(|at| at as i32).collect(), state.body.clone())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.state().indices.len()
+    }
+
+    /// Indices that have neither ended nor been taken.
+    pub(super) fn open(&self) -> usize {
+        self.state().open
+    }
+}

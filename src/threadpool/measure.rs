@@ -1,0 +1,170 @@
+//! Measures what it costs to bring a pool's threads, with rounds of work that does nothing.
+//!
+//! The first loop for which it makes a difference does it, or `weir_threadpool_measure`. Not the creation of the pool: its threads may not run yet
+//! then, and a `parallel_for` would wait for them.
+//!
+//! One by one: the caller asks for helpers and looks until all have begun, for a bounded time. Through `parallel_for`: each of the tasks works by the
+//! clock for a moment, so that one thread does not take them all before another one comes. The first round finds a pool that sleeps, and its
+//! figures are the cold ones; the hot ones are the medians of the others.
+#![forbid(unsafe_code)]
+
+use super::costs::{Cost, PRIOR, SLOWEST_NS, Way};
+use super::host::Job;
+use super::pool::ThreadPool;
+use crate::base::Ref;
+use crate::base::time::{Deadline, now_ns};
+use crate::sync::Gate;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+const ROUNDS: usize = 9;
+/// So many rounds are made, and the others only if all together take less than `ALL_NS`.
+const FEWEST: usize = 3;
+const ALL_NS: u64 = 400_000;
+/// How long a round waits for helpers that were asked for one by one. Who does not come by then has told nothing: the machine may be busy.
+const ROUND_NS: u64 = 2_000_000;
+/// How long it looks before it sleeps.
+const SPIN_NS: u64 = 100_000;
+/// How long a task of a `parallel_for` works.
+const WORK_NS: u64 = 2_000;
+/// The pool runs everything in its caller: nothing short is worth asking.
+const NOBODY_NS: f32 = 1_000_000.0;
+/// Counts and times those who come.
+#[derive(Debug)]
+struct Visitors {
+    caller: std::thread::ThreadId,
+    work_ns: u64,
+    all_came: Gate,
+    /// The first and the last arrival, the last end; in nanoseconds of `now_ns`.
+    first: AtomicU64,
+    last: AtomicU64,
+    end: AtomicU64,
+    /// Whether another thread than the caller came.
+    others: AtomicBool,
+}
+
+impl Job for Visitors {
+    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        let now = now_ns();
+        self.first.fetch_min(now, Relaxed);
+        self.last.fetch_max(now, Relaxed);
+        if std::thread::current().id() != self.caller {
+            self.others.store(true, Relaxed);
+        }
+        while now_ns() - now < self.work_ns {
+            std::hint::spin_loop();
+        }
+        self.end.fetch_max(now_ns(), Relaxed);
+        self.all_came.advance(1);
+    }
+}
+
+fn visitors(work_ns: u64) -> Arc<Visitors> {
+    Arc::new(Visitors {
+        caller: std::thread::current().id(),
+        work_ns,
+        all_came: Gate::new(),
+        first: AtomicU64::new(u64::MAX),
+        last: AtomicU64::new(0),
+        end: AtomicU64::new(0),
+        others: AtomicBool::new(false),
+    })
+}
+
+/// Measures a pool that was not measured yet, unless another thread is at it or the pool is busy.
+pub fn once(pool: &Ref<ThreadPool>) {
+    if pool.measured.load(Relaxed) || pool.idle_threads() < pool.num_threads() {
+        return;
+    }
+    if !pool.measured.swap(true, Relaxed) {
+        now(pool);
+    }
+}
+
+/// Measures the pool now, in every way that it has. Less than a millisecond as a rule, a few if the machine is busy, and longer only if the pool keeps its
+/// `parallel_for` for longer.
+pub fn now(pool: &Ref<ThreadPool>) {
+    pool.measured.store(true, Relaxed);
+    let helpers = pool.num_threads().min(pool.regions.most_threads() - 1).max(1);
+    if pool.can_spawn() {
+        rounds(pool, Way::Single, |pool| single(pool, helpers));
+    }
+    if pool.has_blocking_bulk() && pool.may_block() {
+        rounds(pool, Way::Bulk, |pool| bulk(pool, helpers));
+    }
+    pool.costs.used_until(now_ns());
+}
+
+fn rounds(pool: &Ref<ThreadPool>, way: Way, round: impl Fn(&Ref<ThreadPool>) -> Option<Cost>) {
+    let begin = now_ns();
+    let Some(cold) = round(pool) else { return };
+    let mut hot = Vec::with_capacity(ROUNDS);
+    while hot.len() < FEWEST || (hot.len() < ROUNDS && now_ns() - begin < ALL_NS) {
+        let Some(cost) = round(pool) else { return };
+        hot.push(cost);
+    }
+    let median = |figure: fn(&Cost) -> f32| {
+        let mut all: Vec<f32> = hot.iter().map(figure).collect();
+        all.sort_unstable_by(f32::total_cmp);
+        let median = all[all.len() / 2];
+        if median == NOBODY_NS { median } else { median.min(SLOWEST_NS) }
+    };
+    let hot = Cost { submit: median(|c| c.submit), arrive: median(|c| c.arrive), join: median(|c| c.join) };
+    let dearer = |cold: f32, hot: f32| cold.min(SLOWEST_NS).max(hot);
+    let cold =
+        Cost { submit: dearer(cold.submit, hot.submit), arrive: dearer(cold.arrive, hot.arrive), join: hot.join };
+    pool.costs.measured(way, hot, cold);
+}
+
+/// None: the pool refused, is in use, or nobody came.
+fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
+    let taken = pool.take_helpers(helpers, pool.num_threads());
+    if taken == 0 {
+        return None;
+    }
+    let visitors = visitors(0);
+    let begin = now_ns();
+    let mut sent = 0;
+    while sent < taken && pool.spawn_taken(Arc::clone(&visitors) as Arc<dyn Job>, 0, 0) {
+        sent += 1;
+    }
+    // A refused one was given back already.
+    pool.give_back_helpers((taken - sent).saturating_sub(1));
+    let asked = now_ns();
+    visitors.all_came.wait(sent as u64, SPIN_NS, Deadline::after(ROUND_NS));
+    if sent == 0 || visitors.all_came.reached() < sent as u64 {
+        return None;
+    }
+    until_all_have_left(pool);
+    let arrived = visitors.last.load(Relaxed).saturating_sub(begin) as f32;
+    let arrive = if visitors.others.load(Relaxed) { arrived } else { NOBODY_NS };
+    // The way back is a store that the caller looks for; it is taken to cost what a line's way between cores costs at worst.
+    Some(Cost { submit: (asked - begin) as f32 / sent as f32, arrive, join: PRIOR.join / 4.0 })
+}
+
+/// None: the pool refused, or is in use.
+fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
+    let taken = pool.take_helpers(helpers, pool.num_threads());
+    if taken == 0 {
+        return None;
+    }
+    let visitors = visitors(WORK_NS);
+    let begin = now_ns();
+    if !pool.spawn_bulk_taken(Arc::clone(&visitors) as Arc<dyn Job>, 0, taken) {
+        return None;
+    }
+    let back = now_ns();
+    until_all_have_left(pool);
+    let since = |at: &AtomicU64| at.load(Relaxed).saturating_sub(begin) as f32;
+    let arrive = if visitors.others.load(Relaxed) { since(&visitors.last) } else { NOBODY_NS };
+    let join = ((back - begin) as f32 - since(&visitors.end)).max(0.0);
+    Some(Cost { submit: since(&visitors.first), arrive, join })
+}
+
+/// Those who came are on their way out; the next round needs the whole budget.
+fn until_all_have_left(pool: &ThreadPool) {
+    let begin = now_ns();
+    while pool.idle_threads() < pool.num_threads() && now_ns() - begin < ROUND_NS {
+        std::hint::spin_loop();
+    }
+}
