@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The installed tree: lib/libweir.so with its soname links, include/weir.h and weir.hpp, a CMake package, a pkg-config
-# file and the licences. Nothing in it knows where it lies: it may be moved as a whole. Components: runtime (the library
+# The installed tree: lib/libweir.so with its soname links, include/weir.h and weir.hpp, bin/weir_conformance, a CMake
+# package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole. Components: runtime (the library
 # and its licences) and dev (all the rest).
 
 include(CMakePackageConfigHelpers)
@@ -29,6 +29,10 @@ if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/include/weir")
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endif()
 install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir" COMPONENT runtime)
+
+if(TARGET weir_conformance AND WEIR_BUILD_TOOLS)
+    install(TARGETS weir_conformance DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT dev)
+endif()
 
 # find_package(weir 0.1 CONFIG)
 set(weir_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weir")

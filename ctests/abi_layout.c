@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 120);
+SIZE(weir_runtime_info, 160);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -34,6 +34,20 @@ OFFSET(weir_runtime_info, graphs, 88);
 OFFSET(weir_runtime_info, programs, 96);
 OFFSET(weir_runtime_info, runs, 104);
 OFFSET(weir_runtime_info, attrs, 112);
+OFFSET(weir_runtime_info, threads_of_builtin_pools, 120);
+OFFSET(weir_runtime_info, threads_of_seeded_pools, 128);
+OFFSET(weir_runtime_info, threads_of_lanes, 136);
+OFFSET(weir_runtime_info, threads_of_engines, 144);
+OFFSET(weir_runtime_info, threads_of_kinds, 152);
+
+SIZE(weir_thread_info, 128);
+OFFSET(weir_thread_info, struct_size, 0);
+OFFSET(weir_thread_info, origin, 8);
+OFFSET(weir_thread_info, index, 12);
+OFFSET(weir_thread_info, pool, 16);
+OFFSET(weir_thread_info, os_id, 24);
+OFFSET(weir_thread_info, name, 32);
+OFFSET(weir_thread_info, owner, 64);
 
 SIZE(weir_task_hint, 24);
 OFFSET(weir_task_hint, struct_size, 0);
@@ -53,14 +67,36 @@ OFFSET(weir_threadpool_vtable, help, 56);
 OFFSET(weir_threadpool_vtable, release, 64);
 OFFSET(weir_threadpool_vtable, max_threads, 72);
 
-SIZE(weir_parallel_hint, 32);
+SIZE(weir_threadpool_costs, 32);
+OFFSET(weir_threadpool_costs, struct_size, 0);
+OFFSET(weir_threadpool_costs, submit_ns, 8);
+OFFSET(weir_threadpool_costs, arrive_ns, 16);
+OFFSET(weir_threadpool_costs, join_ns, 24);
+
+SIZE(weir_parallel_hint, 40);
 OFFSET(weir_parallel_hint, struct_size, 0);
 OFFSET(weir_parallel_hint, cost_ns, 8);
 OFFSET(weir_parallel_hint, grain, 16);
 OFFSET(weir_parallel_hint, max_slots, 24);
 OFFSET(weir_parallel_hint, flags, 28);
+OFFSET(weir_parallel_hint, epilogue, 32);
 
-SIZE(weir_engine_info, 96);
+SIZE(weir_conformance_options, 32);
+OFFSET(weir_conformance_options, struct_size, 0);
+OFFSET(weir_conformance_options, budget_ns, 8);
+OFFSET(weir_conformance_options, seed, 16);
+OFFSET(weir_conformance_options, rounds, 24);
+OFFSET(weir_conformance_options, flags, 28);
+
+SIZE(weir_conformance_line, 40);
+OFFSET(weir_conformance_line, struct_size, 0);
+OFFSET(weir_conformance_line, clause, 8);
+OFFSET(weir_conformance_line, title, 16);
+OFFSET(weir_conformance_line, text, 24);
+OFFSET(weir_conformance_line, verdict, 32);
+OFFSET(weir_conformance_line, reserved, 36);
+
+SIZE(weir_engine_info, 104);
 OFFSET(weir_engine_info, struct_size, 0);
 OFFSET(weir_engine_info, kind, 8);
 OFFSET(weir_engine_info, index, 12);
@@ -68,6 +104,8 @@ OFFSET(weir_engine_info, num_processors, 16);
 OFFSET(weir_engine_info, reserved, 20);
 OFFSET(weir_engine_info, alignment, 24);
 OFFSET(weir_engine_info, name, 32);
+OFFSET(weir_engine_info, thread_mode, 96);
+OFFSET(weir_engine_info, thread_count, 100);
 
 SIZE(weir_tensor_desc, 72);
 OFFSET(weir_tensor_desc, dtype, 0);
@@ -141,6 +179,13 @@ VALUE(WEIR_THREADPOOL_ASYNCHRONOUS, 1);
 VALUE(WEIR_THREADPOOL_AUTO_BALANCING, 2);
 VALUE(WEIR_THREADPOOL_NESTED, 4);
 
+/* weir_conformance_verdict */
+VALUE(WEIR_CONFORMANCE_PASS, 0);
+VALUE(WEIR_CONFORMANCE_FAIL, 1);
+VALUE(WEIR_CONFORMANCE_NOT_OFFERED, 2);
+VALUE(WEIR_CONFORMANCE_NOTE, 3);
+VALUE(WEIR_CONFORMANCE_NOT_CHECKED, 4);
+
 /* weir_dtype_value */
 VALUE(WEIR_DTYPE_ANY, 0);
 VALUE(WEIR_F32, 1);
@@ -159,6 +204,20 @@ VALUE(WEIR_MAX_ARGS, 64);
 VALUE(WEIR_ENGINE_CPU, 1);
 VALUE(WEIR_ENGINE_CUDA, 2);
 
+/* weir_thread_mode_value */
+VALUE(WEIR_THREAD_MODE_GLOBAL, 1);
+VALUE(WEIR_THREAD_MODE_PRIVATE, 2);
+VALUE(WEIR_THREAD_MODE_KIND, 3);
+VALUE(WEIR_THREAD_MODE_CALLER, 4);
+
+/* weir_thread_origin_value */
+VALUE(WEIR_THREAD_ORIGIN_BUILTIN_POOL, 1);
+VALUE(WEIR_THREAD_ORIGIN_SEEDED_POOL, 2);
+VALUE(WEIR_THREAD_ORIGIN_LANE, 3);
+VALUE(WEIR_THREAD_ORIGIN_ENGINE_POOL, 4);
+VALUE(WEIR_THREAD_ORIGIN_KIND_POOL, 5);
+VALUE(WEIR_THREAD_ORIGIN_CONFORMANCE, 6);
+
 /* weir_stream_flags */
 VALUE(WEIR_STREAM_DEFAULT, 0);
 VALUE(WEIR_STREAM_ASYNCHRONOUS, 1);
@@ -176,6 +235,11 @@ VALUE(WEIR_MATMUL_TRANSPOSE_B, 2);
 VALUE(WEIR_MATMUL_BIAS, 4);
 VALUE(WEIR_MATMUL_RELU, 8);
 
+/* weir_gemm_offset_value */
+VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
+VALUE(WEIR_GEMM_OFFSET_ROW, 2);
+VALUE(WEIR_GEMM_OFFSET_COLUMN, 3);
+
 /* weir_dump_format_value */
 VALUE(WEIR_DUMP_DOT, 1);
 VALUE(WEIR_DUMP_JSON, 2);
@@ -184,8 +248,11 @@ VALUE(WEIR_DUMP_JSON, 2);
 /* Integers that stand for enumerators keep their width. */
 _Static_assert(sizeof(weir_status) == 4, "width of weir_status");
 _Static_assert(sizeof(weir_engine_kind) == 4, "width of weir_engine_kind");
+_Static_assert(sizeof(weir_thread_mode) == 4, "width of weir_thread_mode");
+_Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
 _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
+_Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
 _Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");

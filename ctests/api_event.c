@@ -30,8 +30,8 @@ typedef struct pair {
 
 static pair pair_create(void) {
     pair p;
-    p.hosts[0] = test_pool_create(POOL_FIFO, 1, &p.pools[0]);
-    p.hosts[1] = test_pool_create(POOL_LIFO, 1, &p.pools[1]);
+    p.hosts[0] = test_pool_create_threaded(POOL_FIFO, 1, &p.pools[0]);
+    p.hosts[1] = test_pool_create_threaded(POOL_LIFO, 1, &p.pools[1]);
     p.engine = make_engine(p.pools[0]);
     p.a = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "producer");
     p.b = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, p.pools[1], "consumer");

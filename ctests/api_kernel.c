@@ -299,7 +299,7 @@ static void test_infer(void) {
 /* `user` is the kernel's to destroy, once, after the last work; it stays the caller's if the creation fails. */
 static void test_user_destroyed_once(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_LATE, 1, &pool);
+    test_pool *host = test_pool_create_exact(POOL_LATE, 1, &pool);
     weir_engine *engine = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     weir_tensor *x = make_tensor(engine, vector_desc(500)), *y = make_tensor(engine, vector_desc(500));

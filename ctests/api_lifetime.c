@@ -42,7 +42,7 @@ static scene scene_create(pool_kind kind, atomic_int *destroyed, float *result) 
     weir_tensor_desc desc = vector_desc(16);
     weir_value x, y;
     weir_node node;
-    s.host = test_pool_create(kind, 2, &s.pool);
+    s.host = kind == POOL_LATE ? test_pool_create_exact(kind, 2, &s.pool) : test_pool_create(kind, 2, &s.pool);
     s.engine = make_engine(s.pool);
     s.stream = make_stream(s.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     s.event = make_event(s.engine, WEIR_EVENT_DEFAULT);

@@ -369,7 +369,11 @@ int main(void) {
         test_many_at_once(pool);
         test_many_started(pool);
         test_failure(pool);
-        if (kind != POOL_INLINE && kind != POOL_REFUSING) test_deadline_and_cancel(pool);
+        weir_threadpool_release(pool);
+        test_pool_destroy(host);
+        if (!pool_kind_is_threaded((pool_kind)kind)) continue;
+        host = test_pool_create_threaded((pool_kind)kind, 2, &pool);
+        test_deadline_and_cancel(pool);
         weir_threadpool_release(pool);
         test_pool_destroy(host);
     }

@@ -191,7 +191,7 @@ static void check_precedence(const bool use[NUM_SOURCES], bool asynchronous) {
     test_pool *hosts[NUM_SOURCES];
     int chosen = NUM_SOURCES;
     for (int i = NUM_SOURCES - 1; i >= 0; i--) {
-        hosts[i] = test_pool_create(POOL_FIFO, 2, &pools[i]);
+        hosts[i] = test_pool_create_exact(POOL_FIFO, 2, &pools[i]);
         if (use[i]) chosen = i;
     }
     weir_engine *engine = make_engine(use[FROM_ENGINE] ? pools[FROM_ENGINE] : NULL);
@@ -305,7 +305,7 @@ static void test_runs_on_its_pool(void) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         weir_runtime_info before = runtime_info();
         weir_threadpool *pool = NULL;
-        test_pool *host = test_pool_create(kinds[k], 2, &pool);
+        test_pool *host = test_pool_create_threaded(kinds[k], 2, &pool);
         weir_engine *engine = make_engine(NULL);
         weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, pool, NULL);
         journal j = {.home = host};
@@ -350,7 +350,7 @@ static void check_lane(weir_threadpool *pool) {
 
 static void test_lanes(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_PARALLEL_FOR, 2, &pool);
+    test_pool *host = test_pool_create_exact(POOL_PARALLEL_FOR, 2, &pool);
     check_lane(pool);
     check_lane(NULL);
     weir_threadpool_release(pool);
@@ -363,7 +363,7 @@ static void test_no_thread_but_the_caller(void) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         weir_runtime_info before = runtime_info();
         weir_threadpool *pool = NULL;
-        test_pool *host = test_pool_create(kinds[k], 1, &pool);
+        test_pool *host = test_pool_create_exact(kinds[k], 1, &pool);
         weir_engine *engine = make_engine(pool);
         weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         journal j = {.home = NULL};
@@ -455,7 +455,7 @@ static void test_many_feeders(void) {
 
 static void test_priority_reaches_the_pool(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_FIFO, 1, &pool);
+    test_pool *host = test_pool_create_exact(POOL_FIFO, 1, &pool);
     weir_engine *engine = make_engine(NULL);
     weir_stream_attr *attr = NULL;
     weir_stream *stream = NULL;

@@ -70,7 +70,7 @@ static void test_late_errors(void) {
     static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_PARALLEL_FOR, POOL_ASYNCHRONOUS, POOL_FULL};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         weir_threadpool *pool = NULL;
-        test_pool *host = test_pool_create(kinds[k], 2, &pool);
+        test_pool *host = test_pool_create_threaded(kinds[k], 2, &pool);
         check_late_error(pool);
         weir_threadpool_release(pool);
         test_pool_destroy(host);
@@ -81,7 +81,7 @@ static void test_late_errors(void) {
 /* The error of a stream that is gone is the engine's to report. */
 static void test_error_of_released_stream(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_LATE, 1, &pool);
+    test_pool *host = test_pool_create_exact(POOL_LATE, 1, &pool);
     weir_engine *engine = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "gone");
     CHECK_OK(weir_enqueue_task(stream, fail_with_data_loss, NULL, NULL));
@@ -104,7 +104,7 @@ static void destroy_slowly(void *arg) {
 /* Clearing while skipped work is still queued: that stays skipped, and what is queued after it runs. */
 static void test_clear_while_work_is_queued(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_FIFO, 1, &pool);
+    test_pool *host = test_pool_create_threaded(POOL_FIFO, 1, &pool);
     weir_engine *engine = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "busy");
     atomic_int skipped = 0, destroyed = 0, runs = 0;

@@ -52,6 +52,7 @@ static void test_snapshot(pool_kind kind, int width) {
         others[i].stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         CHECK(pthread_create(&threads[i], NULL, submit, &others[i]) == 0);
     }
+    for (int i = 0; i < SUBMITTERS; i++) EVENTUALLY(atomic_load(&others[i].queued) > 0);
     int rounds = scale(1000);
     for (int round = 1; round <= rounds; round++) {
         int64_t before[SUBMITTERS];
@@ -67,7 +68,6 @@ static void test_snapshot(pool_kind kind, int width) {
     for (int i = 0; i < SUBMITTERS; i++) {
         atomic_store(&others[i].stop, 1);
         CHECK(pthread_join(threads[i], NULL) == 0);
-        CHECK(atomic_load(&others[i].queued) > 0);
     }
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
     for (int i = 0; i < SUBMITTERS; i++) {
@@ -84,7 +84,7 @@ static void test_snapshot(pool_kind kind, int width) {
 
 static void test_timeout(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_FIFO, 2, &pool);
+    test_pool *host = test_pool_create_threaded(POOL_FIFO, 2, &pool);
     weir_engine *engine = make_engine(pool), *idle = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     gate held = {.result = WEIR_OK};
@@ -245,7 +245,7 @@ static void test_waits_in_tasks(void) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         for (int width = 1; width <= 2; width++) {
             weir_threadpool *pool = NULL;
-            test_pool *host = test_pool_create(kinds[k], width, &pool);
+            test_pool *host = test_pool_create_threaded(kinds[k], width, &pool);
             for (int wait = 0; wait < WAIT_KINDS; wait++) {
                 for (int round = 0; round < scale(20); round++) check_wait_in_task(pool, (wait_kind)wait, 1);
             }
@@ -257,7 +257,7 @@ static void test_waits_in_tasks(void) {
 
 static void test_waits_for_each_other(pool_kind kind) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(kind, 2, &pool);
+    test_pool *host = test_pool_create_exact(kind, 2, &pool);
     for (int wait = 0; wait < WAIT_KINDS; wait++) {
         for (int round = 0; round < scale(20); round++) check_wait_for_each_other(pool, (wait_kind)wait);
     }
@@ -287,6 +287,52 @@ static void test_waits_in_reference_pools(void) {
     }
 }
 
+static atomic_int enough, dawdling;
+
+static int32_t dawdle(void *arg) {
+    (void)arg;
+    sleep_ms(2);
+    atomic_fetch_sub(&dawdling, 1);
+    return WEIR_OK;
+}
+
+static void keep_busy(weir_stream *stream) {
+    while (atomic_load(&dawdling) < 5) {
+        atomic_fetch_add(&dawdling, 1);
+        CHECK_OK(weir_enqueue_task(stream, dawdle, NULL, NULL));
+    }
+}
+
+static void *sync_on_and_on(void *arg) {
+    (void)arg;
+    while (!atomic_load(&enough)) CHECK_OK(weir_sync_devices());
+    return NULL;
+}
+
+/* A stream that is let go ends, lane and all, although there is always somebody in weir_sync_devices. */
+static void test_overlapping_syncs(const weir_runtime_info *before) {
+    enum { THREADS = 6 };
+    check_released(before); /* threads of earlier tests may still be ending */
+    pthread_t threads[THREADS];
+    weir_engine *engine = make_engine(NULL);
+    weir_stream *busy = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    atomic_int ran = 0;
+    uint64_t alive = before->threads_alive + 1;
+    keep_busy(busy);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, sync_on_and_on, NULL) == 0);
+    for (int round = 0; round < 1 + scale(20); round++) {
+        weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+        CHECK_OK(weir_enqueue_task(stream, count_run, &ran, NULL));
+        CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+        weir_stream_release(stream);
+        EVENTUALLY(keep_busy(busy), runtime_info().threads_alive == alive);
+    }
+    atomic_store(&enough, 1);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    weir_stream_release(busy);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_snapshot(POOL_FIFO, 2);
@@ -299,6 +345,7 @@ int main(void) {
     test_waits_for_each_other(POOL_FULL);
     test_waits_in_reference_pools();
     test_waits_for_each_other(POOL_PARALLEL_FOR); /* lanes */
+    test_overlapping_syncs(&before);
     check_released(&before);
     return 0;
 }

@@ -80,7 +80,7 @@ static void test_empty(void) {
 /* The caller's memory: used in place, given back once, after the last work on it, and not at all if the call fails. */
 static void test_caller_memory(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_LATE, 1, &pool);
+    test_pool *host = test_pool_create_exact(POOL_LATE, 1, &pool);
     weir_engine *engine = make_engine(pool);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     weir_tensor_desc desc = vector_desc(4);

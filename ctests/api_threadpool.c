@@ -44,7 +44,7 @@ static int32_t inner_range(void *arg, int64_t begin, int64_t end, int32_t slot) 
     return WEIR_OK;
 }
 
-static weir_parallel_hint costly(uint64_t cost_ns) {
+static weir_parallel_hint costly(double cost_ns) {
     return (weir_parallel_hint){.struct_size = sizeof(weir_parallel_hint), .cost_ns = cost_ns};
 }
 
@@ -181,7 +181,7 @@ static int32_t add_caller(void *arg, int64_t begin, int64_t end, int32_t slot) {
 /* A pool that refuses everything leaves all of the work to the caller. */
 static void test_refusing(void) {
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_REFUSING, 4, &pool);
+    test_pool *host = test_pool_create_exact(POOL_REFUSING, 4, &pool);
     weir_parallel_hint hint = costly(1000000);
     atomic_int callers[2] = {0, 0};
     CHECK_OK(weir_parallel_for(pool, 100, &hint, add_caller, callers));
@@ -204,7 +204,7 @@ static void test_work_reaches_the_pool(void) {
     static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_PARALLEL_FOR, POOL_ASYNCHRONOUS, POOL_FULL};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         weir_threadpool *pool = NULL;
-        test_pool *host = test_pool_create(kinds[k], 3, &pool);
+        test_pool *host = test_pool_create_threaded(kinds[k], 3, &pool);
         weir_parallel_hint hint = costly(2000000);
         atomic_int callers[2] = {0, 0};
         CHECK_OK(weir_parallel_for(pool, 64, &hint, slow_range, callers));
@@ -313,7 +313,7 @@ static void test_in_parallel(void) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         seen_from_task seen = {.in_parallel = -1, .is_worker = -1};
         int32_t outside = -1;
-        seen.host = test_pool_create(kinds[k], 1, &seen.pool);
+        seen.host = test_pool_create_threaded(kinds[k], 1, &seen.pool);
         weir_engine *engine = make_engine(seen.pool);
         weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         CHECK_OK(weir_threadpool_in_parallel(seen.pool, &outside));
@@ -339,7 +339,7 @@ static int32_t note_run(void *arg) {
 static void test_release_once(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
-    test_pool *host = test_pool_create(POOL_LATE, 2, &pool);
+    test_pool *host = test_pool_create_exact(POOL_LATE, 2, &pool);
     weir_stream_attr *attr = NULL;
     atomic_int runs = 0;
     CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &attr));

@@ -62,13 +62,23 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 120");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 160 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 120");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 160");
     info.struct_size = SIZE_MAX;
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 18446744073709551615");
     CHECK(info.struct_size == SIZE_MAX && info.allocations == 0 && info.attrs == 0);
     ROW(weir_runtime_get_info, (UNALIGNED), INVALID, "out_info is not aligned");
+
+    weir_thread_info threads[2] = {{.struct_size = 0}};
+    ROW(weir_runtime_get_threads, (threads, 2, NULL), INVALID, "out_count is NULL");
+    ROW(weir_runtime_get_threads, (NULL, 0, NULL), INVALID, "out_count is NULL");
+    ROW(weir_runtime_get_threads, (NULL, 2, &out.size), INVALID, "infos is NULL");
+    ROW(weir_runtime_get_threads, (threads, 2, &out.size), INVALID, "infos->struct_size is 0, expected 128");
+    threads[0].struct_size = sizeof *threads + 4;
+    ROW(weir_runtime_get_threads, (threads, 2, &out.size), INVALID, "infos->struct_size is 132");
+    ROW(weir_runtime_get_threads, (UNALIGNED, 2, &out.size), INVALID, "infos is not aligned");
+    CHECK(threads[0].origin == 0 && threads[1].struct_size == 0);
 
     /* The text of the last failure; asking for it in too small a buffer leaves it as it is. */
     ROW(weir_last_error_copy, (NULL, 8, &out.size), INVALID, "buffer is NULL");
@@ -183,6 +193,7 @@ int main(void) {
     bad_input_tensor();
     bad_input_kernel();
     bad_input_kernel_context();
+    bad_input_gemm();
     bad_input_graph();
     bad_input_run();
     rows_of_release();

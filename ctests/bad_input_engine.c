@@ -23,6 +23,47 @@ static void rows_of_attributes(void) {
         INVALID, "attr is not a engine_attr (it is no weir object)");
 }
 
+static void rows_of_threads(void) {
+    weir_engine_attr *both = NULL, *other_kind = NULL;
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &both));
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CUDA, &other_kind));
+
+    ROW(weir_engine_attr_set_thread_mode, (NULL, WEIR_THREAD_MODE_KIND), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_thread_mode, (WRONG(stream_attr), WEIR_THREAD_MODE_KIND),
+        INVALID, "attr is not a engine_attr (it is a stream_attr)");
+    ROW(weir_engine_attr_set_thread_mode, (both, 0), INVALID, "mode is 0");
+    ROW(weir_engine_attr_set_thread_mode, (both, WEIR_THREAD_MODE_CALLER + 1), INVALID, "mode is 5");
+    ROW(weir_engine_attr_set_thread_mode, (other_kind, WEIR_THREAD_MODE_KIND), PRECONDITION, "attr is for a cuda");
+    ROW(weir_engine_attr_get_thread_mode, (NULL, &out.u32), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_thread_mode, (both, NULL), INVALID, "out_mode is NULL");
+    ROW(weir_engine_attr_get_thread_mode, (WRONG(event), &out.u32), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_get_thread_mode, (other_kind, &out.u32), PRECONDITION, "attr is for a cuda");
+    ROW(weir_engine_attr_set_thread_count, (NULL, 2), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_thread_count, (WRONG(graph), 2), INVALID, "attr is not a engine_attr (it is a graph)");
+    ROW(weir_engine_attr_set_thread_count, (both, 257), INVALID, "count is 257, expected 0 to 256");
+    ROW(weir_engine_attr_set_thread_count, (both, UINT32_MAX), INVALID, "count is 4294967295");
+    ROW(weir_engine_attr_set_thread_count, (other_kind, 2), PRECONDITION, "attr is for a cuda");
+    ROW(weir_engine_attr_get_thread_count, (NULL, &out.u32), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_thread_count, (both, NULL), INVALID, "out_count is NULL");
+    ROW(weir_engine_attr_get_thread_count, (WRONG(run), &out.u32), INVALID, "attr is not a engine_attr (it is a run)");
+    ROW(weir_engine_attr_get_thread_count, (other_kind, &out.u32), PRECONDITION, "attr is for a cuda");
+
+    /* A pool goes with mode GLOBAL only, whichever of the two was set first. */
+    CHECK_OK(weir_engine_attr_set_threadpool(both, good.threadpool));
+    CHECK_OK(weir_engine_attr_set_thread_mode(both, WEIR_THREAD_MODE_PRIVATE));
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, both, NEW(engine)),
+        INVALID, "attr has a thread pool and thread mode private");
+    CHECK_OK(weir_engine_attr_set_thread_mode(both, WEIR_THREAD_MODE_KIND));
+    CHECK_OK(weir_engine_attr_set_threadpool(both, good.threadpool));
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, both, NEW(engine)),
+        INVALID, "attr has a thread pool and thread mode kind");
+    CHECK_OK(weir_engine_attr_set_thread_mode(both, WEIR_THREAD_MODE_CALLER));
+    ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, both, NEW(engine)),
+        INVALID, "attr has a thread pool and thread mode caller");
+    weir_engine_attr_destroy(other_kind);
+    weir_engine_attr_destroy(both);
+}
+
 static void rows_of_create(void) {
     weir_stream_attr *other_kind = NULL;
     weir_engine_attr *other_engine_kind = NULL;
@@ -66,10 +107,10 @@ static void rows_of_engines(void) {
     ROW(weir_engine_get_info, (NULL, &info), INVALID, "engine is NULL");
     ROW(weir_engine_get_info, (good.engine, NULL), INVALID, "out_info is NULL");
     ROW(weir_engine_get_info, (WRONG(run), &info), INVALID, "engine is not a engine (it is a run)");
-    info.struct_size = sizeof info - 1;
-    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 96");
+    info.struct_size = offsetof(weir_engine_info, thread_mode) - 1;
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 104 (at least 96)");
     info.struct_size = 4097;
-    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 96");
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 104");
     CHECK(info.kind == 0 && info.name[0] == '\0');
     ROW(weir_engine_synchronize, (NULL, 0), INVALID, "engine is NULL");
     ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),
@@ -81,6 +122,7 @@ static void rows_of_engines(void) {
 
 void bad_input_engine(void) {
     rows_of_attributes();
+    rows_of_threads();
     rows_of_create();
     rows_of_engines();
 }

@@ -11,6 +11,12 @@ static int32_t never_ranged(void *arg, int64_t begin, int64_t end, int32_t slot)
     return WEIR_INTERNAL;
 }
 
+static int32_t never_boxed(void *arg, const int64_t *begin, const int64_t *end, int32_t slot) {
+    (void)arg, (void)begin, (void)end, (void)slot;
+    CHECK(!"a region that was refused is run");
+    return WEIR_INTERNAL;
+}
+
 /* The context lives only while the body runs, so its rows are in one. */
 static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     weir_parallel_hint hint = {.struct_size = 31};
@@ -34,6 +40,13 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_get_scratch, (context, -1, NEW(data)), RANGE, "slot is -1");
     ROW(weir_kernel_context_get_scratch, (context, INT32_MAX, NEW(data)), RANGE, "slot is 2147483647");
     ROW(weir_kernel_context_get_scratch, (WRONG(stream), 0, NEW(data)), INVALID, "context is not a kernel_context");
+    const int64_t extents[2] = {2, -2};
+    ROW(weir_kernel_context_parallel_nd, (NULL, 2, extents, NULL, NULL, never_boxed, NULL), INVALID, "context is NULL");
+    ROW(weir_kernel_context_parallel_nd, (context, 2, extents, NULL, NULL, never_boxed, NULL), RANGE, "extents[1] is -2");
+    ROW(weir_kernel_context_parallel_nd, (context, -1, extents, NULL, NULL, never_boxed, NULL), INVALID, "rank is -1");
+    ROW(weir_kernel_context_parallel_nd, (context, 1, extents, NULL, NULL, NULL, NULL), INVALID, "fn is NULL");
+    ROW(weir_kernel_context_parallel_nd, (context, 1, extents, NULL, &hint, never_boxed, NULL),
+        INVALID, "hint->struct_size is 31");
     ROW(weir_kernel_context_parallel_for, (NULL, 1, NULL, never_ranged, NULL), INVALID, "context is NULL");
     ROW(weir_kernel_context_parallel_for, (context, -1, NULL, never_ranged, NULL), RANGE, "n is -1");
     ROW(weir_kernel_context_parallel_for, (context, 1, NULL, NULL, NULL), INVALID, "fn is NULL");

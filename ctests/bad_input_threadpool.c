@@ -3,6 +3,8 @@
  * Bad input for thread pools, regions and their settings.
  */
 
+#include <math.h>
+
 #include "bad_input.h"
 
 static int32_t one_thread(void *ctx) {
@@ -60,6 +62,85 @@ static void rows_of_create(void) {
     ROW(weir_threadpool_create, (&vtable, NULL, NEW(threadpool)), INVALID, "schedule");
 }
 
+static void take_no_line(void *arg, const weir_conformance_line *line) {
+    (void)arg, (void)line;
+    CHECK(!"a check that was refused reports");
+}
+
+static void rows_of_checked_pools(void) {
+    weir_threadpool_vtable vtable = good_vtable(), to_fill = {.struct_size = sizeof to_fill};
+    weir_conformance_options options = {.struct_size = sizeof options};
+    weir_threadpool_attr *attr = NULL;
+    void *ctx = NULL;
+
+    ROW(weir_threadpool_create_with_attr, (NULL, NULL, NULL, NEW(threadpool)), INVALID, "vtable is NULL");
+    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, NULL, NULL), INVALID, "out_pool is NULL");
+    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, WRONG(stream_attr), NEW(threadpool)),
+        INVALID, "attr is not a threadpool_attr (it is a stream_attr)");
+    CHECK_OK(weir_threadpool_attr_create(&attr));
+    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 4));
+    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, attr, NEW(threadpool)),
+        INVALID, "attr sets num_threads to 4");
+    CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 0));
+    CHECK_OK(weir_threadpool_attr_set_spin_ns(attr, 7));
+    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, attr, NEW(threadpool)), INVALID, "attr sets spin_ns to 7");
+    weir_threadpool_attr_destroy(attr);
+    vtable.num_threads = NULL;
+    ROW(weir_threadpool_create_with_attr, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "num_threads");
+
+    CHECK_OK(weir_threadpool_attr_create(&attr));
+    weir_threadpool_costs costs = {.struct_size = sizeof costs};
+    ROW(weir_threadpool_attr_set_costs, (NULL, &costs), INVALID, "attr is NULL");
+    ROW(weir_threadpool_attr_set_costs, (WRONG(threadpool), &costs), INVALID, "attr is not a threadpool_attr");
+    costs.arrive_ns = -2.0;
+    ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->arrive_ns is -2");
+    costs.arrive_ns = INFINITY;
+    ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->arrive_ns is inf");
+    costs.struct_size = 8;
+    ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->struct_size is 8");
+    ROW(weir_threadpool_attr_get_costs, (attr, &costs), INVALID, "out_costs->struct_size is 8");
+    ROW(weir_threadpool_attr_get_costs, (NULL, &costs), INVALID, "attr is NULL");
+    ROW(weir_threadpool_attr_get_costs, (attr, NULL), INVALID, "out_costs is NULL");
+    ROW(weir_threadpool_attr_set_checking, (NULL, 1), INVALID, "attr is NULL");
+    ROW(weir_threadpool_attr_set_checking, (attr, 2), INVALID, "checking is 2, expected 0 or 1");
+    ROW(weir_threadpool_attr_set_checking, (WRONG(threadpool), 1), INVALID, "attr is not a threadpool_attr");
+    ROW(weir_threadpool_attr_get_checking, (NULL, &out.i32), INVALID, "attr is NULL");
+    ROW(weir_threadpool_attr_get_checking, (attr, NULL), INVALID, "out_checking is NULL");
+    CHECK_OK(weir_threadpool_attr_set_checking(attr, 1));
+    ROW(weir_threadpool_create_builtin, (attr, NEW(threadpool)), INVALID, "attr sets checking");
+    weir_threadpool_attr_destroy(attr);
+
+    ROW(weir_threadpool_get_broken_clause, (NULL, NULL, 0, &out.size), INVALID, "pool is NULL");
+    ROW(weir_threadpool_get_broken_clause, (WRONG(event), NULL, 0, &out.size), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_get_broken_clause, (good.threadpool, NULL, 4, &out.size), INVALID, "buffer is NULL");
+    ROW(weir_threadpool_get_broken_clause, (good.threadpool, NULL, 0, NULL), INVALID, "out_length is NULL");
+
+    ROW(weir_threadpool_get_vtable, (NULL, &to_fill, &ctx), INVALID, "pool is NULL");
+    ROW(weir_threadpool_get_vtable, (WRONG(graph), &to_fill, &ctx), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_get_vtable, (good.threadpool, NULL, &ctx), INVALID, "out_vtable is NULL");
+    ROW(weir_threadpool_get_vtable, (good.threadpool, &to_fill, NULL), INVALID, "out_ctx is NULL");
+    to_fill.struct_size = 3;
+    ROW(weir_threadpool_get_vtable, (good.threadpool, &to_fill, &ctx), INVALID, "out_vtable->struct_size is 3");
+    CHECK(ctx == NULL && to_fill.num_threads == NULL);
+
+    ROW(weir_threadpool_conformance, (&vtable, NULL, NULL, take_no_line, NULL, &out.i32), INVALID, "num_threads");
+    vtable = good_vtable();
+    ROW(weir_threadpool_conformance, (NULL, NULL, NULL, take_no_line, NULL, &out.i32), INVALID, "vtable is NULL");
+    ROW(weir_threadpool_conformance, (&vtable, NULL, NULL, NULL, NULL, &out.i32), INVALID, "report is NULL");
+    ROW(weir_threadpool_conformance, (&vtable, NULL, NULL, take_no_line, NULL, NULL), INVALID, "out_failed is NULL");
+    options.rounds = -1;
+    ROW(weir_threadpool_conformance, (&vtable, NULL, &options, take_no_line, NULL, &out.i32),
+        INVALID, "options->rounds is -1");
+    options = (weir_conformance_options){.struct_size = sizeof options, .budget_ns = UINT64_MAX};
+    ROW(weir_threadpool_conformance, (&vtable, NULL, &options, take_no_line, NULL, &out.i32),
+        INVALID, "options->budget_ns is 18446744073709551615");
+    options = (weir_conformance_options){.struct_size = sizeof options, .flags = 1};
+    ROW(weir_threadpool_conformance, (&vtable, NULL, &options, take_no_line, NULL, &out.i32), INVALID, "options->flags");
+    options = (weir_conformance_options){.struct_size = 1};
+    ROW(weir_threadpool_conformance, (&vtable, NULL, &options, take_no_line, NULL, &out.i32),
+        INVALID, "options->struct_size is 1");
+}
+
 static void rows_of_reference_pools(void) {
     ROW(weir_threadpool_create_builtin, (NULL, NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_builtin, (WRONG(stream_attr), NEW(threadpool)),
@@ -95,6 +176,9 @@ static void rows_of_pools(void) {
     ROW(weir_threadpool_get_num_threads, (NULL, &out.i32), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_num_threads, (good.threadpool, NULL), INVALID, "out_num_threads is NULL");
     ROW(weir_threadpool_get_num_threads, (WRONG(threadpool_attr), &out.i32), INVALID, "(it is a threadpool_attr)");
+    ROW(weir_threadpool_get_id, (NULL, &out.u64), INVALID, "pool is NULL");
+    ROW(weir_threadpool_get_id, (good.threadpool, NULL), INVALID, "out_id is NULL");
+    ROW(weir_threadpool_get_id, (WRONG(stream), &out.u64), INVALID, "pool is not a threadpool (it is a stream)");
     ROW(weir_threadpool_get_flags, (NULL, &out.u64), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_flags, (good.threadpool, NULL), INVALID, "out_flags is NULL");
     ROW(weir_threadpool_get_flags, (WRONG(engine), &out.u64), INVALID, "pool is not a threadpool (it is a engine)");
@@ -104,6 +188,12 @@ static void rows_of_pools(void) {
 }
 
 static int32_t never_called(void *arg, int64_t begin, int64_t end, int32_t slot) {
+    (void)arg, (void)begin, (void)end, (void)slot;
+    CHECK(!"a region that was refused is run");
+    return WEIR_INTERNAL;
+}
+
+static int32_t never_boxed(void *arg, const int64_t *begin, const int64_t *end, int32_t slot) {
     (void)arg, (void)begin, (void)end, (void)slot;
     CHECK(!"a region that was refused is run");
     return WEIR_INTERNAL;
@@ -121,7 +211,7 @@ static void rows_of_regions(void) {
     ROW(weir_parallel_for, (NULL, INT64_MIN, NULL, never_called, NULL), RANGE, "n is -9223372036854775808");
     ROW(weir_parallel_for, (pool, 0, NULL, never_called, NULL), WEIR_OK, NULL);
     hint.struct_size = 7;
-    ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->struct_size is 7, expected 32");
+    ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->struct_size is 7, expected 40");
     hint.struct_size = 1u << 20;
     ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->struct_size is 1048576, expected");
     hint = (weir_parallel_hint){.struct_size = sizeof hint, .grain = -1};
@@ -130,10 +220,38 @@ static void rows_of_regions(void) {
     ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->max_slots is -1");
     hint = (weir_parallel_hint){.struct_size = sizeof hint, .flags = 1};
     ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->flags");
+    hint = (weir_parallel_hint){.struct_size = sizeof hint, .cost_ns = -1.0};
+    ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->cost_ns is -1");
+    hint.cost_ns = NAN;
+    ROW(weir_parallel_for, (pool, 1, &hint, never_called, NULL), INVALID, "hint->cost_ns is NaN");
+
+    const int64_t extents[WEIR_MAX_RANK] = {2, 2};
+    const int64_t negative[2] = {1, -3}, huge[2] = {INT64_MAX, 2};
+    ROW(weir_parallel_nd, (WRONG(graph), 1, extents, NULL, NULL, never_boxed, NULL), INVALID, "pool is not a threadpool");
+    ROW(weir_parallel_nd, (pool, 0, extents, NULL, NULL, never_boxed, NULL), INVALID, "rank is 0, expected 1 to 8");
+    ROW(weir_parallel_nd, (pool, 9, extents, NULL, NULL, never_boxed, NULL), INVALID, "rank is 9");
+    ROW(weir_parallel_nd, (pool, 2, NULL, NULL, NULL, never_boxed, NULL), INVALID, "extents is NULL");
+    ROW(weir_parallel_nd, (pool, 2, extents, NULL, NULL, NULL, NULL), INVALID, "fn is NULL");
+    ROW(weir_parallel_nd, (pool, 2, negative, NULL, NULL, never_boxed, NULL), RANGE, "extents[1] is -3");
+    ROW(weir_parallel_nd, (pool, 2, extents, negative, NULL, never_boxed, NULL), INVALID, "tile[1] is -3");
+    ROW(weir_parallel_nd, (NULL, 2, huge, NULL, NULL, never_boxed, NULL), RANGE, "points");
+    hint = (weir_parallel_hint){.struct_size = sizeof hint, .grain = 2};
+    ROW(weir_parallel_nd, (pool, 2, extents, NULL, &hint, never_boxed, NULL), INVALID, "hint->grain is 2");
+    hint.struct_size = 7;
+    ROW(weir_parallel_nd, (pool, 2, extents, NULL, &hint, never_boxed, NULL), INVALID, "hint->struct_size is 7");
+
+    weir_threadpool_costs costs = {.struct_size = sizeof costs};
+    ROW(weir_threadpool_measure, (NULL), INVALID, "pool is NULL");
+    ROW(weir_threadpool_measure, (WRONG(graph)), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_get_costs, (NULL, &costs), INVALID, "pool is NULL");
+    ROW(weir_threadpool_get_costs, (pool, NULL), INVALID, "out_costs is NULL");
+    costs.struct_size = 3;
+    ROW(weir_threadpool_get_costs, (pool, &costs), INVALID, "out_costs->struct_size is 3");
 }
 
 void bad_input_threadpool(void) {
     rows_of_create();
+    rows_of_checked_pools();
     rows_of_reference_pools();
     rows_of_pools();
     rows_of_regions();

@@ -82,17 +82,26 @@ static inline int scale(int n) {
     return n < 20 ? 1 : n / 20;
 }
 
-/* Whether this program was built with AddressSanitizer. */
+/* Whether this program was built with AddressSanitizer or ThreadSanitizer. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WITH_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define WITH_TSAN 1
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN 1
 #endif
+#if defined(__SANITIZE_THREAD__)
+#define WITH_TSAN 1
+#endif
 #ifndef WITH_ASAN
 #define WITH_ASAN 0
+#endif
+#ifndef WITH_TSAN
+#define WITH_TSAN 0
 #endif
 
 /* Whether it runs under valgrind. */

@@ -79,6 +79,24 @@ static void test_getters() {
     EXPECT(!stream.error());
 }
 
+static void test_threads() {
+    const auto before = weir::runtime_threads().size();
+    weir::engine_attr attr;
+    attr.set_thread_mode(WEIR_THREAD_MODE_PRIVATE).set_thread_count(2);
+    EXPECT(attr.thread_mode() == WEIR_THREAD_MODE_PRIVATE && attr.thread_count() == 2);
+    {
+        const weir::engine engine(WEIR_ENGINE_CPU, 0, attr);
+        const auto threads = weir::runtime_threads();
+        EXPECT(engine.info().thread_mode == WEIR_THREAD_MODE_PRIVATE && engine.info().thread_count == 2);
+        EXPECT(threads.size() == before + 2 && threads.back().pool == engine.threadpool().id());
+        EXPECT(std::strcmp(threads.back().name, "weir-cpu0-1") == 0);
+    }
+    eventually([&] { return weir::runtime_threads().size() == before; });
+    EXPECT_THROWS(attr.set_thread_mode(0), WEIR_INVALID_ARGUMENT, "mode is 0");
+    attr.set_threadpool(weir::threadpool::without_threads());
+    EXPECT_THROWS(weir::engine(WEIR_ENGINE_CPU, 0, attr), WEIR_INVALID_ARGUMENT, "thread mode private");
+}
+
 // A lambda's state lives as long as its task and no longer.
 static void test_tasks() {
     const weir::engine engine = weir::engine::cpu();
@@ -187,6 +205,7 @@ int main() {
     test_handles();
     test_errors();
     test_getters();
+    test_threads();
     test_tasks();
     test_events();
     test_tensors();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * malloc and its relatives, replaced in this program: what the library asks for is told apart by the address it is
- * asked from, counted, and refused on request. Include it in one file of a program, first of all. AddressSanitizer
- * brings a malloc of its own; with it INTERPOSED is 0 and nothing is replaced.
+ * asked from, counted, and refused on request. Include it in one file of a program, first of all. The sanitizers bring
+ * a malloc of their own; with them INTERPOSED is 0 and nothing is replaced.
  */
 
 #ifndef WEIR_CTESTS_INTERPOSE_H
@@ -17,7 +17,7 @@
 
 #include "make.h"
 
-#define INTERPOSED (!WITH_ASAN)
+#define INTERPOSED (!WITH_ASAN && !WITH_TSAN)
 
 #if INTERPOSED
 

@@ -68,11 +68,20 @@ typedef struct cast {
     atomic_int runs; /* of tasks; not in a frame, since a queue may know it when a call has failed */
 } cast;
 
+/* What the host has given away must come back: once if the pool was made, and not at all if it was not. */
+static atomic_int pools_made, pools_released;
+
+static void count_release(void *ctx) {
+    (void)ctx;
+    atomic_fetch_add(&pools_released, 1);
+}
+
 static weir_status make_devices(cast *c) {
     static const weir_threadpool_vtable vtable = {
-        .struct_size = sizeof vtable, .num_threads = one_thread, .schedule = run_here};
+        .struct_size = sizeof vtable, .num_threads = one_thread, .schedule = run_here, .release = count_release};
     weir_status status = WEIR_OK;
     TRY(weir_threadpool_create(&vtable, NULL, &c->pool));
+    atomic_fetch_add(&pools_made, 1);
     TRY(weir_engine_attr_create(WEIR_ENGINE_CPU, &c->engine_attr));
     TRY(weir_engine_attr_set_threadpool(c->engine_attr, c->pool));
     TRY(weir_engine_create(WEIR_ENGINE_CPU, 0, c->engine_attr, &c->engine));
@@ -192,6 +201,7 @@ static long play(int act, long first, long last) {
     release_all(&c); /* while memory is still short */
     interpose_reset(0, 0);
     check_released(&before); /* also: nobody knows `c` any more */
+    CHECK_EQ(atomic_load(&pools_released), atomic_load(&pools_made));
     return requests;
 }
 
@@ -210,6 +220,30 @@ static void test_act(int act) {
     }
 }
 
+/* A product finds its scratch memory before it writes anything, or fails. */
+static void test_products(void) {
+    static float a[64], b[64];
+    static int8_t bytes[64];
+    float c[64];
+    int32_t integers[64];
+    for (int i = 0; i < 64; i++) c[i] = 7, integers[i] = 7;
+    interpose_reset(1, INT32_MAX);
+    weir_status floats = weir_sgemm(0, 0, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8, NULL);
+    weir_status whole = weir_gemm_s8s8s32(0, 0, WEIR_GEMM_OFFSET_FIXED, 8, 8, 8, 1, bytes, 8, 0, bytes, 8, 0, 0, integers,
+                                          8, NULL, NULL);
+    interpose_reset(0, 0);
+    CHECK_EQ(floats, WEIR_RESOURCE_EXHAUSTED);
+    CHECK_EQ(whole, WEIR_RESOURCE_EXHAUSTED);
+    for (int i = 0; i < 64; i++) CHECK(c[i] == 7 && integers[i] == 7);
+    CHECK_OK(weir_sgemm(0, 0, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8, NULL));
+    CHECK(c[0] == 0);
+    /* What a call has left behind is enough for the next. */
+    interpose_reset(1, INT32_MAX);
+    floats = weir_sgemm(0, 0, 8, 8, 8, 1, a, 8, b, 8, 1, c, 8, NULL);
+    interpose_reset(0, 0);
+    CHECK_EQ(floats, WEIR_OK);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     if (!interpose_start()) {
@@ -219,6 +253,7 @@ int main(void) {
     for (int act = 0; act < ACTS; act++) (void)play(act, 0, 0); /* what is made once per process is made here */
     for (int act = 0; act < ACTS; act++) test_act(act);
     CHECK(num_refusals > 100);
+    test_products();
     check_released(&before);
     return 0;
 }

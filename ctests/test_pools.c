@@ -3,6 +3,7 @@
 #include "test_pools.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "check.h"
@@ -32,6 +33,8 @@ struct test_pool {
     pthread_cond_t work;
     task *oldest;
     task *newest;
+    uint64_t random; /* POOL_SEEDED; under the mutex */
+    int64_t offered; /* POOL_HALF: calls of schedule; under the mutex */
     bool held;
     bool ending;
     atomic_llong tasks, ended, scheduled, parallel_for, refused, released;
@@ -46,8 +49,8 @@ typedef struct worker {
 static _Thread_local worker here;
 
 const char *pool_kind_name(pool_kind kind) {
-    static const char *const names[POOL_KINDS] = {"fifo", "lifo",   "parallel_for", "asynchronous",
-                                                  "full", "inline", "refusing",     "late"};
+    static const char *const names[POOL_KINDS] = {"fifo",   "lifo",     "parallel_for", "asynchronous", "full",
+                                                  "inline", "refusing", "half",         "seeded",       "late"};
     return names[kind];
 }
 
@@ -61,9 +64,26 @@ static void push(test_pool *pool, weir_task_fn fn, void *arg, int32_t i, region 
     pthread_cond_signal(&pool->work);
 }
 
+/* The mutex is held. splitmix64 (Steele, Lea and Flood 2014). */
+static uint64_t draw(test_pool *pool, uint64_t below) {
+    uint64_t z = (pool->random += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return (z ^ (z >> 31)) % below;
+}
+
+/* The mutex is held. Any of the queued tasks. */
+static task *draw_task(test_pool *pool) {
+    uint64_t n = 0;
+    for (task *t = pool->oldest; t != NULL; t = t->next) n++;
+    task *drawn = pool->oldest;
+    for (uint64_t i = n == 0 ? 0 : draw(pool, n); i > 0; i--) drawn = drawn->next;
+    return drawn;
+}
+
 /* The mutex is held. NULL if there is nothing to do now. */
 static task *pop(test_pool *pool) {
-    task *taken = pool->kind == POOL_LIFO ? pool->newest : pool->oldest;
+    task *taken = pool->kind == POOL_LIFO ? pool->newest : pool->kind == POOL_SEEDED ? draw_task(pool) : pool->oldest;
     if (taken == NULL || pool->held) return NULL;
     if (taken->previous != NULL) taken->previous->next = taken->next;
     if (taken->next != NULL) taken->next->previous = taken->previous;
@@ -87,6 +107,15 @@ static void run_unlocked(test_pool *pool, task *taken) {
     free(taken);
 }
 
+/* The mutex is held, and let go meanwhile. */
+static void dawdle(test_pool *pool) {
+    uint64_t pause = draw(pool, 8);
+    pthread_mutex_unlock(&pool->mutex);
+    if (pause == 0) sleep_ns(50000);
+    else if (pause <= 2) sched_yield();
+    pthread_mutex_lock(&pool->mutex);
+}
+
 static void *work(void *arg) {
     here = *(worker *)arg;
     test_pool *pool = here.pool;
@@ -95,6 +124,7 @@ static void *work(void *arg) {
     for (;;) {
         task *taken = pop(pool);
         if (taken != NULL) {
+            if (pool->kind == POOL_SEEDED) dawdle(pool);
             run_unlocked(pool, taken);
         } else if (pool->ending) {
             break;
@@ -127,6 +157,27 @@ static int32_t inline_schedule(void *ctx, weir_task_fn fn, void *arg, const weir
     atomic_fetch_add(&pool->scheduled, 1);
     call(pool, fn, arg, 0);
     return 0;
+}
+
+static int32_t half_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
+    test_pool *pool = ctx;
+    pthread_mutex_lock(&pool->mutex);
+    bool refuse = pool->offered++ % 2 != 0;
+    pthread_mutex_unlock(&pool->mutex);
+    if (!refuse) return queued_schedule(ctx, fn, arg, hint);
+    atomic_fetch_add(&pool->refused, 1);
+    return 1;
+}
+
+static int32_t seeded_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
+    test_pool *pool = ctx;
+    pthread_mutex_lock(&pool->mutex);
+    uint64_t what = draw(pool, 8);
+    pthread_mutex_unlock(&pool->mutex);
+    if (what == 1) return inline_schedule(ctx, fn, arg, hint);
+    if (what != 0) return queued_schedule(ctx, fn, arg, hint);
+    atomic_fetch_add(&pool->refused, 1);
+    return 1;
 }
 
 static int32_t refuse_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
@@ -229,18 +280,46 @@ weir_threadpool_vtable test_pool_vtable(const test_pool *pool) {
         vtable.parallel_for = refuse_parallel_for;
         vtable.schedule = refuse_schedule;
         break;
+    case POOL_HALF:
+        vtable.schedule = half_schedule;
+        break;
+    case POOL_SEEDED:
+        vtable.schedule = seeded_schedule;
+        vtable.help = help;
+        break;
     case POOL_KINDS:
         CHECK(!"a pool kind");
     }
     return vtable;
 }
 
-test_pool *test_pool_create(pool_kind kind, int threads, weir_threadpool **out_handle) {
+bool pool_kind_is_threaded(pool_kind kind) {
+    return kind != POOL_INLINE && kind != POOL_REFUSING && kind != POOL_HALF && kind != POOL_SEEDED;
+}
+
+/* What WEIR_TEST_POOL puts in the place of a kind; false if it is not set. */
+static bool replacement(pool_kind *kind, int *threads, uint64_t *seed) {
+    const char *name = getenv("WEIR_TEST_POOL");
+    char end = 0;
+    unsigned long long n = 0;
+    if (name == NULL || *name == 0) return false;
+    if (strcmp(name, "inline") == 0) *kind = POOL_INLINE;
+    else if (strcmp(name, "one") == 0) *kind = POOL_FIFO, *threads = 1;
+    else if (strcmp(name, "lifo") == 0) *kind = POOL_LIFO;
+    else if (strcmp(name, "half") == 0) *kind = POOL_HALF;
+    else if (sscanf(name, "seeded:%llu%c", &n, &end) == 1) *kind = POOL_SEEDED, *seed = n;
+    else CHECK(!"WEIR_TEST_POOL is inline, one, lifo, half or seeded:<n>");
+    return true;
+}
+
+static test_pool *create_bare(pool_kind kind, int threads, uint64_t seed) {
+    static atomic_ullong number;
     test_pool *pool = calloc(1, sizeof *pool);
     CHECK(pool != NULL && threads >= 1 && threads <= MAX_THREADS);
     pool->kind = kind;
     pool->num_threads = threads;
     pool->held = kind == POOL_LATE;
+    pool->random = seed * 1000003 + atomic_fetch_add(&number, 1);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->work, NULL);
     for (int i = 0; i < threads; i++) {
@@ -249,9 +328,40 @@ test_pool *test_pool_create(pool_kind kind, int threads, weir_threadpool **out_h
         *made = (worker){.pool = pool, .index = i};
         CHECK(pthread_create(&pool->threads[i], NULL, work, made) == 0);
     }
+    return pool;
+}
+
+test_pool *test_pool_create_bare(pool_kind kind, int threads) {
+    return create_bare(kind, threads, 0);
+}
+
+static test_pool *create(pool_kind kind, int threads, uint64_t seed, weir_threadpool **out_handle) {
+    test_pool *pool = create_bare(kind, threads, seed);
     weir_threadpool_vtable vtable = test_pool_vtable(pool);
     CHECK_OK(weir_threadpool_create(&vtable, pool, out_handle));
     return pool;
+}
+
+test_pool *test_pool_create_exact(pool_kind kind, int threads, weir_threadpool **out_handle) {
+    return create(kind, threads, 0, out_handle);
+}
+
+test_pool *test_pool_create(pool_kind kind, int threads, weir_threadpool **out_handle) {
+    uint64_t seed = 0;
+    (void)replacement(&kind, &threads, &seed);
+    return create(kind, threads, seed, out_handle);
+}
+
+test_pool *test_pool_create_threaded(pool_kind kind, int threads, weir_threadpool **out_handle) {
+    pool_kind other = kind;
+    int other_threads = threads;
+    uint64_t seed = 0;
+    CHECK(pool_kind_is_threaded(kind));
+    if (replacement(&other, &other_threads, &seed) && pool_kind_is_threaded(other)) {
+        kind = other;
+        threads = other_threads;
+    }
+    return create(kind, threads, 0, out_handle);
 }
 
 void test_pool_destroy(test_pool *pool) {
@@ -282,6 +392,10 @@ pool_counters test_pool_counters(const test_pool *pool) {
         .released = atomic_load(&p->released),
         .priority = atomic_load(&p->priority),
     };
+}
+
+pool_kind test_pool_kind(const test_pool *pool) {
+    return pool->kind;
 }
 
 bool test_pool_is_here(const test_pool *pool) {

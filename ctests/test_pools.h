@@ -23,6 +23,8 @@ typedef enum pool_kind {
     POOL_FULL,         /* every member, nested calls welcome, many small tasks welcome */
     POOL_INLINE,       /* schedule and parallel_for run everything in their caller */
     POOL_REFUSING,     /* refuses everything */
+    POOL_HALF,         /* schedule only, and refuses every second task */
+    POOL_SEEDED,       /* draws whether to refuse a task, to run it in its caller, or when to run it */
     POOL_LATE,         /* schedule only; holds tasks back until test_pool_let_go */
     POOL_KINDS
 } pool_kind;
@@ -41,8 +43,31 @@ typedef struct pool_counters {
 
 const char *pool_kind_name(pool_kind kind);
 
-/* A pool of `num_threads` threads, and a weir handle for it that the caller owns. */
+/* Whether a task that the pool accepts is left to threads of its own, so that it may wait for who handed it over. */
+bool pool_kind_is_threaded(pool_kind kind);
+
+/* A pool of `num_threads` threads, and a weir handle for it that the caller owns.
+ *
+ * The suite runs with other pools in the place of those that its tests ask for, too. WEIR_TEST_POOL says with which:
+ *
+ *     inline        POOL_INLINE
+ *     one           POOL_FIFO with one thread
+ *     lifo          POOL_LIFO
+ *     half          POOL_HALF
+ *     seeded:<n>    POOL_SEEDED, drawing from n and from the number of pools made before
+ *
+ * Each test says what its result depends on: on no property of the pool (test_pool_create), on tasks being left to the
+ * pool's own threads, of which one is enough (test_pool_create_threaded: only `one` and `lifo` replace it), or on this
+ * very kind and width (test_pool_create_exact: nothing replaces it). */
 test_pool *test_pool_create(pool_kind kind, int num_threads, weir_threadpool **out_handle);
+test_pool *test_pool_create_threaded(pool_kind kind, int num_threads, weir_threadpool **out_handle);
+test_pool *test_pool_create_exact(pool_kind kind, int num_threads, weir_threadpool **out_handle);
+
+/* What the pool is, and not what was asked for. */
+pool_kind test_pool_kind(const test_pool *pool);
+
+/* The same without a handle: for those that show weir a vtable of their own. */
+test_pool *test_pool_create_bare(pool_kind kind, int num_threads);
 
 /* The pool's vtable; its context is the test_pool. */
 weir_threadpool_vtable test_pool_vtable(const test_pool *pool);

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# The programs: weir_conformance checks a thread pool against docs/threadpool.md.
+
+add_executable(weir_conformance "${CMAKE_CURRENT_SOURCE_DIR}/tools/conformance/weir_conformance.c")
+# Installed, it finds the library from its own place, so the tree may be moved as a whole.
+file(RELATIVE_PATH weir_bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+set_target_properties(weir_conformance PROPERTIES
+    C_STANDARD 11 C_STANDARD_REQUIRED ON
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tools"
+    INSTALL_RPATH "$ORIGIN/${weir_bin_to_lib}")
+target_compile_options(weir_conformance PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
+target_link_libraries(weir_conformance PRIVATE weir::weir ${CMAKE_DL_LIBS})
