@@ -7,6 +7,7 @@
 #include "interpose.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -309,6 +310,69 @@ static void test_cancel_before_it_begins(void) {
     network_destroy(&net);
 }
 
+/* Cancels whatever run it is shown, at some moment. */
+typedef struct canceller {
+    _Atomic(weir_run *) run;
+    atomic_int stop;
+} canceller;
+
+static void *cancel_runs(void *arg) {
+    canceller *c = arg;
+    unsigned step = 1;
+    while (!atomic_load(&c->stop)) {
+        weir_run *run = atomic_exchange(&c->run, NULL);
+        if (run == NULL) {
+            sched_yield();
+            continue;
+        }
+        for (volatile unsigned delay = (step = step * 1103515245u + 12345) >> 24; delay > 0; delay--) continue;
+        CHECK_OK(weir_run_cancel(run));
+        weir_run_release(run);
+    }
+    return NULL;
+}
+
+/* Starts runs that are cancelled at some moment, and after each one that nobody cancels. */
+static void *start_runs(void *arg) {
+    network *net = arg;
+    canceller c = {.run = NULL};
+    pthread_t thread;
+    feed f = feed_create(net, 1);
+    weir_stream *stream = make_stream(net->engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    CHECK(pthread_create(&thread, NULL, cancel_runs, &c) == 0);
+    for (int i = 0; i < scale(10000); i++) {
+        weir_run *run = NULL;
+        CHECK_OK(weir_program_start(net->program, stream, &f.in, 1, &f.out, 1, NULL, &run));
+        CHECK_OK(weir_run_retain(run));
+        weir_run *unseen = atomic_exchange(&c.run, run);
+        if (unseen != NULL) weir_run_release(unseen);
+        weir_status status = weir_run_wait(run, WEIR_TIMEOUT_INFINITE);
+        CHECK(status == WEIR_OK || status == WEIR_CANCELLED);
+        if (status == WEIR_OK) check_result(&f);
+        weir_run_release(run);
+        memset(floats(f.out), 0, WIDTH * sizeof(float));
+        CHECK_OK(weir_program_run(net->program, NULL, &f.in, 1, &f.out, 1, NULL));
+        check_result(&f);
+    }
+    atomic_store(&c.stop, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    if (atomic_load(&c.run) != NULL) weir_run_release(atomic_load(&c.run));
+    weir_stream_release(stream);
+    feed_destroy(&f);
+    return NULL;
+}
+
+/* A cancel that comes while its run ends hits that run or none: the next run in the same memory is whole. */
+static void test_cancel_at_the_end(weir_threadpool *pool) {
+    enum { STARTERS = 6 };
+    network net;
+    pthread_t threads[STARTERS];
+    network_create(&net, pool);
+    for (int i = 0; i < STARTERS; i++) CHECK(pthread_create(&threads[i], NULL, start_runs, &net) == 0);
+    for (int i = 0; i < STARTERS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    network_destroy(&net);
+}
+
 /* From the second run on the library asks for no memory: by its own count, and as malloc sees it. */
 static void check_no_allocations(weir_threadpool *pool, uint64_t stream_flags, int with_stream) {
     network net;
@@ -379,6 +443,7 @@ int main(void) {
     }
     test_aborted();
     test_cancel_before_it_begins();
+    test_cancel_at_the_end(NULL);
     test_no_allocations();
     check_released(&before);
     return 0;

@@ -82,8 +82,9 @@ impl Flight {
         let own = self.pool.take();
         let pool = own.as_ref();
         if queue.is_synchronous() {
+            // Such a stream gives no handles: there is nobody to cancel it.
             let result = step.run_here(pool);
-            self.land(step, handle.as_ref());
+            self.land(step);
             return Poll::Ready(self.end(handle, result));
         }
         self.phase.store(RUNNING, Relaxed);
@@ -117,7 +118,7 @@ impl Flight {
         match handle.map_or(Ok(()), |handle| handle.attach(&step)) {
             Ok(()) => Ok(step),
             Err(cancelled) => {
-                self.land(step, None);
+                self.land(step);
                 Err(cancelled)
             }
         }
@@ -127,16 +128,16 @@ impl Flight {
     fn complete(self: &Arc<Self>) -> Result<()> {
         let handle = self.handle.take();
         let Some(step) = self.step.take() else { return Err(Error::internal("a run without a step")) };
+        if let Some(handle) = &handle {
+            handle.detach();
+        }
         let result = step.result();
-        self.land(step, handle.as_ref());
+        self.land(step);
         self.end(handle, result)
     }
 
-    /// Gives the step back. From here on it is another run's, and a cancel must not reach it.
-    fn land(&self, step: Arc<Step>, handle: Option<&Ref<Run>>) {
-        if let Some(handle) = handle {
-            handle.detach();
-        }
+    /// Gives the step back. From here on it is another run's.
+    fn land(&self, step: Arc<Step>) {
         if let Some(program) = self.program.take() {
             program.give_step(step);
             let _ = self.program.put(program);

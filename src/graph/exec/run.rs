@@ -80,7 +80,8 @@ impl Step {
         if self.stop.swap(0, Relaxed) == 0 {
             return Ok(());
         }
-        self.error.lock().take().map_or(Ok(()), Err)
+        // Stopped without a failure: cancelled.
+        Err(self.error.lock().take().unwrap_or_else(cancelled))
     }
 }
 
@@ -95,7 +96,10 @@ pub struct Run {
 #[derive(Default)]
 struct State {
     cancelled: bool,
-    /// The step while it serves this run; taken before it serves another one, so that a cancel cannot hit that one.
+    /// How it ended is decided.
+    over: bool,
+    /// The step while it serves this run. Taken before the step's result is, so that a cancel is part of the result or
+    /// does nothing; else it would hit the step's next run.
     step: Option<Arc<Step>>,
 }
 
@@ -141,7 +145,7 @@ impl Run {
 
     pub fn cancel(&self) {
         let mut state = self.state();
-        if !self.is_done() {
+        if !state.over {
             state.cancelled = true;
             state.step.as_ref().inspect(|step| step.stop());
         }
@@ -171,15 +175,18 @@ impl Run {
         Ok(())
     }
 
-    /// The step is about to serve another run.
+    /// The run is over: from here on a cancel comes too late. The step may serve another run when its result has been
+    /// taken, which no cancel may come between.
     pub(super) fn detach(&self) {
-        let step = self.state().step.take();
+        let mut state = self.state();
+        state.over = true;
+        let step = state.step.take();
+        drop(state);
         drop(step);
     }
 
     /// The run is over.
     pub(super) fn complete(&self, error: Option<Error>) {
-        let error = error.or_else(|| self.state().cancelled.then(cancelled));
         if let Some(error) = error {
             let _ = self.error.set(error);
         }
