@@ -202,7 +202,97 @@ static void helping_has_a_bound(void) {
     test_pool_destroy(host);
 }
 
+/* A lane's stream, one whose pool refuses everything, and one that is synchronous; each waits for the next. */
+typedef struct circle {
+    weir_stream *lane, *refused, *synchronous;
+    gate held;
+    atomic_int refused_begun, synchronous_begun, ran;
+} circle;
+
+static int32_t wait_for_synchronous(void *arg) {
+    circle *c = arg;
+    atomic_store(&c->refused_begun, 1);
+    while (!atomic_load(&c->synchronous_begun)) sleep_ns(10000);
+    CHECK_OK(weir_stream_synchronize(c->synchronous, WEIR_TIMEOUT_INFINITE));
+    return WEIR_OK;
+}
+
+static int32_t wait_for_lane(void *arg) {
+    circle *c = arg;
+    CHECK_OK(weir_enqueue_task(c->lane, count_run, &c->ran, NULL));
+    atomic_store(&c->synchronous_begun, 1);
+    CHECK_OK(weir_stream_synchronize(c->lane, WEIR_TIMEOUT_INFINITE));
+    return WEIR_OK;
+}
+
+/* The lane's event lets the refused stream go on, and the only thread there to run it is the lane's. What it waits for
+ * there waits for the lane: a circle that the host did not make. */
+static void a_lane_that_runs_other_work_serves_its_own_stream(void) {
+    weir_threadpool *pool = NULL;
+    test_pool *host = test_pool_create_exact(POOL_REFUSING, 2, &pool);
+    weir_engine *engine = make_engine(pool);
+    circle c = {.held = {.result = WEIR_OK}};
+    weir_event *event = make_event(engine, WEIR_EVENT_DEFAULT);
+    weir_engine *alone = make_engine(NULL);
+    c.lane = make_stream(alone, WEIR_STREAM_ASYNCHRONOUS, NULL, "lane");
+    c.refused = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "refused");
+    c.synchronous = make_stream(alone, WEIR_STREAM_DEFAULT, NULL, "synchronous");
+    CHECK_OK(weir_enqueue_task(c.lane, pass_gate, &c.held, NULL));
+    CHECK_OK(weir_event_record(event, c.lane));
+    CHECK_OK(weir_stream_wait_event(c.refused, event));
+    CHECK_OK(weir_enqueue_task(c.refused, wait_for_synchronous, &c, NULL));
+    open_gate(&c.held);
+    while (!atomic_load(&c.refused_begun)) sleep_ns(10000);
+    CHECK_OK(weir_enqueue_task(c.synchronous, wait_for_lane, &c, NULL));
+    CHECK_EQ(atomic_load(&c.ran), 1);
+    CHECK_OK(weir_stream_synchronize(c.refused, WEIR_TIMEOUT_INFINITE));
+    weir_event_release(event);
+    weir_stream_release(c.lane);
+    weir_stream_release(c.refused);
+    weir_stream_release(c.synchronous);
+    weir_engine_release(alone);
+    weir_engine_release(engine);
+    weir_threadpool_release(pool);
+    test_pool_destroy(host);
+}
+
+static int32_t use_synchronous(void *arg) {
+    circle *c = arg;
+    atomic_store(&c->refused_begun, 1);
+    while (!atomic_load(&c->synchronous_begun)) sleep_ns(10000);
+    atomic_int ran = 0;
+    int32_t status = weir_enqueue_task(c->synchronous, count_run, &ran, NULL);
+    CHECK(status == WEIR_OK || status == WEIR_FAILED_PRECONDITION);
+    atomic_store(&c->ran, status);
+    return WEIR_OK;
+}
+
+static int32_t try_to_wait_for_lane(void *arg) {
+    circle *c = arg;
+    atomic_store(&c->synchronous_begun, 1);
+    int32_t status = weir_stream_synchronize(c->lane, WEIR_TIMEOUT_INFINITE);
+    CHECK(status == WEIR_OK || status == WEIR_FAILED_PRECONDITION);
+    return status;
+}
+
+/* A task that needs a synchronous stream whose own task waits for it: one of the two is told. */
+static void a_circle_through_a_stream_in_use_is_refused(void) {
+    weir_engine *engine = make_engine(NULL);
+    circle c = {.lane = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "lane"),
+                .synchronous = make_stream(engine, WEIR_STREAM_DEFAULT, NULL, "synchronous")};
+    CHECK_OK(weir_enqueue_task(c.lane, use_synchronous, &c, NULL));
+    while (!atomic_load(&c.refused_begun)) sleep_ns(10000);
+    weir_status status = weir_enqueue_task(c.synchronous, try_to_wait_for_lane, &c, NULL);
+    CHECK_OK(weir_stream_synchronize(c.lane, WEIR_TIMEOUT_INFINITE));
+    CHECK(status == WEIR_FAILED_PRECONDITION || atomic_load(&c.ran) == WEIR_FAILED_PRECONDITION);
+    weir_stream_release(c.lane);
+    weir_stream_release(c.synchronous);
+    weir_engine_release(engine);
+}
+
 int main(void) {
+    a_lane_that_runs_other_work_serves_its_own_stream();
+    a_circle_through_a_stream_in_use_is_refused();
     a_wait_follows_what_it_waits_for();
     a_worker_that_waits_for_a_run_works_in_it();
     helping_has_a_bound();

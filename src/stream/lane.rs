@@ -4,6 +4,12 @@
 //! for the first time allocates, and that could be in any run. The gate counts calls. The thread reads the count,
 //! looks into the channel, and sleeps only until the count has moved, so a call between the look and the sleep
 //! wakes it.
+//!
+//! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it. If
+//! that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
+//!
+//! A lane's thread may come to run the work of another queue: one that it has resumed and whose pool refuses to. If
+//! that work waits for something, the lane's own queue must not be held up by it, so the wait answers calls (`answer`).
 
 use super::queue::Queue;
 use crate::base::time::Deadline;
@@ -13,6 +19,8 @@ use crate::sync::{
     thread::{self, Group, Origin},
 };
 use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, bounded};
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// Room for calls. One is under way at most, and a few whose turn was taken by a helper may wait behind it.
@@ -33,7 +41,7 @@ impl Lane {
         let called = Arc::new(Gate::new());
         let gate = Arc::clone(&called);
         let group = Group { origin: Origin::Lane, name: format!("weir-lane-{label}"), owner: name.to_owned(), pool: 0 };
-        thread::spawn(&Arc::new(group), None, move || work(&inbox, &gate)).map_err(|error| {
+        thread::spawn(&Arc::new(group), None, move || work(inbox, &gate)).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the lane of stream '{name}': {error}"))
         })?;
         Ok(Lane { calls: Some(calls), called })
@@ -56,13 +64,31 @@ impl Drop for Lane {
     }
 }
 
-fn work(inbox: &Receiver<Arc<Queue>>, called: &Gate) {
+thread_local! {
+    /// A lane's calls, on its thread. Without a destructor: registering one allocates on each thread of the host's.
+    static OWN: ManuallyDrop<RefCell<Option<Receiver<Arc<Queue>>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+}
+
+fn next_call() -> Option<std::result::Result<Arc<Queue>, TryRecvError>> {
+    OWN.with(|calls| calls.borrow().as_ref().map(Receiver::try_recv))
+}
+
+/// On a lane's thread, which is about to sleep inside some queue's work: drains what it is called for, on top of that.
+pub(super) fn answer_calls() {
+    while let Some(Ok(queue)) = next_call() {
+        queue.drain_here();
+    }
+}
+
+fn work(calls: Receiver<Arc<Queue>>, called: &Gate) {
+    OWN.with(|own| own.replace(Some(calls)));
     loop {
-        let calls = called.reached();
-        match inbox.try_recv() {
-            Ok(queue) => queue.drain(),
-            Err(TryRecvError::Empty) => drop(called.wait(calls + 1, 0, Deadline::NEVER)),
-            Err(TryRecvError::Disconnected) => return,
+        let seen = called.reached();
+        match next_call() {
+            Some(Ok(queue)) => queue.drain(),
+            Some(Err(TryRecvError::Empty)) => drop(called.wait(seen + 1, 0, Deadline::NEVER)),
+            Some(Err(TryRecvError::Disconnected)) | None => break,
         }
     }
+    OWN.with(|own| drop(own.take()));
 }

@@ -353,6 +353,7 @@ impl Queue {
         }
         let turn = self.hold()?;
         self.submitted.fetch_add(1, SeqCst);
+        let outermost = !DRAINING.with(|draining| draining.replace(true));
         let result = {
             let _frame = ambient::enter(ambient::Work::Queue(self.id));
             match &op {
@@ -376,19 +377,30 @@ impl Queue {
         drop(op);
         drop(turn);
         self.completed.advance(1);
+        if outermost {
+            // Queues that the item resumed and no pool took: not on top of it, they may wait for this one.
+            run_later();
+            DRAINING.with(|draining| draining.set(false));
+        }
         result
     }
 
     /// Takes a synchronous queue's turn; waits while another thread has it, but not in a worker.
-    fn hold(&self) -> Result<TurnGuard<'_, VecDeque<Op>>> {
+    fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, VecDeque<Op>>> {
         loop {
             let seen = self.completed();
             if let Some(turn) = self.turn.hold() {
                 return Ok(turn);
             }
+            let next = |spin_ns, deadline| self.completed.wait(seen + 1, spin_ns, deadline);
             let worker = ambient::within_any_pool() || self.pool.as_ref().is_some_and(|pool| pool.in_parallel());
+            if !worker && ambient::within_any_queue() {
+                run_later();
+                wait::nested("the turn", self, &next, self.spin_ns, Deadline::NEVER)?;
+                continue;
+            }
             let limit = if worker { Deadline::after(self.spin_ns) } else { Deadline::NEVER };
-            if !self.completed.wait(seen + 1, self.spin_ns, limit) {
+            if !next(self.spin_ns, limit) {
                 return Err(Error::precondition(format!(
                     "synchronous stream '{}' is in use by another thread, and waiting for it here would block a worker of a thread pool",
                     self.name

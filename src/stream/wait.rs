@@ -1,6 +1,7 @@
 //! Waiting for something that a queue will do, from any thread.
 
 use super::cycle::Waiting;
+use super::lane::answer_calls;
 use super::queue::{Queue, run_later};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
@@ -56,8 +57,9 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
 /// How often a sleeper inside a queue's work looks whether its wait has become part of a circle.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
-/// Waits inside a queue's work, on a thread that may sleep (a lane, or the caller of a synchronous stream): refuses when nobody could ever get on.
-fn nested(
+/// Waits inside a queue's work, on a thread that may sleep (a lane, or the caller of a synchronous stream): refuses when
+/// nobody could ever get on. A lane does its own queue's work meanwhile.
+pub(super) fn nested(
     what: &str,
     queue: &Arc<Queue>,
     sleep: &dyn Fn(u64, Deadline) -> bool,
@@ -66,6 +68,7 @@ fn nested(
 ) -> Result<()> {
     let waiting = Waiting::add(ambient::queues(), queue);
     loop {
+        answer_calls();
         if waiting.closes_a_circle() {
             return Err(Error::precondition(format!(
                 "waiting for {what} of stream '{}' here would never end: that stream waits for the work that calls",
