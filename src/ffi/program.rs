@@ -42,7 +42,7 @@ pub unsafe extern "C" fn weir_compile_options_set_hop_ns(
 ) -> weir_status {
     guard("weir_compile_options_set_hop_ns", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow_mut(options, "options") }?.hop_ns = hop_ns;
+        unsafe { handle::borrow_mut(options, "options") }?.hop_ns = Some(hop_ns);
         Ok(())
     })
 }
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
     guard("weir_compile_options_get_hop_ns", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, options) = unsafe { (out_value(out_hop_ns, "out_hop_ns")?, handle::borrow(options, "options")?) };
-        out.set(options.hop_ns);
+        out.set(options.hop_ns.unwrap_or(0));
         Ok(())
     })
 }

@@ -11,8 +11,11 @@ mod copy;
 mod dump;
 mod exec;
 mod ids;
+mod layout;
 mod options;
+mod presence;
 mod program;
+mod report;
 mod verify;
 
 pub use builder::Graph;
@@ -20,4 +23,5 @@ pub use dump::DumpFormat;
 pub use exec::{Bound, Run};
 pub use ids::{NodeId, ValueId};
 pub use options::{CompileOptions, RunOptions};
-pub use program::{Port, Program};
+pub use layout::Port;
+pub use program::Program;
