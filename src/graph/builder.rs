@@ -150,6 +150,14 @@ impl Graph {
         Graph { serial, contents: Contents { name: name.to_owned(), ..Contents::default() }, names: HashMap::new() }
     }
 
+    pub fn name(&self) -> &str {
+        &self.contents.name
+    }
+
+    pub fn num_outputs(&self) -> usize {
+        self.contents.outputs.len()
+    }
+
     pub fn add_input(&mut self, name: &str, desc: Desc) -> Result<ValueId> {
         let desc = desc.check().map_err(|error| error.within(format_args!("input '{name}': desc")))?;
         Ok(self.add(name, Body::Input(desc))?.output(0))
@@ -187,13 +195,7 @@ impl Graph {
     }
 
     /// A choice of one graph by its index; the last one for an index that is none.
-    pub fn add_case(
-        &mut self,
-        name: &str,
-        index: ValueId,
-        branches: &[&Graph],
-        inputs: &[ValueId],
-    ) -> Result<NodeId> {
+    pub fn add_case(&mut self, name: &str, index: ValueId, branches: &[&Graph], inputs: &[ValueId]) -> Result<NodeId> {
         self.add_choice(name, index, branches, inputs, false)
     }
 
@@ -208,7 +210,8 @@ impl Graph {
         let Some(first) = branches.first() else {
             return Err(Error::invalid(format!("node '{name}': num_branches is 0")));
         };
-        let mut all = vec![self.resolve(selector, &format!("node '{name}' {}", if is_cond { "predicate" } else { "index" }))?];
+        let mut all =
+            vec![self.resolve(selector, &format!("node '{name}' {}", if is_cond { "predicate" } else { "index" }))?];
         all.extend(self.resolve_all(name, "input", inputs)?);
         for branch in branches {
             self.check_inner(name, branch, inputs.len(), first.contents.outputs.len())?;
@@ -313,7 +316,10 @@ impl Graph {
         if index >= u32::MAX as usize / 2 {
             return Err(Error::new(Code::ResourceExhausted, format!("the graph has {index} nodes, the limit")));
         }
-        self.contents.nodes.try_reserve(1).map_err(|_| Error::exhausted("the graph's nodes", index * size_of::<Node>()))?;
+        self.contents
+            .nodes
+            .try_reserve(1)
+            .map_err(|_| Error::exhausted("the graph's nodes", index * size_of::<Node>()))?;
         self.names.try_reserve(1).map_err(|_| Error::exhausted("the graph's names", index * size_of::<String>()))?;
         self.names.insert(name.to_owned(), index);
         let node = Node { name: name.to_owned(), body, after: Vec::new() };

@@ -22,6 +22,6 @@ pub use builder::Graph;
 pub use dump::DumpFormat;
 pub use exec::{Bound, Run};
 pub use ids::{NodeId, ValueId};
-pub use options::{CompileOptions, RunOptions};
 pub use layout::Port;
+pub use options::{CompileOptions, RunOptions};
 pub use program::Program;

@@ -46,7 +46,9 @@ impl Presences {
     /// Refuses outputs that can be absent.
     pub fn check_outputs(&self, graph: &Contents, unless: &str) -> Result<()> {
         for (name, value) in &graph.outputs {
-            let Some(Condition::Switch((node, _), _) | Condition::Merge(node)) = self.of(*value).first() else { continue };
+            let Some(Condition::Switch((node, _), _) | Condition::Merge(node)) = self.of(*value).first() else {
+                continue;
+            };
             return Err(Error::invalid(format!(
                 "graph '{}' output '{name}': node '{}' can leave it absent, which is refused {unless}: it depends on node '{}'",
                 graph.name, graph.nodes[value.0].name, graph.nodes[*node].name

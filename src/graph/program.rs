@@ -2,12 +2,11 @@
 
 use super::dump::{self, DumpFormat};
 use super::exec::{Flight, Step};
-use crate::base::object::tag;
 use super::layout::{Layout, Port};
+use crate::base::object::tag;
 use crate::base::{Error, Kind, Result, live};
 use crate::sync::{HandOff, OnceLock};
 use std::sync::Arc;
-
 
 /// Steps that a program keeps for later runs.
 const KEPT_STEPS: usize = 32;

@@ -47,8 +47,12 @@ pub(super) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bo
 fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
     check_engines(graph, engines)?;
     let order = order(graph)?;
-    let mut verified =
-        Verified { order, descs: vec![Vec::new(); graph.nodes.len()], inner: HashMap::new(), presences: Presences::default() };
+    let mut verified = Verified {
+        order,
+        descs: vec![Vec::new(); graph.nodes.len()],
+        inner: HashMap::new(),
+        presences: Presences::default(),
+    };
     for (i, index) in graph.inputs().enumerate() {
         let Body::Input(desc) = &graph.nodes[index].body else { continue };
         if *desc != inputs[i] {

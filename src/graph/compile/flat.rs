@@ -1,10 +1,10 @@
 //! The flat form while it grows: nodes, arrivals, storages.
 
-use crate::base::{Desc, Result};
-use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, Names, NO_BIT, Release, Select, Switch};
-use crate::kernel::{Kernel, Task};
-use crate::engine::Tensor;
 use crate::base::Ref;
+use crate::base::{Desc, Result};
+use crate::engine::Tensor;
+use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
+use crate::kernel::{Kernel, Task};
 use std::sync::Arc;
 
 use super::joins::Joins;

@@ -82,9 +82,10 @@ fn compile(
 }
 
 fn has_switch(graph: &Contents) -> bool {
-    graph.nodes.iter().any(|node| {
-        matches!(node.body, NodeBody::Switch { .. }) || node.inner().any(|inner| has_switch(inner))
-    })
+    graph
+        .nodes
+        .iter()
+        .any(|node| matches!(node.body, NodeBody::Switch { .. }) || node.inner().any(|inner| has_switch(inner)))
 }
 
 fn finish(
@@ -178,7 +179,9 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
     let mut ends = 0;
     for (node, body) in flat.bodies.iter().enumerate() {
         let counts = match body {
-            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => degree(node as u32) == 0,
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => {
+                degree(node as u32) == 0
+            }
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,
             Body::Enter(i) => flat.loops[*i as usize].uncounted == 1,
             Body::End | Body::Test(_) | Body::Next(_) => false,

@@ -150,17 +150,15 @@ impl Work<'_> {
         }
         for ((_, value), _) in graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
             let at = self.at(*value);
-                self.used[at] = true;
+            self.used[at] = true;
         }
     }
 
     /// An output that a node of this graph computes is written where it is wanted, once; others are copied there.
     fn bind_outputs(&mut self, want: &[Want]) {
         for ((_, value), want) in self.graph.outputs.iter().zip(want) {
-            let computed = !matches!(
-                self.graph.nodes[value.0].body,
-                Body::Input(_) | Body::Constant(_) | Body::Switch { .. }
-            );
+            let computed =
+                !matches!(self.graph.nodes[value.0].body, Body::Input(_) | Body::Constant(_) | Body::Switch { .. });
             if let (Want::In(storage), true) = (want, computed) {
                 self.bound.entry(*value).or_insert(*storage);
             }
@@ -193,7 +191,9 @@ impl Work<'_> {
             Body::Switch { inputs } => self.add_switch(index, inputs),
             Body::Merge { inputs } => self.add_merge(index, inputs),
             Body::Case { branches, is_cond, .. } => self.add_case(index, branches, *is_cond),
-            Body::While { condition, body, num_variables, .. } => self.add_while(index, condition, body, *num_variables),
+            Body::While { condition, body, num_variables, .. } => {
+                self.add_while(index, condition, body, *num_variables)
+            }
         }
     }
 
@@ -411,13 +411,7 @@ impl Work<'_> {
         Some(ends)
     }
 
-    fn add_while(
-        &mut self,
-        index: usize,
-        condition: &Contents,
-        body: &Contents,
-        num_variables: usize,
-    ) -> Result<()> {
+    fn add_while(&mut self, index: usize, condition: &Contents, body: &Contents, num_variables: usize) -> Result<()> {
         let node = &self.graph.nodes[index];
         let number = self.flat.loops.len();
         let enter = self.push(FlatBody::Enter(number as u32), index);
@@ -445,7 +439,9 @@ impl Work<'_> {
             first_values.push((self.flat.arg(desc, input.storage), self.flat.arg(desc, storage)));
             input.storage = storage;
         }
-        let [inner_condition, inner_body] = &self.verified.inner[&index][..] else { unreachable!("a loop has two graphs") };
+        let [inner_condition, inner_body] = &self.verified.inner[&index][..] else {
+            unreachable!("a loop has two graphs")
+        };
 
         let scope = self.scope.inside(&format!("{}/condition", node.name));
         let tested = lay(self.flat, condition, inner_condition, &inputs, &[Want::Value], &scope)?;
@@ -491,7 +487,12 @@ impl Work<'_> {
     /// Where the body writes the variables' next values, and which must be copied behind it. A variable that the body
     /// gives back unchanged stays where it is. One that nothing in the body reads, or only the kernel that computes its next
     /// value and can do so in place, is written at once.
-    fn next_values(&mut self, body: &Contents, inputs: &[Val], num_variables: usize) -> Result<(Vec<Want>, Vec<(u32, u32)>)> {
+    fn next_values(
+        &mut self,
+        body: &Contents,
+        inputs: &[Val],
+        num_variables: usize,
+    ) -> Result<(Vec<Want>, Vec<(u32, u32)>)> {
         let ports: Vec<usize> = body.inputs().collect();
         let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();
         for (reader, node) in body.nodes.iter().enumerate() {
