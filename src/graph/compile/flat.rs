@@ -85,6 +85,8 @@ pub(super) struct Flat {
     pub releases: Vec<u32>,
     pub joins: Joins,
     pub alternatives: Vec<Vec<u32>>,
+    /// The node that waits for outputs which branches compute.
+    pub end: Option<u32>,
     pub facts: super::Facts,
 }
 

@@ -78,7 +78,19 @@ fn compile(
         want.push(Want::In(flat.storage(verified.desc(*value), StorageKind::Output(i))?));
     }
     let region = region::lay(&mut flat, graph, verified, &inputs, &want, &Scope::top())?;
+    add_end(&mut flat, &region);
     finish(flat, &region, graph, verified, engines, options)
+}
+
+/// Waits for outputs that one of several branches computes, so that a run has one end for all of them.
+fn add_end(flat: &mut Flat, region: &Region) {
+    let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
+    let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
+    if !sources.is_empty() {
+        let end = flat.push(Body::End, "outputs", 0);
+        flat.wait_for(end, &mut sources);
+        flat.end = Some(end);
+    }
 }
 
 fn has_switch(graph: &Contents) -> bool {
@@ -184,7 +196,8 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
             }
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,
             Body::Enter(i) => flat.loops[*i as usize].uncounted == 1,
-            Body::End | Body::Test(_) | Body::Next(_) => false,
+            Body::End => flat.end == Some(node as u32),
+            Body::Test(_) | Body::Next(_) => false,
         };
         ends += u32::from(counts);
     }
