@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// How graphs are timed. All contenders live in one process with threads of their own, so before one is timed the threads
+// of the one before must have gone to sleep: OpenMP's spin for a millisecond after a region, and would have the second
+// processor.
+
+#include <sys/resource.h>
+
+#include <ctime>
+
+#include "graphs.hpp"
+#include "graphs_order.hpp"
+
+namespace bench {
+
+namespace {
+
+std::int64_t cpu_ns(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+std::int64_t cpu_ns_of_others() {
+    return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double timed_run(const entry &entry, bodies &bodies) {
+    const auto start = now_ns();
+    entry.built->run();
+    const auto ns = static_cast<double>(now_ns() - start);
+    if (entry.plays != role::bodiless_peer) bodies.expect_one_run(entry.name);
+    return ns;
+}
+
+} // namespace
+
+void settle() {
+    constexpr double look_ns = 200000;
+    for (int looks = 0; looks < 500; looks++) {
+        const auto before = cpu_ns_of_others();
+        spin(steps_for(look_ns));
+        if (static_cast<double>(cpu_ns_of_others() - before) < look_ns / 20) return;
+    }
+}
+
+std::int64_t sleeps_of_others() {
+    rusage all{}, mine{};
+    getrusage(RUSAGE_SELF, &all);
+    getrusage(RUSAGE_THREAD, &mine);
+    return all.ru_nvcsw - mine.ru_nvcsw;
+}
+
+std::vector<entry> line_up(const std::vector<contender> &contenders, const shape &graph, bodies &bodies, int threads) {
+    std::vector<entry> entries;
+    for (const auto &contender : contenders) {
+        if (contender.plays != role::bodiless_peer) {
+            order_proof proof(graph);
+            const auto tried = contender.make({graph, proof.calls(), threads});
+            for (int i = 0; i < 5; i++) {
+                tried->run();
+                proof.expect_one_run(contender.name);
+            }
+        }
+        entries.push_back({contender.name, contender.plays, contender.make({graph, bodies.calls(), threads})});
+        double spent = 0;
+        for (int i = 0; i < 20 && spent < 5e6; i++) spent += timed_run(entries.back(), bodies);
+    }
+    return entries;
+}
+
+timings race(const std::vector<entry> &entries, bodies &bodies, int rounds) {
+    constexpr double enough_ns = 1e6, warm_ns = 3e5;
+    timings result(entries.size());
+    std::vector<double> runs;
+    for (int round = 0; round < rounds; round++) {
+        for (std::size_t k = 0; k < entries.size(); k++) {
+            const std::size_t e = (k + static_cast<std::size_t>(round)) % entries.size();
+            settle();
+            double spent = 0;
+            while (spent < warm_ns) spent += timed_run(entries[e], bodies);
+            runs.clear();
+            for (spent = 0; spent < enough_ns; spent += runs.back()) runs.push_back(timed_run(entries[e], bodies));
+            result.add(e, median(runs));
+        }
+    }
+    return result;
+}
+
+} // namespace bench
