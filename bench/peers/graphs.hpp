@@ -41,6 +41,8 @@ enum class extent { all, medium, small };
 std::vector<shape> shapes(extent extent);
 /// One node.
 shape single();
+/// 10,000 nodes: a source, many, a sink; a square grid.
+std::vector<shape> ten_thousand();
 
 // The networks, operator by operator (graphs_networks.cpp).
 shape resnet50();
@@ -145,9 +147,16 @@ struct entry {
 /// Builds the contenders. Each first runs a few times with bodies that prove the order of the nodes.
 std::vector<entry> line_up(const std::vector<contender> &contenders, const shape &graph, bodies &bodies, int threads);
 
-/// Nanoseconds per run. In each round it is each entry's turn once: a pause in which the threads of the entry before go to
-/// sleep, a few runs that do not count, then a millisecond of runs, at least one, whose median is the round's figure. After
-/// every run, counted or not, the bodies are checked.
+/// What is timed, and what is then looked at to see that it was done: it throws if not.
+struct lane {
+    side run;
+    side check;
+};
+
+/// Nanoseconds per run. In each round it is each lane's turn once: a pause in which the threads of the lane before go to
+/// sleep, a few runs that do not count, then a millisecond of runs, at least one, whose median is the round's figure.
+/// Every run is checked, counted or not.
+timings race(const std::vector<lane> &lanes, int rounds);
 timings race(const std::vector<entry> &entries, bodies &bodies, int rounds);
 
 /// Waits until no other thread of this process works, without letting this processor fall asleep.

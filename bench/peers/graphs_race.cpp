@@ -25,12 +25,18 @@ std::int64_t cpu_ns_of_others() {
     return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-double timed_run(const entry &entry, bodies &bodies) {
+double timed_run(const lane &lane) {
     const auto start = now_ns();
-    entry.built->run();
+    lane.run();
     const auto ns = static_cast<double>(now_ns() - start);
-    if (entry.plays != role::bodiless_peer) bodies.expect_one_run(entry.name);
+    lane.check();
     return ns;
+}
+
+lane lane_of(const entry &entry, bodies &bodies) {
+    runner *built = entry.built.get();
+    const side check = [name = entry.name, &bodies] { bodies.expect_one_run(name); };
+    return {[built] { built->run(); }, entry.plays == role::bodiless_peer ? side([] {}) : check};
 }
 
 } // namespace
@@ -64,27 +70,33 @@ std::vector<entry> line_up(const std::vector<contender> &contenders, const shape
         }
         entries.push_back({contender.name, contender.plays, contender.make({graph, bodies.calls(), threads})});
         double spent = 0;
-        for (int i = 0; i < 20 && spent < 5e6; i++) spent += timed_run(entries.back(), bodies);
+        for (int i = 0; i < 20 && spent < 5e6; i++) spent += timed_run(lane_of(entries.back(), bodies));
     }
     return entries;
 }
 
-timings race(const std::vector<entry> &entries, bodies &bodies, int rounds) {
+timings race(const std::vector<lane> &lanes, int rounds) {
     constexpr double enough_ns = 1e6, warm_ns = 3e5;
-    timings result(entries.size());
+    timings result(lanes.size());
     std::vector<double> runs;
     for (int round = 0; round < rounds; round++) {
-        for (std::size_t k = 0; k < entries.size(); k++) {
-            const std::size_t e = (k + static_cast<std::size_t>(round)) % entries.size();
+        for (std::size_t k = 0; k < lanes.size(); k++) {
+            const std::size_t l = (k + static_cast<std::size_t>(round)) % lanes.size();
             settle();
             double spent = 0;
-            while (spent < warm_ns) spent += timed_run(entries[e], bodies);
+            while (spent < warm_ns) spent += timed_run(lanes[l]);
             runs.clear();
-            for (spent = 0; spent < enough_ns; spent += runs.back()) runs.push_back(timed_run(entries[e], bodies));
-            result.add(e, median(runs));
+            for (spent = 0; spent < enough_ns; spent += runs.back()) runs.push_back(timed_run(lanes[l]));
+            result.add(l, median(runs));
         }
     }
     return result;
+}
+
+timings race(const std::vector<entry> &entries, bodies &bodies, int rounds) {
+    std::vector<lane> lanes;
+    for (const auto &entry : entries) lanes.push_back(lane_of(entry, bodies));
+    return race(lanes, rounds);
 }
 
 } // namespace bench

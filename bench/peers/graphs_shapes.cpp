@@ -228,4 +228,11 @@ shape single() {
     return make_shape("one node", 1, {});
 }
 
+std::vector<shape> ten_thousand() {
+    std::vector<shape> both;
+    both.push_back(wide(9998));
+    both.push_back(wavefront(100));
+    return both;
+}
+
 } // namespace bench

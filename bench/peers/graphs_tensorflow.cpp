@@ -100,6 +100,14 @@ TF_Operation *no_op(TF_Graph *into, const std::string &name, const std::vector<T
     return finish(description);
 }
 
+TF_Output identity(TF_Graph *into, const std::string &name, TF_Output value,
+                   const std::vector<TF_Operation *> &after) {
+    auto *description = library().TF_NewOperation(into, "Identity", name.c_str());
+    library().TF_AddInput(description, value);
+    for (auto *operation : after) library().TF_AddControlInput(description, operation);
+    return {finish(description), 0};
+}
+
 TF_Output placeholder(TF_Graph *into, const std::string &name, TF_DataType type) {
     auto *description = library().TF_NewOperation(into, "Placeholder", name.c_str());
     library().TF_SetAttrType(description, "dtype", type);
@@ -127,6 +135,14 @@ std::pair<TF_Output, TF_Output> switch_on(TF_Graph *into, const std::string &nam
                                           TF_Output predicate) {
     TF_Operation *both = operation(into, "Switch", name, {value, predicate}).oper;
     return {{both, 0}, {both, 1}};
+}
+
+TF_Operation *switch_among(TF_Graph *into, const std::string &name, TF_Output value, TF_Output index, int count) {
+    auto *description = library().TF_NewOperation(into, "_SwitchN", name.c_str());
+    library().TF_AddInput(description, value);
+    library().TF_AddInput(description, index);
+    library().TF_SetAttrInt(description, "num_outs", count);
+    return finish(description);
 }
 
 TF_Output merge(TF_Graph *into, const std::string &name, const std::vector<TF_Output> &values) {
@@ -163,11 +179,12 @@ void session::run(const std::vector<TF_Operation *> &targets) {
     status.check();
 }
 
-tensor session::run(const std::vector<TF_Output> &fed, const std::vector<TF_Tensor *> &values, TF_Output fetch) {
+tensor session::run(const std::vector<TF_Output> &fed, const std::vector<TF_Tensor *> &values, TF_Output fetch,
+                    const std::vector<TF_Operation *> &targets) {
     const status status;
     TF_Tensor *result = nullptr;
     library().TF_SessionRun(session_, nullptr, fed.data(), values.data(), static_cast<int>(fed.size()), &fetch, &result,
-                            1, nullptr, 0, nullptr, status);
+                            1, targets.data(), static_cast<int>(targets.size()), nullptr, status);
     status.check();
     return tensor(result);
 }

@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -21,7 +22,7 @@ namespace tensorflow {
 #define WEIR_BENCH_TENSORFLOW_FUNCTIONS(F)                                                                             \
     F(TF_Version) F(TF_NewStatus) F(TF_DeleteStatus) F(TF_GetCode) F(TF_Message)                                       \
     F(TF_NewGraph) F(TF_DeleteGraph) F(TF_NewOperation) F(TF_FinishOperation) F(TF_AddInput) F(TF_AddInputList)        \
-    F(TF_AddControlInput) F(TF_SetAttrType) F(TF_SetAttrTensor) F(TF_SetAttrShape)                                     \
+    F(TF_AddControlInput) F(TF_SetAttrType) F(TF_SetAttrInt) F(TF_SetAttrTensor) F(TF_SetAttrShape)                     \
     F(TF_NewWhile) F(TF_FinishWhile)                                                                                   \
     F(TF_NewSessionOptions) F(TF_DeleteSessionOptions) F(TF_SetConfig) F(TF_NewSession) F(TF_CloseSession)             \
     F(TF_DeleteSession) F(TF_SessionRun)                                                                               \
@@ -45,10 +46,14 @@ tensor scalar(bool value);
 
 /// Operations are added in `into`, which is a graph or a part of a loop. Throws std::runtime_error.
 TF_Operation *no_op(TF_Graph *into, const std::string &name, const std::vector<TF_Operation *> &after);
+/// The value itself, but not before the others have ended.
+TF_Output identity(TF_Graph *into, const std::string &name, TF_Output value, const std::vector<TF_Operation *> &after);
 TF_Output placeholder(TF_Graph *into, const std::string &name, TF_DataType type);
 TF_Output constant(TF_Graph *into, const std::string &name, TF_DataType type, const tensor &value);
 /// An operation of one type `T`, with one output.
 TF_Output operation(TF_Graph *into, const char *type, const std::string &name, std::initializer_list<TF_Output> inputs);
+/// As Switch, to one of `count` by number: output k has the value if index is k.
+TF_Operation *switch_among(TF_Graph *into, const std::string &name, TF_Output value, TF_Output index, int count);
 /// Switch: {if false, if true}.
 std::pair<TF_Output, TF_Output> switch_on(TF_Graph *into, const std::string &name, TF_Output value, TF_Output predicate);
 TF_Output merge(TF_Graph *into, const std::string &name, const std::vector<TF_Output> &values);
@@ -68,8 +73,9 @@ public:
     ~session();
 
     void run(const std::vector<TF_Operation *> &targets);
-    /// The value of `fetch`.
-    tensor run(const std::vector<TF_Output> &fed, const std::vector<TF_Tensor *> &values, TF_Output fetch);
+    /// The value of `fetch`; the targets run too.
+    tensor run(const std::vector<TF_Output> &fed, const std::vector<TF_Tensor *> &values, TF_Output fetch,
+               const std::vector<TF_Operation *> &targets);
 
 private:
     TF_Session *session_;
