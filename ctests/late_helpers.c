@@ -3,8 +3,8 @@
  * Helpers that come when their own region is over, and find the next one open: they serve it like its own, also where a
  * parallel_for shares it, and when there are more of them than it has slots.
  *
- * The pool here keeps what it is to schedule until weir calls its parallel_for. Then it lets the late ones in first, each
- * on a thread of its own, and has each of them stay in its first piece until parallel_for is about to return.
+ * The pool here keeps what it is to schedule until weir calls its parallel_for. Then it lets the late ones in first,
+ * each on a thread of its own, and has each of them stay in its first piece until parallel_for is about to return.
  */
 
 #include <pthread.h>
@@ -110,13 +110,14 @@ static int32_t do_nothing(void *arg, int64_t begin, int64_t end, int32_t slot) {
     return WEIR_OK;
 }
 
-/* A region with so many slots, which a parallel_for shares that may be refused, after one that asked for all of the helpers. */
+/* A region with so many slots, shared by a parallel_for that may be refused, after one that asked for all the helpers. */
 static void a_region_for_the_late(int32_t slots, int refuses) {
     const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = num_threads, .max_threads = max_threads, .schedule = keep,
         .parallel_for = let_in_and_run, .in_parallel = in_parallel};
     /* Dear to ask one by one: with few helpers a parallel_for is the better way. */
-    const weir_threadpool_costs costs = {.struct_size = sizeof costs, .submit_ns = 100000, .arrive_ns = 1000, .join_ns = 100};
+    const weir_threadpool_costs costs = {
+        .struct_size = sizeof costs, .submit_ns = 100000, .arrive_ns = 1000, .join_ns = 100};
     weir_threadpool_attr *attr = NULL;
     weir_threadpool *pool = NULL;
     memset(&s, 0, sizeof s);

@@ -1,5 +1,5 @@
-//! loom models of what a region is made of: the division of its units, its join, and the budget of helpers. Each has broken twins, which
-//! loom must find.
+//! loom models of what a region is made of: the division of its units, its join, and the budget of helpers. Each has
+//! broken twins, which loom must find.
 
 use super::atomic::{AtomicU64, Ordering::*};
 use super::gate::{self, Count};
