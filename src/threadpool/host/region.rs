@@ -29,8 +29,8 @@
 //!   until it has seen all homes empty before it gives its slot back.
 //! - Then no unit is left. A home that nobody holds only shrinks, so it stays empty once it was seen empty; one that
 //!   somebody holds is left empty by that holder, who alone may fill it (`Ranges`).
-//! - So a region in which somebody has held a home is done when all have left. And in each somebody has, before the
-//!   caller leaves: the caller, or those whom it found there.
+//! - So a region in which somebody has held a home is done when all have left (`models_homes_are_left_empty`). And in
+//!   each somebody has, before the caller leaves: the caller, or those whom it found there.
 //!
 //! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come.
 //! A piece that opens a region waits for what is done in that one, which is younger; so no two regions wait for each
