@@ -126,7 +126,7 @@ impl Tickets {
     }
 }
 
-/// The one C function that weir hands to pools.
+/// What pools call for a ticket.
 unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     let ticket = arg.cast_const().cast::<Ticket>();
     // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
