@@ -119,7 +119,10 @@ typedef enum weir_status_code {
 typedef enum weir_threadpool_flags {
   /** parallel_for may return before its tasks ran; weir waits with a counter of its own. */
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
-  /** Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP). */
+  /**
+   * Small pieces of a region are welcome, four per thread or more (Eigen, oneTBB). Without it (OpenMP) there are
+   * about two per thread, the first ones large.
+   */
   WEIR_THREADPOOL_AUTO_BALANCING = 2,
   /**
    * A parallel_for that waits may be called from inside a task. Without it, and without schedule, a region that
@@ -472,8 +475,8 @@ typedef struct weir_threadpool_vtable {
 } weir_threadpool_vtable;
 
 /**
- * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at all if a
- * piece has failed. Returns WEIR_OK, or what the region then returns.
+ * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at
+ * all if a piece has failed. Returns WEIR_OK, or what the region then returns.
  */
 typedef int32_t (*weir_epilogue_fn)(void *arg);
 
@@ -482,13 +485,14 @@ typedef struct weir_parallel_hint {
   /** sizeof(weir_parallel_hint) of the caller's header. */
   size_t struct_size;
   /**
-   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the caller begins alone, and
-   * asks for helpers when it has seen what an item costs.
+   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the
+   * caller begins alone, and asks for helpers when it has seen what an item costs; what a range function took is
+   * remembered.
    */
   double cost_ns;
   /**
-   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions, where
-   * the tile is the grain.
+   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions,
+   * where the tile is the grain.
    */
   int64_t grain;
   /** Most slots (threads at once) to use; 0 = the pool's width and the caller. */
@@ -514,8 +518,8 @@ typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t 
 typedef int32_t (*weir_box_fn)(void *arg, const int64_t *begin, const int64_t *end, int32_t slot);
 
 /**
- * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more than
- * that.
+ * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+ * than that.
  */
 typedef struct weir_threadpool_costs {
   /** sizeof(weir_threadpool_costs), set by the caller. */
@@ -833,9 +837,9 @@ weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
 
 /* ---- Thread pool -------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on
- * it. NULL stands for "the calling thread" wherever a pool is asked for. What counts first: the pool of the
- * call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool
- * has not begun.
+ * it. NULL stands for "the calling thread" wherever a pool is asked for, but for an engine whose thread mode
+ * says otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the
+ * caller. weir never waits for a closure that your pool has not begun.
  */
 
 /**
@@ -999,9 +1003,9 @@ weir_status weir_parallel_for(struct weir_threadpool *pool,
                               void *arg);
 
 /**
- * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are boxes of
- * whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which takes
- * whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+ * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
+ * boxes of whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which
+ * takes whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
  * only read during the call.
@@ -1019,20 +1023,20 @@ weir_status weir_parallel_nd(struct weir_threadpool *pool,
                              void *arg);
 
 /**
- * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could be worth a
- * thread does so too; call this to have it done at a time of your choice, with the pool as idle as it will be later.
+ * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could
+ * be worth a thread does so too; call this to have it done at a time of your choice, with the pool as idle as it
+ * will be later.
  *
  * Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
  * machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_measure(struct weir_threadpool *pool);
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_measure(struct weir_threadpool *pool);
 
 /**
- * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which regions would ask (schedule or
- * parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
+ * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which
+ * regions would ask (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared
+ * regions refine them.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -1125,8 +1129,8 @@ weir_status weir_threadpool_attr_get_checking(const struct weir_threadpool_attr 
                                               int32_t *out_checking);
 
 /**
- * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the figures all the same.
- * NULL costs: to be measured, the default.
+ * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the
+ * figures all the same. NULL costs: to be measured, the default.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
  * Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
