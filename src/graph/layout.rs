@@ -82,6 +82,10 @@ pub(in crate::graph) struct Select {
 pub(in crate::graph) struct Branch {
     pub nodes: Range<u32>,
     pub release: Release,
+    /// The arguments of what is in it.
+    pub args: Range<u32>,
+    /// Its part of `Layout::bound`, without that of branches inside.
+    pub bound: Range<u32>,
 }
 
 /// A while loop.
@@ -236,8 +240,11 @@ pub(in crate::graph) struct Layout {
     /// How many ends a run has: nodes that nobody waits for.
     pub ends: u32,
     pub args: Vec<Arg>,
-    /// The arguments that are a run's inputs and outputs.
+    /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which are
+    /// bound when it is taken.
     pub bound: Vec<u32>,
+    /// How many are outside of branches.
+    pub always_bound: u32,
     pub constants: Vec<Ref<Tensor>>,
     pub arena_bytes: usize,
     /// Scratch bytes per slot of each node that wants some.
