@@ -11,11 +11,13 @@
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
+//! - `Arrivals`: what a node of a run still waits for.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `fork`: whether this process is a child of the one that made the first object.
 
 pub mod ambient;
+mod arrivals;
 pub mod atomic;
 mod board;
 mod budget;
@@ -32,6 +34,7 @@ pub mod thread;
 mod tokens;
 mod turn;
 
+pub use arrivals::{Arrival, Arrivals};
 pub use board::Board;
 pub use budget::Budget;
 pub use claim::Claim;
@@ -46,5 +49,7 @@ pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(all(test, loom))]
+mod models_of_propagation;
 #[cfg(all(test, loom))]
 mod models_of_regions;
