@@ -12,6 +12,7 @@
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
 //! - `Arrivals`: what a node of a run still waits for.
+//! - `Merge`: the same for a node that goes on with the first value that comes.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `fork`: whether this process is a child of the one that made the first object.
@@ -28,6 +29,7 @@ mod gate;
 mod handoff;
 mod inbox;
 mod lock;
+mod merge;
 mod ranges;
 mod slots;
 pub mod thread;
@@ -42,6 +44,7 @@ pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
+pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use ranges::{Draw, Ranges};
 pub use slots::Slots;
 pub use tokens::{Entry, Exit, Tokens};

@@ -6,7 +6,7 @@
 //! they are always exact and add no interleavings.
 
 use super::atomic::Ordering::*;
-use super::{Arrival, Arrivals};
+use super::{Arrival, Arrivals, Merge, MergeArrival, MergeOutcome, MergeShape};
 use loom::cell::UnsafeCell;
 use loom::thread;
 // What unwinds in a model that fails must not be loom's.
@@ -251,4 +251,183 @@ fn models_cond_runs_one_side_and_cleans_the_other() {
 #[should_panic(expected = "the word of an entry is dirty")]
 fn models_broken_drop_forgets_the_inside() {
     cond_twice([0, 1], |entry| entry.drop_branch(1, ENTRY));
+}
+
+/// What comes to a merge.
+#[derive(Clone, Copy)]
+enum Input {
+    Control,
+    NoValue,
+    Value(u16),
+}
+use Input::*;
+
+type ArriveAtMerge = fn(&Merge, Input, MergeShape) -> MergeArrival;
+/// What each of three threads brings in one run.
+type Parts = [&'static [Input]; 3];
+
+fn arrive_at_merge(merge: &Merge, input: Input, shape: MergeShape) -> MergeArrival {
+    match input {
+        Control => merge.arrive_control(shape),
+        NoValue => merge.arrive_dead(shape),
+        Value(index) => merge.arrive_live(index, shape),
+    }
+}
+
+struct Meeting {
+    merge: Merge,
+    shape: MergeShape,
+    arrive: ArriveAtMerge,
+    values: [UnsafeCell<usize>; 3],
+    fired: Tally,
+    fired_dead: Tally,
+    second: Tally,
+    completed: Tally,
+    /// The index of each input that was named as the winner, as bits.
+    winners: Tally,
+}
+
+impl Meeting {
+    fn bring(&self, run: usize, inputs: &[Input]) {
+        for &input in inputs {
+            if let Value(index) = input {
+                // SAFETY: each input has its own value, and runs are one after the other.
+                self.values[usize::from(index)].with_mut(|value| unsafe { *value = run + 1 });
+            }
+            let arrival = (self.arrive)(&self.merge, input, self.shape);
+            match arrival.outcome {
+                MergeOutcome::Waiting => {}
+                MergeOutcome::Fire(winner) => {
+                    // SAFETY: the winner has arrived, which loom checks here.
+                    let value = self.values[usize::from(winner)].with(|value| unsafe { *value });
+                    assert_eq!(value, run + 1, "the winner has a value");
+                    self.fired.fetch_add(1, SeqCst);
+                    self.winners.fetch_or(1 << winner, SeqCst);
+                }
+                MergeOutcome::FireDead => drop(self.fired_dead.fetch_add(1, SeqCst)),
+                MergeOutcome::SecondLive { first } => {
+                    self.second.fetch_add(1, SeqCst);
+                    self.winners.fetch_or(1 << first, SeqCst);
+                }
+            }
+            self.completed.fetch_add(u32::from(arrival.completed), SeqCst);
+        }
+    }
+}
+
+fn merge_twice(shape: MergeShape, runs: [Parts; 2], arrive: ArriveAtMerge) {
+    bounded(move || {
+        let meeting = Arc::new(Meeting {
+            merge: Merge::new(shape),
+            shape,
+            arrive,
+            values: std::array::from_fn(|_| UnsafeCell::new(0)),
+            fired: Tally::new(0),
+            fired_dead: Tally::new(0),
+            second: Tally::new(0),
+            completed: Tally::new(0),
+            winners: Tally::new(0),
+        });
+        for (run, parts) in runs.into_iter().enumerate() {
+            let others = [parts[1], parts[2]].map(|inputs| {
+                let meeting = Arc::clone(&meeting);
+                thread::spawn(move || meeting.bring(run, inputs))
+            });
+            meeting.bring(run, parts[0]);
+            others.into_iter().for_each(|other| other.join().unwrap());
+            let values = parts.iter().flat_map(|part| part.iter()).filter(|input| matches!(input, Value(_))).count();
+            let took = |tally: &Tally| tally.swap(0, SeqCst) as usize;
+            let (fired, fired_dead) = (took(&meeting.fired), took(&meeting.fired_dead));
+            assert_eq!((fired, fired_dead), (values.min(1), 1 - values.min(1)), "the merge fires once");
+            assert_eq!(took(&meeting.second), values.saturating_sub(1));
+            assert_eq!(took(&meeting.winners).count_ones() as usize, values.min(1), "all name the same winner");
+            assert_eq!(took(&meeting.completed), 1, "the word is completed once");
+            assert!(meeting.merge.is_clean(shape), "the word of the merge is dirty");
+        }
+    });
+}
+
+const TWO_AND_CONTROL: MergeShape = MergeShape { data: 2, controls: 1 };
+const THREE: MergeShape = MergeShape { data: 3, controls: 0 };
+const ONE_VALUE: Parts = [&[Control], &[Value(1)], &[NoValue]];
+const TWO_VALUES: Parts = [&[Control], &[Value(1)], &[Value(0)]];
+const NO_VALUE: Parts = [&[Control], &[NoValue], &[NoValue]];
+
+/// Live, dead and control edges in any order, and twice: one firing with the winner's value, one completion, a clean word.
+#[test]
+fn models_merge_fires_once_and_is_completed_once() {
+    for runs in [[ONE_VALUE, NO_VALUE], [NO_VALUE, ONE_VALUE], [ONE_VALUE, ONE_VALUE]] {
+        merge_twice(TWO_AND_CONTROL, runs, arrive_at_merge);
+    }
+    // Nothing holds the firing back: the dead inputs may all come after it.
+    let one: Parts = [&[NoValue], &[Value(2)], &[NoValue]];
+    let none: Parts = [&[NoValue], &[NoValue], &[NoValue]];
+    merge_twice(THREE, [one, none], arrive_at_merge);
+    // Two control edges and an input on one thread.
+    let long: Parts = [&[Control, NoValue, Control], &[Value(1)], &[NoValue]];
+    merge_twice(MergeShape { data: 3, controls: 2 }, [long, long], arrive_at_merge);
+}
+
+/// A second and a third live input are told who was the first, and the word is clean for the next run.
+#[test]
+fn models_merge_reports_a_second_value() {
+    for runs in [[TWO_VALUES, ONE_VALUE], [ONE_VALUE, TWO_VALUES], [TWO_VALUES, NO_VALUE]] {
+        merge_twice(TWO_AND_CONTROL, runs, arrive_at_merge);
+    }
+    let three: Parts = [&[Value(0)], &[Value(1)], &[Value(2)]];
+    let two: Parts = [&[Value(0)], &[NoValue], &[Value(2)]];
+    merge_twice(THREE, [three, two], arrive_at_merge);
+}
+
+/// A merge that is reset by its firing counts what comes late for the next run.
+#[test]
+#[should_panic(expected = "the word of the merge is dirty")]
+fn models_broken_merge_resets_when_it_fires() {
+    fn arrive(merge: &Merge, input: Input, shape: MergeShape) -> MergeArrival {
+        let arrival = arrive_at_merge(merge, input, shape);
+        let fires = matches!(arrival.outcome, MergeOutcome::Fire(_));
+        if fires {
+            merge.reset(shape);
+        }
+        // The run itself is not the worse for it: all arrivals are counted elsewhere, too.
+        MergeArrival { completed: fires, ..arrival }
+    }
+    merge_twice(TWO_AND_CONTROL, [ONE_VALUE, ONE_VALUE], arrive);
+}
+
+/// A count and then the winner: the control edge in between fires the merge with an input that has no value.
+#[test]
+#[should_panic(expected = "the winner has a value")]
+fn models_broken_merge_writes_the_winner_later() {
+    fn arrive(merge: &Merge, input: Input, shape: MergeShape) -> MergeArrival {
+        let Value(index) = input else { return arrive_at_merge(merge, input, shape) };
+        let arrival = merge.arrive_live(0, shape);
+        merge.word().fetch_add(u64::from(index) << 48, AcqRel);
+        match arrival.outcome {
+            MergeOutcome::Fire(_) => MergeArrival { outcome: MergeOutcome::Fire(index), ..arrival },
+            _ => arrival,
+        }
+    }
+    // The dead input comes after both steps, so the word is not completed between them.
+    let parts: Parts = [&[Control], &[Value(1), NoValue], &[]];
+    merge_twice(TWO_AND_CONTROL, [parts, parts], arrive);
+}
+
+/// A control edge that acquires nothing fires the merge with a value that it can't see.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn models_broken_merge_acquires_nothing() {
+    fn arrive(merge: &Merge, input: Input, shape: MergeShape) -> MergeArrival {
+        let Control = input else { return arrive_at_merge(merge, input, shape) };
+        // The last control edge, after a value: controls 1, live 1.
+        let before = merge.word().fetch_sub(1, Release);
+        let fires = before >> 32 & 0xffff == 1;
+        let completed = fires && before >> 16 & 0xffff == 1;
+        if completed {
+            merge.reset(shape);
+        }
+        let outcome = if fires { MergeOutcome::Fire((before >> 48) as u16) } else { MergeOutcome::Waiting };
+        MergeArrival { outcome, completed }
+    }
+    merge_twice(TWO_AND_CONTROL, [ONE_VALUE, ONE_VALUE], arrive);
 }
