@@ -4,8 +4,8 @@
 //! | dropped : 1 | dead : 31 | pending : 32 |
 //! ```
 //!
-//! A node of a graph has one word in each copy of its region (each run, each iteration that is under way). Whoever produced one of its
-//! inputs arrives; the last one to arrive owns the node and is told what to do with it. An arrival is an addition of a
+//! A node of a graph has one word in each copy of its region (each run, each iteration that is under way). Whoever produced one
+//! of its inputs arrives; the last one to arrive owns the node and is told what to do with it. An arrival is an addition of a
 //! constant, so one `fetch_add` both makes it and tells whether it was the last: there is no lock, no second look and no loop.
 //!
 //! | arrival             | who                                    | change                       |
@@ -15,29 +15,29 @@
 //! | drop                | the guard of a branch that isn't taken | pending - amount, dropped    |
 //! | reset               | the arrival that made pending 0        | the start value, a store     |
 //!
-//! *One owner.* `pending` starts as the number of arrivals that the compiler counted, and each takes off its part. So it gets to 0 in exactly
-//! one addition, and no field can borrow from its neighbour or run into it: at most `MOST` arrivals are counted. A version that
-//! subtracts and then looks gives a node to two threads (`models_broken_arrivals_look_again`).
+//! *One owner.* `pending` starts as the number of arrivals that the compiler counted, and each takes off its part. So it gets to
+//! 0 in exactly one addition, and no field can borrow from its neighbour or run into it: at most `MOST` arrivals are counted. A
+//! version that subtracts and then looks gives a node to two threads (`models_broken_arrivals_look_again`).
 //!
-//! *Parallel edges.* What one producer has to say to one consumer is one arrival: `amount` is the number of edges that it
-//! stands for.
+//! *Parallel edges.* What one producer has to say to one consumer is one arrival: `amount` is the number of edges that it stands
+//! for.
 //!
-//! *Self-reset.* The owner stores the start value before it does anything else, so that a run neither copies nor clears the
-//! words of the last one. Nobody else can see the word then: all arrivals of this instance have been made, and those of the next one
-//! come after the instance is closed, which is ordered behind the owner by what closes it (the tokens of the run, the retirement of the iteration). Only
-//! a run that was given up leaves words behind that are not clean; `reset` them.
+//! *Self-reset.* The owner stores the start value before it does anything else, so that a run neither copies nor clears the words
+//! of the last one. Nobody else can see the word then: all arrivals of this instance have been made, and those of the next one
+//! come after the instance is closed, which is ordered behind the owner by what closes it (the tokens of the run, the retirement
+//! of the iteration). Only a run that was given up leaves words behind that are not clean; `reset` them.
 //!
-//! *Branches that are not taken.* The nodes of a structured branch get no dead inputs. The guard of the branch is an edge to each of
-//! its entries, that is, the nodes that have an input from outside the branch. On the side that is not taken those inputs
-//! come nevertheless, and the others never do: the guard itself, and all edges from inside the branch. The guard makes these in their place, as one
-//! arrival, the drop. So the word is completed by the arrivals from outside alone, and the last one finds the flag, resets the
-//! word and lets go of the inputs without running the node. What lies behind it in the branch was never touched. Of two
-//! nested branches that are not entered the outer guard makes the drop for the entries of both, as the inner one never runs: no word is dropped
-//! twice. A drop that forgets the edges from inside leaves a word for the next run that is half counted
+//! *Branches that are not taken.* The nodes of a structured branch get no dead inputs. The guard of the branch is an edge to each
+//! of its entries, that is, the nodes that have an input from outside the branch. On the side that is not taken those inputs come
+//! nevertheless, and the others never do: the guard itself, and all edges from inside the branch. The guard makes these in their
+//! place, as one arrival, the drop. So the word is completed by the arrivals from outside alone, and the last one finds the flag,
+//! resets the word and lets go of the inputs without running the node. What lies behind it in the branch was never touched. Of
+//! two nested branches that are not entered the outer guard makes the drop for the entries of both, as the inner one never runs:
+//! no word is dropped twice. A drop that forgets the edges from inside leaves a word for the next run that is half counted
 //! (`models_broken_drop_forgets_the_inside`).
 //!
-//! *Order.* All additions are AcqRel on one word, and additions do not end each other's release sequences: the last
-//! arrival has acquired what every earlier one released, which is the values in the consumer's inputs.
+//! *Order.* All additions are AcqRel on one word, and additions do not end each other's release sequences: the last arrival has
+//! acquired what every earlier one released, which is the values in the consumer's inputs.
 //!
 //! The start value is not in the word but with the program, once for all instances, and comes with each call.
 
@@ -176,7 +176,7 @@ impl Arrivals {
     }
 
     /// The word itself, for the models' broken twins.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(super) fn word(&self) -> &AtomicU64 {
         &self.0
     }
