@@ -11,11 +11,15 @@
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
+//! - `Arrivals`: what a node of a run still waits for.
+//! - `Merge`: the same for a node that goes on with the first value that comes.
+//! - `Ring`: which iterations of a loop may begin.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `fork`: whether this process is a child of the one that made the first object.
 
 pub mod ambient;
+mod arrivals;
 pub mod atomic;
 mod board;
 mod budget;
@@ -26,12 +30,15 @@ mod gate;
 mod handoff;
 mod inbox;
 mod lock;
+mod merge;
 mod ranges;
+mod ring;
 mod slots;
 pub mod thread;
 mod tokens;
 mod turn;
 
+pub use arrivals::{Arrival, Arrivals};
 pub use board::Board;
 pub use budget::Budget;
 pub use claim::Claim;
@@ -39,12 +46,18 @@ pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
+pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use ranges::{Draw, Ranges};
+pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
 pub use tokens::{Entry, Exit, Tokens};
 pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(all(test, loom))]
+mod models_of_loops;
+#[cfg(all(test, loom))]
+mod models_of_propagation;
 #[cfg(all(test, loom))]
 mod models_of_regions;
