@@ -7,7 +7,7 @@ use crate::graph::layout::{Layout, Place};
 use crate::kernel::Scratch;
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
+use crate::sync::{Arrivals, Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Step {
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
 
-    pub(super) counters: Box<[AtomicU64]>,
+    pub(super) counters: Box<[Arrivals]>,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -99,7 +99,7 @@ impl Step {
         let n = layout.len();
         let mut start = layout.counters.iter();
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
-            AtomicU64::new(start.next().map_or(0, |&n| u64::from(n)))
+            Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
         Ok(Arc::new(Step {
             id: NEXT.fetch_add(1, Relaxed),

@@ -8,7 +8,7 @@ use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::layout::{Body, DIRECT, Layout, Release};
-use crate::sync::{Entry, Exit, ambient};
+use crate::sync::{Arrival, Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -291,14 +291,10 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
 
     /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
     fn arrive(&self, index: u32) -> bool {
-        let counter = &self.step.counters[index as usize];
-        // ORDERING: AcqRel; the last arrival acquires what every earlier one released: the producers' outputs.
-        if counter.fetch_sub(1, AcqRel) != 1 {
+        let start = self.layout.counters[index as usize];
+        if self.step.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
             return false;
         }
-        // ORDERING: Relaxed; this thread owns the node, and whoever arrives for the node's next turn is ordered behind it: by
-        // what the node does next, or by the run's closing.
-        counter.store(u64::from(self.layout.counters[index as usize]), Relaxed);
         match index.checked_sub(self.layout.first_leaf) {
             None => true,
             Some(leaf) => self.arrive(self.layout.leaf_of[leaf as usize]),
