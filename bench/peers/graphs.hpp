@@ -104,6 +104,7 @@ public:
 
 enum class role {
     floor,         // a plain loop: what is compared with
+    machine,       // plain loops on two threads, which heed no edge: what the processors give at best just now
     weir,          // what is compared
     peer,          // what it is compared with
     bodiless_peer, // a peer whose nodes are its own empty operations
@@ -122,6 +123,7 @@ std::vector<std::string> missing_contenders();
 
 std::unique_ptr<runner> make_serial_loop(const job &job);
 std::unique_ptr<runner> make_plain_kahn(const job &job);
+std::unique_ptr<runner> make_two_loops(const job &job);
 std::unique_ptr<runner> make_tbb_flow(const job &job);
 std::unique_ptr<runner> make_tbb_kahn(const job &job);
 std::unique_ptr<runner> make_openmp_kahn(const job &job); // libgomp

@@ -35,7 +35,8 @@ void bench_one(const graph_options &options) {
         auto all = contenders(threads);
         all.erase(std::remove_if(all.begin(), all.end(),
                                  [&](const contender &c) {
-                                     return c.plays != role::floor && c.name.find(options.side) == std::string::npos;
+                                     return c.plays == role::machine ||
+                                            (c.plays != role::floor && c.name.find(options.side) == std::string::npos);
                                  }),
                   all.end());
         const auto entries = line_up(all, graph, work, threads);

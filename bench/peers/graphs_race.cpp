@@ -60,7 +60,7 @@ std::int64_t sleeps_of_others() {
 std::vector<entry> line_up(const std::vector<contender> &contenders, const shape &graph, bodies &bodies, int threads) {
     std::vector<entry> entries;
     for (const auto &contender : contenders) {
-        if (contender.plays != role::bodiless_peer) {
+        if (contender.plays != role::bodiless_peer && contender.plays != role::machine) {
             order_proof proof(graph);
             const auto tried = contender.make({graph, proof.calls(), threads});
             for (int i = 0; i < 5; i++) {
