@@ -150,7 +150,7 @@ fn random_case(seed: u64, hop_ns: u64) -> Case {
         let at = known.iter().position(|(id, _)| *id == node.output(0)).unwrap();
         expected.push(known[at].1.clone());
     }
-    let options = CompileOptions { hop_ns };
+    let options = CompileOptions { hop_ns: Some(hop_ns), ..CompileOptions::default() };
     let program = Program::compile(&graph, vec![Ref::clone(&engine)], &options).unwrap();
     Case { program, engine, inputs, expected, fail, names }
 }

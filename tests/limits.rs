@@ -44,7 +44,9 @@ fn a_chain_of_many_nodes_needs_no_stack() {
             graph.add_control_edge(last, node).unwrap();
         }
     }
-    let program = Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: 0 }).unwrap();
+    let program =
+        Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: Some(0), ..CompileOptions::default() })
+            .unwrap();
     for pool in [ThreadPool::inline(), ThreadPool::seeded(1, 2).unwrap(), pools::of(2)] {
         count.0.store(0, Relaxed);
         run(&program, &pool);
@@ -62,7 +64,7 @@ fn a_chain_of_streams_needs_no_stack() {
     attr.set_threadpool(Some(pool)).unwrap();
     let count = Arc::new(Count::default());
     let streams: Vec<_> = (0..STREAMS).map(|_| Stream::create(Ref::clone(&engine), attr.clone()).unwrap()).collect();
-    // Each stream waits for the one after it, and the last one is held back by an event of a stream with a thread of its own.
+    // Each stream waits for the one after it, and the last one is held back by an event of a stream with a lane.
     let mut lane = StreamAttr::new(DeviceKind::Cpu);
     lane.asynchronous = true;
     let gate = Stream::create(Ref::clone(&engine), lane).unwrap();

@@ -4,12 +4,12 @@
 //! (`parallel_for`). The rest of the library asks for two others: `spawn` (somebody, run this job some time) and
 //! `parallel_for` (share this loop). `ThreadPool` derives them:
 //!
-//! | the host gives                | spawn                    | region                                                      |
-//! |-------------------------------|--------------------------|-------------------------------------------------------------|
-//! | schedule                      | schedule                 | spawn helpers, the caller works too                         |
-//! | parallel_for, ASYNCHRONOUS    | parallel_for(1)          | parallel_for(helpers), the caller works too, weir waits      |
-//! | parallel_for                  | not possible             | parallel_for(helpers + 1), from the caller                   |
-//! | schedule and parallel_for     | schedule                 | whichever the pool is measured to do faster                 |
+//! | the host gives             | spawn           | region                                              |
+//! |----------------------------|-----------------|-----------------------------------------------------|
+//! | schedule                   | schedule        | schedule for each helper, the caller works too      |
+//! | parallel_for, ASYNCHRONOUS | parallel_for(1) | parallel_for(1) for each helper, as above           |
+//! | parallel_for               | not possible    | parallel_for(helpers + 1), which holds the caller   |
+//! | schedule and parallel_for  | schedule        | whichever the pool is measured to do faster         |
 //!
 //! A pool may refuse a spawn; then whoever asked does the work itself. Nothing in the library relies on a helper
 //! ever coming, on the order in which helpers come, or on more than the calling thread.
@@ -31,7 +31,9 @@ mod sites;
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
 pub use costs::{Cost, Way};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
-pub use host::{Checks, Epilogue, HostVtable, Job, Task, into_ctx, parallel_for, parallel_for_then, vtable_of};
+pub use host::{
+    Checks, Epilogue, HostCall, HostVtable, Job, Task, into_ctx, parallel_for, parallel_for_then, vtable_of,
+};
 pub use measure::now as measure;
 pub use plan::{MAX_SLOTS, Span};
 pub use pool::{Backend, ThreadPool, Watch, any_buried, release_buried};

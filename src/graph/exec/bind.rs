@@ -3,7 +3,7 @@
 use super::run::Run;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
-use crate::graph::program::Port;
+use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
 use crate::stream::Op;
@@ -80,7 +80,7 @@ impl Bound<'_> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        step.point(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
         let result = step.run_here(pool);
         self.program.give_step(step);
         result

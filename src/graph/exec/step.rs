@@ -3,14 +3,24 @@
 use super::flight::Flight;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
-use crate::graph::program::{Layout, Place};
+use crate::graph::layout::{Layout, Place};
 use crate::kernel::Scratch;
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+/// How a run failed.
+#[derive(Default)]
+pub(super) struct Failure {
+    pub error: Option<Error>,
+    pub node: Option<u32>,
+    /// Nodes that were not begun because of it; of what is inside of a cond or a loop that was not begun only that one.
+    pub left_out: Vec<u32>,
+}
 
 /// Everything that a run changes. Who may touch what:
 ///
@@ -23,6 +33,10 @@ pub struct Step {
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
+    /// The run's inputs, then its outputs.
+    given: Box<[AtomicPtr<u8>]>,
+    /// Runs that it has served. Only the owner of a closed step touches it; ORDERING: Relaxed.
+    pub(super) runs: AtomicU64,
     _arena: Buffer,
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
@@ -44,9 +58,14 @@ pub struct Step {
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
 
+    /// What is absent in this run, by bit.
+    pub(super) absent: Box<[AtomicBool]>,
+    /// Iterations of each loop that are over.
+    pub(super) iterations: Box<[AtomicU64]>,
+
     /// Nonzero: nothing is begun any more.
     pub(super) stop: AtomicU32,
-    pub(super) error: Mutex<Option<Error>>,
+    pub(super) failure: Mutex<Failure>,
 
     /// Who goes on when somebody else than the flight's thread closed the run.
     pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
@@ -86,6 +105,10 @@ impl Step {
             id: NEXT.fetch_add(1, Relaxed),
             layout: Arc::clone(layout),
             args: args.into_boxed_slice(),
+            given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
+                AtomicPtr::new(std::ptr::null_mut())
+            })?,
+            runs: AtomicU64::new(0),
             _arena: arena,
             scratch: scratch.into_boxed_slice(),
             slots,
@@ -99,8 +122,10 @@ impl Step {
             ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             closed: Gate::new(),
+            absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
+            iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
             stop: AtomicU32::new(0),
-            error: Mutex::new(None),
+            failure: Mutex::new(Failure::default()),
             waiter: HandOff::default(),
         }))
     }
@@ -111,13 +136,25 @@ impl Step {
     }
 
     /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
-    pub(super) fn point(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
-        for (view, arg) in self.args.iter().zip(&self.layout.args) {
-            match arg.place {
-                Place::Input(i) => view.set_data(input(i)),
-                Place::Output(o) => view.set_data(output(o)),
-                Place::Arena(_) | Place::Constant(_) => {}
-            }
+    pub(super) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+        let num_inputs = self.layout.inputs.len();
+        for (i, given) in self.given.iter().enumerate() {
+            // ORDERING: Relaxed; published with the run.
+            given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
+        }
+        self.point(&(0..self.layout.always_bound));
+    }
+
+    /// Points some of the bound arguments at what was given. By the owner, or by the one who takes a branch.
+    #[inline]
+    pub(super) fn point(&self, bound: &Range<u32>) {
+        for &arg in &self.layout.bound[bound.start as usize..bound.end as usize] {
+            let given = match self.layout.args[arg as usize].place {
+                Place::Input(i) => i,
+                Place::Output(o) => self.layout.inputs.len() + o,
+                Place::Arena(_) | Place::Constant(_) => continue,
+            };
+            self.args[arg as usize].set_data(self.given[given].load(Relaxed));
         }
     }
 
@@ -130,9 +167,22 @@ impl Step {
     }
 
     /// Keeps the first failure and stops the rest.
-    pub(super) fn fail(&self, error: Error) {
-        self.error.lock().get_or_insert(error);
+    pub(super) fn fail(&self, node: Option<u32>, error: Error) {
+        let mut failure = self.failure.lock();
+        if failure.error.is_none() {
+            (failure.error, failure.node) = (Some(error), node);
+        }
+        drop(failure);
         self.stop();
+    }
+
+    /// A node was not begun because the run has stopped.
+    #[cold]
+    pub(super) fn left_out(&self, node: u32) {
+        let mut failure = self.failure.lock();
+        if failure.left_out.try_reserve(1).is_ok() {
+            failure.left_out.push(node);
+        }
     }
 
     /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
