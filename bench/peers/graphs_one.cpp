@@ -10,19 +10,6 @@
 
 namespace bench {
 
-namespace {
-
-double clock_ns() {
-    std::vector<double> values;
-    for (int i = 0; i < 1001; i++) {
-        const auto start = now_ns();
-        values.push_back(static_cast<double>(now_ns() - start));
-    }
-    return median(values);
-}
-
-} // namespace
-
 void bench_one(const graph_options &options) {
     constexpr int calls = 1000;
     std::printf("\n## One node, from call to return\n\n"
