@@ -31,8 +31,8 @@ pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile
 }
 
 /// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
-/// thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known. It never
-/// changes a result.
+/// thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
+/// turn out to be faster on the caller alone are made there. It never changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

@@ -127,7 +127,7 @@ impl Contents {
 }
 
 /// Most graphs inside one another.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// A graph under construction.
 pub struct Graph {

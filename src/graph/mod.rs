@@ -17,6 +17,7 @@ mod presence;
 mod program;
 mod report;
 mod verify;
+mod ways;
 
 pub use builder::Graph;
 pub use dump::DumpFormat;

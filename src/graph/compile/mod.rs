@@ -20,6 +20,7 @@ use super::options::CompileOptions;
 use super::program::Program;
 use super::report;
 use super::verify::{self, Verified};
+use super::ways::Ways;
 use crate::base::{Desc, Object, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
@@ -130,6 +131,9 @@ fn finish(
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
+    let mut loops_by_end: Vec<u32> = (0..flat.loops.len() as u32).collect();
+    // Of two that end together the first one is around the other.
+    loops_by_end.sort_by_key(|&index| std::cmp::Reverse(flat.loops[index as usize].end));
     let layout = Layout {
         name: graph.name.clone(),
         engines,
@@ -165,6 +169,10 @@ fn finish(
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),
         longest_ns: AtomicU64::new(0),
+        all_ns: AtomicU64::new(0),
+        paths: (0..n).map(|_| AtomicU32::new(0)).collect(),
+        loops_by_end,
+        ways: Ways::default(),
         runs: AtomicU64::new(0),
         report: report::Compiled {},
     };

@@ -4,8 +4,9 @@ use super::ops::cancelled;
 use super::step::Step;
 use super::worker::{Role, Worker};
 use crate::base::object::tag;
-use crate::base::time::Deadline;
+use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::graph::ways::Turn;
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -43,7 +44,15 @@ impl Step {
             layout.weigh();
         }
         let width = pool.map_or(0, |pool| self.helpers_worth(pool));
-        if width == 0 {
+        let turn = match pool {
+            // Whoever says what a hop costs decides.
+            Some(_) if width > 0 && layout.hop_ns.is_some() => Turn { shared: true, timed: false },
+            Some(pool) if width > 0 => layout.ways.choose(pool.id(), layout.all_ns.load(Relaxed)),
+            _ => Turn { shared: false, timed: false },
+        };
+        // Measuring makes the nodes slower.
+        self.began.set((turn.timed && !measure).then(|| (turn, now_ns())));
+        if !turn.shared {
             self.run_alone(pool, measure);
             return Exit::Closed;
         }
@@ -93,6 +102,9 @@ impl Step {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
         if self.stop.load(Relaxed) == 0 {
+            if let Some((turn, start)) = self.began.take() {
+                self.layout.ways.took(turn, now_ns() - start);
+            }
             return Ok(());
         }
         self.stop.store(0, Relaxed);

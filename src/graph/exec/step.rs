@@ -4,6 +4,7 @@ use super::flight::Flight;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
 use crate::graph::layout::{Layout, Place};
+use crate::graph::ways::Turn;
 use crate::kernel::Scratch;
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
@@ -12,6 +13,26 @@ use crate::threadpool::MAX_SLOTS;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+/// A run that is timed: its beginning in nanoseconds, shared or not; 0 = none.
+#[derive(Default)]
+pub(super) struct Began(AtomicU64);
+
+impl Began {
+    pub fn set(&self, began: Option<(Turn, u64)>) {
+        // ORDERING: Relaxed here and below; by the owner of the step alone, who hands it on with an order of its own.
+        self.0.store(began.map_or(0, |(turn, ns)| ns << 1 | u64::from(turn.shared)), Relaxed);
+    }
+
+    pub fn take(&self) -> Option<(Turn, u64)> {
+        let word = self.0.load(Relaxed);
+        if word == 0 {
+            return None;
+        }
+        self.0.store(0, Relaxed);
+        Some((Turn { shared: word & 1 == 1, timed: true }, word >> 1))
+    }
+}
 
 /// How a run failed.
 #[derive(Default)]
@@ -33,6 +54,8 @@ pub struct Step {
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
+    /// When a run began that is timed, and how it is made. As `runs`.
+    pub(super) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
     /// Runs that it has served. Only the owner of a closed step touches it; ORDERING: Relaxed.
@@ -109,6 +132,7 @@ impl Step {
                 AtomicPtr::new(std::ptr::null_mut())
             })?,
             runs: AtomicU64::new(0),
+            began: Began::default(),
             _arena: arena,
             scratch: scratch.into_boxed_slice(),
             slots,
