@@ -2417,7 +2417,8 @@ WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options)
 
 /**
  * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
- * thread that made it ready. Default 5000. It never changes a result.
+ * thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known. It never
+ * changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -2435,6 +2436,27 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *options,
                                             uint64_t *out_hop_ns);
+
+/**
+ * Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor of an
+ * absent output as it is; weir_run_options_set_absent says which ones were.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_allow_absent(struct weir_compile_options *options,
+                                                  int32_t allow);
+
+/**
+ * What weir_compile_options_set_allow_absent set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_allow_absent(const struct weir_compile_options *options,
+                                                  int32_t *out_allow);
 
 /**
  * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels

@@ -44,7 +44,9 @@ fn a_chain_of_many_nodes_needs_no_stack() {
             graph.add_control_edge(last, node).unwrap();
         }
     }
-    let program = Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: 0 }).unwrap();
+    let program =
+        Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: Some(0), ..CompileOptions::default() })
+            .unwrap();
     for pool in [ThreadPool::inline(), ThreadPool::seeded(1, 2).unwrap(), pools::of(2)] {
         count.0.store(0, Relaxed);
         run(&program, &pool);

@@ -19,6 +19,9 @@ const TYPES: [(D, usize, &CStr); 7] = [
 pub const ANY: weir_dtype = D::WEIR_DTYPE_ANY as weir_dtype;
 pub const F32: weir_dtype = D::WEIR_F32 as weir_dtype;
 pub const S32: weir_dtype = D::WEIR_S32 as weir_dtype;
+pub const U8: weir_dtype = D::WEIR_U8 as weir_dtype;
+pub const S8: weir_dtype = D::WEIR_S8 as weir_dtype;
+pub const BOOL: weir_dtype = D::WEIR_BOOL as weir_dtype;
 
 /// Size of an element in bytes.
 pub fn size(dtype: weir_dtype) -> Result<usize> {

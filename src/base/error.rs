@@ -77,11 +77,21 @@ pub struct Error(Arc<Body>);
 struct Body {
     code: Code,
     message: String,
+    run: Option<RunFailure>,
+}
+
+/// What is known of a run that failed.
+#[derive(Clone, Debug, Default)]
+pub struct RunFailure {
+    /// The node that failed; None if the run was cancelled from outside.
+    pub node: Option<Arc<str>>,
+    /// The nodes that were not begun because of it, in the order of the program.
+    pub left_out: Vec<Arc<str>>,
 }
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Arc::new(Body { code, message: message.into() }))
+        Error(Arc::new(Body { code, message: message.into(), run: None }))
     }
 
     pub fn invalid(message: impl Into<String>) -> Error {
@@ -138,7 +148,19 @@ impl Error {
 
     /// The same code, with words in front of the text.
     pub fn within(self, place: impl fmt::Display) -> Error {
-        Error::new(self.0.code, format!("{place}: {}", self.0.message))
+        let message = format!("{place}: {}", self.0.message);
+        Error(Arc::new(Body { code: self.0.code, message, run: self.0.run.clone() }))
+    }
+
+    /// The same, of a run: which node failed, and what was not begun.
+    pub fn with_run(self, node: Option<Arc<str>>, left_out: Vec<Arc<str>>) -> Error {
+        let run = Some(RunFailure { node, left_out });
+        Error(Arc::new(Body { code: self.0.code, message: self.0.message.clone(), run }))
+    }
+
+    /// What is known of the run, if it is one's failure.
+    pub fn run(&self) -> Option<&RunFailure> {
+        self.0.run.as_ref()
     }
 
     pub fn code(&self) -> Code {

@@ -15,6 +15,7 @@ mod versioned;
 
 mod conformance;
 mod context;
+mod control;
 mod engine;
 mod event;
 mod gemm;

@@ -1,6 +1,6 @@
 //! Compiling a graph, and the compiled program.
 
-use super::argument::{array, out_ptr, out_value};
+use super::argument::{array, boolean, out_ptr, out_value};
 use super::graph::dump_format;
 use super::guard::{guard, guard_release};
 use super::{handle, text};
@@ -31,7 +31,8 @@ pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile
 }
 
 /// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
-/// thread that made it ready. Default 5000. It never changes a result.
+/// thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known. It never
+/// changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -42,7 +43,7 @@ pub unsafe extern "C" fn weir_compile_options_set_hop_ns(
 ) -> weir_status {
     guard("weir_compile_options_set_hop_ns", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow_mut(options, "options") }?.hop_ns = hop_ns;
+        unsafe { handle::borrow_mut(options, "options") }?.hop_ns = (hop_ns != u64::MAX).then_some(hop_ns);
         Ok(())
     })
 }
@@ -59,7 +60,41 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
     guard("weir_compile_options_get_hop_ns", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, options) = unsafe { (out_value(out_hop_ns, "out_hop_ns")?, handle::borrow(options, "options")?) };
-        out.set(options.hop_ns);
+        out.set(options.hop_ns.unwrap_or(u64::MAX));
+        Ok(())
+    })
+}
+
+/// Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor of an
+/// absent output as it is; weir_run_options_set_absent says which ones were.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_allow_absent(
+    options: *mut weir_compile_options,
+    allow: i32,
+) -> weir_status {
+    guard("weir_compile_options_set_allow_absent", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(options, "options") }?.allow_absent = boolean(allow, "allow")?;
+        Ok(())
+    })
+}
+
+/// What weir_compile_options_set_allow_absent set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_allow_absent(
+    options: *const weir_compile_options,
+    out_allow: *mut i32,
+) -> weir_status {
+    guard("weir_compile_options_get_allow_absent", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) = unsafe { (out_value(out_allow, "out_allow")?, handle::borrow(options, "options")?) };
+        out.set(i32::from(options.allow_absent));
         Ok(())
     })
 }

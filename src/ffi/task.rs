@@ -5,7 +5,7 @@ use crate::abi::{weir_box_fn, weir_destroy_fn, weir_epilogue_fn, weir_parallel_h
 use crate::base::{Error, Object, Ref, Result};
 use crate::kernel::{KernelContext, Task};
 use crate::sync::Claim;
-use crate::threadpool::{self, BoxBody, Epilogue, Grid, MAX_RANK, Span, ThreadPool};
+use crate::threadpool::{self, BoxBody, Epilogue, Grid, HostCall, MAX_RANK, Span, ThreadPool};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -47,15 +47,9 @@ impl Drop for Destroy {
 
 /// A host function without tensors.
 pub(super) struct HostTask {
-    f: unsafe extern "C" fn(*mut c_void) -> i32,
-    arg: *mut c_void,
+    call: HostCall,
     destroy: Destroy,
 }
-
-// SAFETY: the host promises that its function may run on any thread.
-unsafe impl Send for HostTask {}
-// SAFETY: as above.
-unsafe impl Sync for HostTask {}
 
 impl HostTask {
     pub(super) fn new(
@@ -63,17 +57,22 @@ impl HostTask {
         arg: *mut c_void,
         destroy: weir_destroy_fn,
     ) -> Arc<HostTask> {
-        Arc::new(HostTask { f, arg, destroy: Destroy::new(destroy, arg) })
+        // SAFETY: the host promises that its function may run on any thread and does not unwind.
+        let call = unsafe { HostCall::new(f, arg) };
+        Arc::new(HostTask { call, destroy: Destroy::new(destroy, arg) })
     }
 }
 
 impl Task for HostTask {
     fn run(&self) -> Result<()> {
-        // SAFETY: the host's function with its own argument.
-        match unsafe { (self.f)(self.arg) } {
+        match self.call.run() {
             0 => Ok(()),
-            status => Err(Error::from_status(status, "the host's function")),
+            status => Err(self.failed(status)),
         }
+    }
+
+    fn call(&self) -> Option<HostCall> {
+        Some(self.call)
     }
 
     fn adopt(&self) {

@@ -10,13 +10,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a node does.
+#[derive(Clone)]
 pub(super) enum Body {
     Input(Desc),
     Constant(Ref<Tensor>),
-    Kernel { kernel: Ref<BoundKernel>, inputs: Vec<(usize, usize)>, num_outputs: usize },
-    Task { task: Arc<dyn Task>, cost_ns: u64 },
+    Kernel {
+        kernel: Ref<BoundKernel>,
+        inputs: Vec<Value>,
+        num_outputs: usize,
+    },
+    Task {
+        task: Arc<dyn Task>,
+        cost_ns: u64,
+    },
+    /// One of several sub-graphs, chosen by the first input; the others are the sub-graphs' inputs.
+    Case {
+        branches: Vec<Arc<Contents>>,
+        inputs: Vec<Value>,
+        is_cond: bool,
+    },
+    /// The inputs are the variables, then what all iterations share.
+    While {
+        condition: Arc<Contents>,
+        body: Arc<Contents>,
+        inputs: Vec<Value>,
+        num_variables: usize,
+        parallel_iterations: u32,
+    },
+    /// Inputs: the value, the predicate.
+    Switch {
+        inputs: [Value; 2],
+    },
+    Merge {
+        inputs: Vec<Value>,
+    },
 }
 
+/// A node and one of its outputs.
+pub(super) type Value = (usize, usize);
+
+#[derive(Clone)]
 pub(super) struct Node {
     pub name: String,
     pub body: Body,
@@ -32,33 +65,74 @@ impl Node {
             Body::Constant(_) => "constant",
             Body::Kernel { kernel, .. } => kernel.kernel().name(),
             Body::Task { .. } => "task",
+            Body::Case { is_cond: true, .. } => "cond",
+            Body::Case { .. } => "case",
+            Body::While { .. } => "while",
+            Body::Switch { .. } => "switch",
+            Body::Merge { .. } => "merge",
         }
     }
 
-    fn num_outputs(&self) -> usize {
+    pub fn num_outputs(&self) -> usize {
         match &self.body {
             Body::Input(_) | Body::Constant(_) => 1,
             Body::Kernel { num_outputs, .. } => *num_outputs,
             Body::Task { .. } => 0,
+            Body::Case { branches, .. } => branches[0].outputs.len(),
+            Body::While { num_variables, .. } => *num_variables,
+            Body::Switch { .. } | Body::Merge { .. } => 2,
         }
     }
 
     /// Node and output of each data input.
-    pub fn inputs(&self) -> &[(usize, usize)] {
+    pub fn inputs(&self) -> &[Value] {
         match &self.body {
-            Body::Kernel { inputs, .. } => inputs,
-            _ => &[],
+            Body::Kernel { inputs, .. }
+            | Body::Case { inputs, .. }
+            | Body::While { inputs, .. }
+            | Body::Merge { inputs } => inputs,
+            Body::Switch { inputs } => inputs,
+            Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &[],
         }
     }
+
+    /// The graphs inside of this node.
+    pub fn inner(&self) -> impl Iterator<Item = &Arc<Contents>> {
+        let (list, pair): (&[_], [Option<_>; 2]) = match &self.body {
+            Body::Case { branches, .. } => (branches, [None, None]),
+            Body::While { condition, body, .. } => (&[], [Some(condition), Some(body)]),
+            _ => (&[], [None, None]),
+        };
+        list.iter().chain(pair.into_iter().flatten())
+    }
 }
+
+/// What a graph is made of, as compile and enclosing graphs see it.
+#[derive(Clone, Default)]
+pub(super) struct Contents {
+    pub name: String,
+    pub nodes: Vec<Node>,
+    /// Name and value of each output of the graph.
+    pub outputs: Vec<(String, Value)>,
+    /// How many graphs lie inside one another here.
+    pub depth: usize,
+}
+
+impl Contents {
+    /// The nodes that are inputs, in the order in which they were added.
+    pub fn inputs(&self) -> impl Iterator<Item = usize> {
+        let is_input = |(_, node): &(usize, &Node)| matches!(node.body, Body::Input(_));
+        self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
+    }
+}
+
+/// Most graphs inside one another.
+const MAX_DEPTH: usize = 32;
 
 /// A graph under construction.
 pub struct Graph {
     serial: u16,
-    pub(super) name: String,
-    pub(super) nodes: Vec<Node>,
-    /// Name, node and output of each output of the graph.
-    pub(super) outputs: Vec<(String, (usize, usize))>,
+    pub(super) contents: Contents,
     names: HashMap<String, usize>,
 }
 
@@ -73,7 +147,15 @@ impl Graph {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Never 0, so that a zeroed weir_value belongs to no graph.
         let serial = (NEXT.fetch_add(1, Relaxed) % 0xffff) as u16 + 1;
-        Graph { serial, name: name.to_owned(), nodes: Vec::new(), outputs: Vec::new(), names: HashMap::new() }
+        Graph { serial, contents: Contents { name: name.to_owned(), ..Contents::default() }, names: HashMap::new() }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.contents.name
+    }
+
+    pub fn num_outputs(&self) -> usize {
+        self.contents.outputs.len()
     }
 
     pub fn add_input(&mut self, name: &str, desc: Desc) -> Result<ValueId> {
@@ -95,11 +177,104 @@ impl Graph {
         let named = |error: Error| error.within(format_args!("node '{name}'"));
         signature::check_count("input", kernel.num_inputs(), inputs.len()).map_err(named)?;
         signature::check_count("output", kernel.num_outputs(), num_outputs).map_err(named)?;
-        let mut resolved = Vec::with_capacity(inputs.len());
-        for (i, value) in inputs.iter().enumerate() {
-            resolved.push(self.resolve(*value, &format!("node '{name}' input {i}"))?);
+        let inputs = self.resolve_all(name, "input", inputs)?;
+        self.add(name, Body::Kernel { kernel, inputs, num_outputs })
+    }
+
+    /// A choice of two graphs by a predicate. `inputs` become the inputs of both, in their order.
+    pub fn add_cond(
+        &mut self,
+        name: &str,
+        predicate: ValueId,
+        then: &Graph,
+        otherwise: &Graph,
+        inputs: &[ValueId],
+    ) -> Result<NodeId> {
+        // Branch 0 is the one that a predicate of 0 chooses.
+        self.add_choice(name, predicate, &[otherwise, then], inputs, true)
+    }
+
+    /// A choice of one graph by its index; the last one for an index that is none.
+    pub fn add_case(&mut self, name: &str, index: ValueId, branches: &[&Graph], inputs: &[ValueId]) -> Result<NodeId> {
+        self.add_choice(name, index, branches, inputs, false)
+    }
+
+    fn add_choice(
+        &mut self,
+        name: &str,
+        selector: ValueId,
+        branches: &[&Graph],
+        inputs: &[ValueId],
+        is_cond: bool,
+    ) -> Result<NodeId> {
+        let Some(first) = branches.first() else {
+            return Err(Error::invalid(format!("node '{name}': num_branches is 0")));
+        };
+        let mut all =
+            vec![self.resolve(selector, &format!("node '{name}' {}", if is_cond { "predicate" } else { "index" }))?];
+        all.extend(self.resolve_all(name, "input", inputs)?);
+        for branch in branches {
+            self.check_inner(name, branch, inputs.len(), first.contents.outputs.len())?;
         }
-        self.add(name, Body::Kernel { kernel, inputs: resolved, num_outputs })
+        let branches = branches.iter().map(|branch| Arc::new(branch.contents.clone())).collect();
+        self.add(name, Body::Case { branches, inputs: all, is_cond })
+    }
+
+    /// A loop: while `condition` of the variables is true, `body` gives their next values. Both graphs' inputs are the
+    /// variables, then the invariants.
+    pub fn add_while(
+        &mut self,
+        name: &str,
+        condition: &Graph,
+        body: &Graph,
+        variables: &[ValueId],
+        invariants: &[ValueId],
+        parallel_iterations: u32,
+    ) -> Result<NodeId> {
+        if parallel_iterations == 0 {
+            return Err(Error::invalid(format!("node '{name}': parallel_iterations is 0, expected 1 or more")));
+        }
+        let mut inputs = self.resolve_all(name, "variable", variables)?;
+        inputs.extend(self.resolve_all(name, "invariant", invariants)?);
+        self.check_inner(name, condition, inputs.len(), 1)?;
+        self.check_inner(name, body, inputs.len(), variables.len())?;
+        let (condition, body) = (Arc::new(condition.contents.clone()), Arc::new(body.contents.clone()));
+        self.add(name, Body::While { condition, body, inputs, num_variables: variables.len(), parallel_iterations })
+    }
+
+    /// Passes a value on to output 0 (false) or 1 (true); the other one is absent.
+    pub fn add_switch(&mut self, name: &str, value: ValueId, predicate: ValueId) -> Result<NodeId> {
+        let value = self.resolve(value, &format!("node '{name}' value"))?;
+        let predicate = self.resolve(predicate, &format!("node '{name}' predicate"))?;
+        self.add(name, Body::Switch { inputs: [value, predicate] })
+    }
+
+    /// Passes on the one input that is there; output 1 is its index.
+    pub fn add_merge(&mut self, name: &str, inputs: &[ValueId]) -> Result<NodeId> {
+        let inputs = self.resolve_all(name, "input", inputs)?;
+        if inputs.is_empty() {
+            return Err(Error::invalid(format!("node '{name}': num_inputs is 0")));
+        }
+        self.add(name, Body::Merge { inputs })
+    }
+
+    /// Checks a graph that is to lie inside of this one.
+    fn check_inner(&self, name: &str, inner: &Graph, num_inputs: usize, num_outputs: usize) -> Result<()> {
+        let named = |error: Error| error.within(format_args!("node '{name}': graph '{}'", inner.contents.name));
+        signature::check_count("input", inner.contents.inputs().count(), num_inputs).map_err(named)?;
+        signature::check_count("output", inner.contents.outputs.len(), num_outputs).map_err(named)?;
+        if inner.contents.depth + 1 >= MAX_DEPTH {
+            return Err(named(Error::out_of_range(format!("more than {MAX_DEPTH} graphs lie inside one another"))));
+        }
+        Ok(())
+    }
+
+    fn resolve_all(&self, name: &str, what: &str, values: &[ValueId]) -> Result<Vec<Value>> {
+        let mut resolved = Vec::with_capacity(values.len());
+        for (i, value) in values.iter().enumerate() {
+            resolved.push(self.resolve(*value, &format!("node '{name}' {what} {i}"))?);
+        }
+        Ok(resolved)
     }
 
     pub fn add_task(&mut self, name: &str, task: Arc<dyn Task>, cost_ns: u64) -> Result<NodeId> {
@@ -108,7 +283,7 @@ impl Graph {
 
     pub fn add_control_edge(&mut self, from: NodeId, to: NodeId) -> Result<()> {
         let (from, to) = (self.index(from, "from")?, self.index(to, "to")?);
-        let node = &self.nodes[to];
+        let node = &self.contents.nodes[to];
         if from == to {
             return Err(Error::invalid(format!("node '{}' cannot wait for itself", node.name)));
         }
@@ -116,7 +291,7 @@ impl Graph {
             return Err(Error::invalid(format!("to: node '{}' is a {} and waits for nothing", node.name, node.kind())));
         }
         // Twice the same edge is one arrival: compile sees to it.
-        let after = &mut self.nodes[to].after;
+        let after = &mut self.contents.nodes[to].after;
         after.try_reserve(1).map_err(|_| Error::exhausted("the graph's edges", after.len() * size_of::<usize>()))?;
         after.push(from);
         Ok(())
@@ -124,11 +299,11 @@ impl Graph {
 
     pub fn add_output(&mut self, name: &str, value: ValueId) -> Result<()> {
         check_name(name)?;
-        if self.outputs.iter().any(|(taken, _)| taken == name) {
+        if self.contents.outputs.iter().any(|(taken, _)| taken == name) {
             return Err(Error::new(Code::AlreadyExists, format!("name: the graph has an output '{name}' already")));
         }
         let value = self.resolve(value, "value")?;
-        self.outputs.push((name.to_owned(), value));
+        self.contents.outputs.push((name.to_owned(), value));
         Ok(())
     }
 
@@ -137,27 +312,33 @@ impl Graph {
         if self.names.contains_key(name) {
             return Err(Error::new(Code::AlreadyExists, format!("name: the graph has a node '{name}' already")));
         }
-        let index = self.nodes.len();
+        let index = self.contents.nodes.len();
         if index >= u32::MAX as usize / 2 {
             return Err(Error::new(Code::ResourceExhausted, format!("the graph has {index} nodes, the limit")));
         }
-        self.nodes.try_reserve(1).map_err(|_| Error::exhausted("the graph's nodes", index * size_of::<Node>()))?;
+        self.contents
+            .nodes
+            .try_reserve(1)
+            .map_err(|_| Error::exhausted("the graph's nodes", index * size_of::<Node>()))?;
         self.names.try_reserve(1).map_err(|_| Error::exhausted("the graph's names", index * size_of::<String>()))?;
         self.names.insert(name.to_owned(), index);
-        self.nodes.push(Node { name: name.to_owned(), body, after: Vec::new() });
+        let node = Node { name: name.to_owned(), body, after: Vec::new() };
+        let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
+        self.contents.depth = self.contents.depth.max(inner);
+        self.contents.nodes.push(node);
         Ok(NodeId::new(self.serial, index))
     }
 
     fn resolve(&self, value: ValueId, what: &str) -> Result<(usize, usize)> {
         value
             .index(self.serial)
-            .filter(|&(node, output)| self.nodes.get(node).is_some_and(|node| output < node.num_outputs()))
+            .filter(|&(node, output)| self.contents.nodes.get(node).is_some_and(|node| output < node.num_outputs()))
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no value of this graph", u64::from(value))))
     }
 
     fn index(&self, node: NodeId, what: &str) -> Result<usize> {
         node.index(self.serial)
-            .filter(|&node| node < self.nodes.len())
+            .filter(|&node| node < self.contents.nodes.len())
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no node of this graph", u64::from(node))))
     }
 }

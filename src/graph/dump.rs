@@ -1,7 +1,7 @@
 //! Drawings of graphs and programs: Graphviz DOT, and JSON.
 
 use super::builder::{Body as BuilderBody, Graph};
-use super::program::{Body, DIRECT, Layout, Place};
+use super::layout::{Arg, Body, DIRECT, Layout, Place};
 use crate::abi::weir_dump_format_value as F;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,6 +34,7 @@ struct Item {
 
 /// Draws a graph under construction.
 pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
+    let graph = &graph.contents;
     let mut items: Vec<Item> = graph
         .nodes
         .iter()
@@ -44,7 +45,7 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
                 BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
                 BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
                 BuilderBody::Task { cost_ns, .. } => vec![("cost_ns", cost_ns.to_string())],
-                BuilderBody::Kernel { .. } => vec![],
+                _ => vec![],
             },
             before: node
                 .inputs()
@@ -64,28 +65,7 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
 /// Draws a program: its nodes in schedule order, with costs, and the arrivals that are counted.
 pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
     let n = layout.len();
-    let mut items: Vec<Item> = (0..n)
-        .map(|index| {
-            let node = &layout.nodes[index];
-            let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
-            let outputs = &args[usize::from(node.num_inputs)..];
-            let descs: Vec<_> = outputs.iter().map(|arg| json_string(&arg.desc.text())).collect();
-            Item {
-                name: layout.names[index].clone(),
-                kind: match &layout.bodies[index] {
-                    Body::Kernel(kernel) => kernel.name().to_owned(),
-                    Body::Task(_) => "task".to_owned(),
-                },
-                facts: vec![
-                    ("outputs", format!("[{}]", descs.join(","))),
-                    ("cost_ns", layout.costs[index].load(Relaxed).to_string()),
-                    ("reads", places(&args[..usize::from(node.num_inputs)])),
-                    ("writes", places(outputs)),
-                ],
-                before: Vec::new(),
-            }
-        })
-        .collect();
+    let mut items: Vec<Item> = (0..n).map(|index| item(layout, index)).collect();
     for index in 0..n {
         for edge in layout.edges(index) {
             items[edge.target as usize].before.push((index, true));
@@ -101,7 +81,33 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
     render(&layout.name, &items, format)
 }
 
-fn places(args: &[super::program::Arg]) -> String {
+fn item(layout: &Layout, index: usize) -> Item {
+    let mut facts = Vec::new();
+    let kind = match layout.bodies[index] {
+        Body::Kernel(number) => {
+            let node = &layout.kernels[number as usize];
+            let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
+            let (inputs, outputs) = args.split_at(usize::from(node.num_inputs));
+            let descs: Vec<_> = outputs.iter().map(|arg| json_string(&arg.desc.text())).collect();
+            facts.push(("outputs", format!("[{}]", descs.join(","))));
+            facts.push(("reads", places(inputs)));
+            facts.push(("writes", places(outputs)));
+            node.kernel.name().to_owned()
+        }
+        Body::Call(..) | Body::Task(_) => "task".to_owned(),
+        Body::Select(_) => "select".to_owned(),
+        Body::End => "end".to_owned(),
+        Body::Enter(_) => "enter".to_owned(),
+        Body::Test(_) => "test".to_owned(),
+        Body::Next(_) => "next".to_owned(),
+        Body::Switch(_) => "switch".to_owned(),
+        Body::Merge(_) => "merge".to_owned(),
+    };
+    facts.push(("cost_ns", layout.costs[index].load(Relaxed).to_string()));
+    Item { name: layout.name_of(index as u32).to_owned(), kind, facts, before: Vec::new() }
+}
+
+fn places(args: &[Arg]) -> String {
     let texts: Vec<_> = args
         .iter()
         .map(|arg| {

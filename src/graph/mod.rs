@@ -11,13 +11,17 @@ mod copy;
 mod dump;
 mod exec;
 mod ids;
+mod layout;
 mod options;
+mod presence;
 mod program;
+mod report;
 mod verify;
 
 pub use builder::Graph;
 pub use dump::DumpFormat;
 pub use exec::{Bound, Run};
 pub use ids::{NodeId, ValueId};
+pub use layout::Port;
 pub use options::{CompileOptions, RunOptions};
-pub use program::{Port, Program};
+pub use program::Program;

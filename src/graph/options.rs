@@ -4,19 +4,12 @@ use crate::base::object::tag;
 use crate::base::{Kind, Ref, live};
 use crate::threadpool::ThreadPool;
 
-/// What bringing work to another thread is taken to cost unless the options say otherwise, in nanoseconds.
-const DEFAULT_HOP_NS: u64 = 5_000;
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
-    /// What bringing work to another thread costs, in nanoseconds.
-    pub hop_ns: u64,
-}
-
-impl Default for CompileOptions {
-    fn default() -> Self {
-        CompileOptions { hop_ns: DEFAULT_HOP_NS }
-    }
+    /// What bringing work to another thread costs, in nanoseconds; None = what the run's pool costs.
+    pub hop_ns: Option<u64>,
+    /// Whether outputs may be absent.
+    pub allow_absent: bool,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,32 +1,88 @@
-//! Checks of a whole graph: engines, cycles, types and shapes. Every refusal names the nodes.
+//! Checks of a whole graph: engines, cycles, types and shapes, absent values. Every refusal names the nodes.
 
-use super::builder::{Body, Graph, Node};
-use crate::base::{Desc, Error, Ref, Result};
+use super::builder::{Body, Contents, Node, Value};
+use super::presence::{self, Presences};
+use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Engine;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// A graph that passed: an order in which every node comes after what it waits for, and what each node's outputs
-/// look like.
+/// A graph that passed, or one inside of it.
 pub(super) struct Verified {
-    pub order: Vec<usize>,
+    /// Every node comes after what it waits for.
+    pub order: Vec<u32>,
+    /// What each node's outputs look like.
     pub descs: Vec<Vec<Desc>>,
+    /// The graphs inside of a node: the branches, or condition and body.
+    pub inner: HashMap<usize, Vec<Verified>>,
+    /// Which values can be absent.
+    pub presences: Presences,
 }
 
-pub(super) fn verify(graph: &Graph, engines: &[Ref<Engine>]) -> Result<Verified> {
+impl Verified {
+    pub fn desc(&self, (node, output): Value) -> &Desc {
+        &self.descs[node][output]
+    }
+}
+
+pub(super) fn verify(graph: &Contents, engines: &[Ref<Engine>], allow_absent: bool) -> Result<Verified> {
     if engines.is_empty() {
         return Err(Error::invalid("num_engines is 0, a program needs at least one engine"));
     }
-    check_engines(graph, engines)?;
-    let order = order(graph)?;
-    let descs = infer(graph, &order)?;
-    Ok(Verified { order, descs })
+    let inputs: Vec<Desc> = graph
+        .inputs()
+        .filter_map(|index| match &graph.nodes[index].body {
+            Body::Input(desc) => Some(*desc),
+            _ => None,
+        })
+        .collect();
+    let verified = verify_inside(graph, engines, &inputs)?;
+    if !allow_absent {
+        verified.presences.check_outputs(graph, "unless the compile options allow it")?;
+    }
+    Ok(verified)
 }
 
-fn check_engines(graph: &Graph, engines: &[Ref<Engine>]) -> Result<()> {
+/// A graph whose inputs look like `inputs`, which those of an inner graph must match.
+fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+    check_engines(graph, engines)?;
+    let order = order(graph)?;
+    let mut verified = Verified {
+        order,
+        descs: vec![Vec::new(); graph.nodes.len()],
+        inner: HashMap::new(),
+        presences: Presences::default(),
+    };
+    for (i, index) in graph.inputs().enumerate() {
+        let Body::Input(desc) = &graph.nodes[index].body else { continue };
+        if *desc != inputs[i] {
+            return Err(Error::invalid(format!(
+                "graph '{}' input {i} '{}': expected {}, got {}",
+                graph.name,
+                graph.nodes[index].name,
+                desc.text(),
+                inputs[i].text()
+            )));
+        }
+    }
+    for at in 0..verified.order.len() {
+        let index = verified.order[at] as usize;
+        let node = &graph.nodes[index];
+        // "node 'conv1' input 2: expected ...", without a colon between name and input.
+        let named = |error: Error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message()));
+        let descs = infer(node, &mut verified, engines, index).map_err(named)?;
+        verified.descs[index] = descs;
+    }
+    verified.presences = presence::find(graph, &verified.order);
+    Ok(verified)
+}
+
+fn check_engines(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
     for node in &graph.nodes {
         let engine = match &node.body {
             Body::Kernel { kernel, .. } => kernel.engine(),
             Body::Constant(tensor) => tensor.engine(),
-            Body::Input(_) | Body::Task { .. } => continue,
+            _ => continue,
         };
         if !engines.iter().any(|listed| listed.is_same_device(engine)) {
             return Err(Error::invalid(format!(
@@ -44,23 +100,28 @@ pub(super) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
 }
 
-/// Kahn's algorithm; first come, first served, so that the order is stable.
-fn order(graph: &Graph) -> Result<Vec<usize>> {
+/// An order in which every node comes after what it waits for: that in which they were added, if it is one; else by
+/// Kahn's algorithm, first come, first served.
+fn order(graph: &Contents) -> Result<Vec<u32>> {
     let n = graph.nodes.len();
+    let goes_up = |(index, node): (usize, &Node)| predecessors(node).all(|before| before < index);
+    if graph.nodes.iter().enumerate().all(goes_up) {
+        return Ok((0..n as u32).collect());
+    }
     let mut waiting = vec![0usize; n];
     let mut successors = vec![Vec::new(); n];
     for (index, node) in graph.nodes.iter().enumerate() {
         for before in predecessors(node) {
             waiting[index] += 1;
-            successors[before].push(index);
+            successors[before].push(index as u32);
         }
     }
-    let mut order: Vec<usize> = (0..n).filter(|&index| waiting[index] == 0).collect();
+    let mut order: Vec<u32> = (0..n as u32).filter(|&index| waiting[index as usize] == 0).collect();
     let mut at = 0;
     while at < order.len() {
-        for &next in &successors[order[at]] {
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
+        for &next in &successors[order[at] as usize] {
+            waiting[next as usize] -= 1;
+            if waiting[next as usize] == 0 {
                 order.push(next);
             }
         }
@@ -70,7 +131,7 @@ fn order(graph: &Graph) -> Result<Vec<usize>> {
 }
 
 /// Words a cycle among the nodes that still wait: 'a' -> 'b' -> 'a'.
-fn cycle(graph: &Graph, waiting: &[usize]) -> Error {
+fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
     // Every node that still waits has a predecessor that does; walking back must meet a node again.
     let mut path = Vec::new();
     let mut seen = vec![false; graph.nodes.len()];
@@ -88,22 +149,96 @@ fn cycle(graph: &Graph, waiting: &[usize]) -> Error {
     Error::invalid(format!("graph '{}' has a cycle: {text}", graph.name))
 }
 
-fn infer(graph: &Graph, order: &[usize]) -> Result<Vec<Vec<Desc>>> {
-    let mut descs: Vec<Vec<Desc>> = vec![Vec::new(); graph.nodes.len()];
-    for &index in order {
-        let node = &graph.nodes[index];
-        descs[index] = match &node.body {
-            Body::Input(desc) => vec![*desc],
-            Body::Constant(tensor) => vec![*tensor.desc()],
-            Body::Task { .. } => Vec::new(),
-            Body::Kernel { kernel, inputs, .. } => {
-                let inputs: Vec<Desc> = inputs.iter().map(|&(producer, output)| descs[producer][output]).collect();
-                // "node 'conv1' input 2: expected ...", without a colon between name and input.
-                kernel
-                    .infer_unnamed(&inputs)
-                    .map_err(|error| Error::new(error.code(), format!("node '{}' {}", node.name, error.message())))?
+/// What a node's outputs look like. What its inputs are is known already.
+fn infer(node: &Node, verified: &mut Verified, engines: &[Ref<Engine>], index: usize) -> Result<Vec<Desc>> {
+    let inputs = || -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
+    match &node.body {
+        Body::Input(desc) => Ok(vec![*desc]),
+        Body::Constant(tensor) => Ok(vec![*tensor.desc()]),
+        Body::Task { .. } => Ok(Vec::new()),
+        Body::Kernel { kernel, .. } => kernel.infer_unnamed(&inputs()),
+        Body::Switch { .. } => {
+            let inputs = inputs();
+            check_selector("predicate", &inputs[1])?;
+            Ok(vec![inputs[0]; 2])
+        }
+        Body::Merge { .. } => {
+            let inputs = inputs();
+            for (i, desc) in inputs.iter().enumerate() {
+                check_same(&format!("input {i}"), &inputs[0], desc)?;
             }
-        };
+            Ok(vec![inputs[0], Desc::new(dtype::S32, &[1])])
+        }
+        Body::Case { branches, is_cond, .. } => {
+            let inputs = inputs();
+            check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
+            let inner = verify_branches(branches, engines, &inputs[1..])?;
+            let outputs = outputs(&branches[0], &inner[0]);
+            verified.inner.insert(index, inner);
+            Ok(outputs)
+        }
+        Body::While { condition, body, num_variables, .. } => {
+            let inputs = inputs();
+            let inner = verify_loop(condition, body, engines, &inputs, *num_variables)?;
+            verified.inner.insert(index, inner);
+            Ok(inputs[..*num_variables].to_vec())
+        }
     }
-    Ok(descs)
+}
+
+fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {
+    let mut all = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let verified = verify_inner(branch, engines, inputs)?;
+        let first = all.first().unwrap_or(&verified);
+        let (want, have) = (outputs(&branches[0], first), outputs(branch, &verified));
+        for (i, (want, have)) in want.iter().zip(&have).enumerate() {
+            check_same(&format!("graph '{}' output {i}", branch.name), want, have)?;
+        }
+        all.push(verified);
+    }
+    Ok(all)
+}
+
+fn verify_loop(
+    condition: &Contents,
+    body: &Contents,
+    engines: &[Ref<Engine>],
+    inputs: &[Desc],
+    num_variables: usize,
+) -> Result<Vec<Verified>> {
+    let all = vec![verify_inner(condition, engines, inputs)?, verify_inner(body, engines, inputs)?];
+    check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, &all[0])[0])?;
+    let next = outputs(body, &all[1]);
+    for i in 0..num_variables {
+        check_same(&format!("graph '{}' output {i}", body.name), &inputs[i], &next[i])?;
+    }
+    Ok(all)
+}
+
+fn verify_inner(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Verified> {
+    let named = |error: Error| Error::new(error.code(), format!("in graph '{}': {}", graph.name, error.message()));
+    let verified = verify_inside(graph, engines, inputs).map_err(named)?;
+    verified.presences.check_outputs(graph, "in a graph inside of another one")?;
+    Ok(verified)
+}
+
+fn outputs(graph: &Contents, verified: &Verified) -> Vec<Desc> {
+    graph.outputs.iter().map(|(_, value)| *verified.desc(*value)).collect()
+}
+
+/// A predicate or an index: one element of an integer type.
+fn check_selector(what: &str, desc: &Desc) -> Result<()> {
+    let legal = [dtype::BOOL, dtype::U8, dtype::S8, dtype::S32].contains(&desc.dtype);
+    if legal && desc.elements()? == 1 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what}: expected one element of bool, u8, s8 or s32, got {}", desc.text())))
+}
+
+fn check_same(what: &str, want: &Desc, have: &Desc) -> Result<()> {
+    if want == have {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what}: expected {}, got {}", want.text(), have.text())))
 }

@@ -10,7 +10,8 @@ pub mod vector;
 
 pub use context::{KernelContext, NEVER, Scratch};
 
-use crate::base::{Desc, Result};
+use crate::base::{Desc, Error, Result};
+use crate::threadpool::HostCall;
 
 /// A function over tensors.
 pub trait Kernel: Send + Sync {
@@ -49,6 +50,16 @@ pub trait Kernel: Send + Sync {
 /// A function of the host's without tensors: a piece of a stream's work, or a node of a graph.
 pub trait Task: Send + Sync {
     fn run(&self) -> Result<()>;
+
+    /// The same as a plain C function, for those who call it often; `failed` words its failure.
+    fn call(&self) -> Option<HostCall> {
+        None
+    }
+
+    /// The error for a status other than OK that `call` gave.
+    fn failed(&self, status: i32) -> Error {
+        Error::from_status(status, "the host's function")
+    }
 
     /// From now on the task owns its argument, and releases it when it dies. Called once the task was accepted.
     fn adopt(&self) {}

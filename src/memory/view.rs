@@ -74,10 +74,37 @@ impl View {
     /// Fills an output with an input's bytes, as many as both have.
     pub fn copy_from(&self, source: &View) {
         let bytes = self.bytes.min(source.bytes);
-        if bytes > 0 {
-            // SAFETY: the module's rules: both are alive and large enough, and an output overlaps no input.
-            unsafe { std::ptr::copy_nonoverlapping(source.data(), self.data(), bytes) };
+        // SAFETY: the module's rules: both are alive and large enough, and an output overlaps no input; small ones are
+        // elements of four bytes, aligned.
+        unsafe {
+            match bytes {
+                0 => {}
+                4 if self.desc.dtype == dtype::S32 || self.desc.dtype == dtype::F32 => {
+                    self.data().cast::<u32>().write(source.data().cast::<u32>().read());
+                }
+                _ => std::ptr::copy_nonoverlapping(source.data(), self.data(), bytes),
+            }
         }
+    }
+
+    /// The first element of an input of an integer type.
+    pub fn read_integer(&self) -> i32 {
+        // SAFETY: the module's rules: readable during the call; the descriptor says how large the element is, and memory of an
+        // engine or a checked tensor is aligned for it.
+        unsafe {
+            match self.desc.dtype {
+                dtype::S32 => self.data().cast::<i32>().read(),
+                dtype::S8 => i32::from(self.data().cast::<i8>().read()),
+                _ => i32::from(self.data().read()),
+            }
+        }
+    }
+
+    /// Writes the one element of an s32 output.
+    pub fn write_integer(&self, value: i32) {
+        assert_eq!((self.desc.dtype, self.bytes), (dtype::S32, 4));
+        // SAFETY: the module's rules: writable during the call, four bytes, aligned.
+        unsafe { self.data().cast::<i32>().write(value) }
     }
 
     fn typed<T: Element>(&self) -> (*mut T, usize) {

@@ -31,7 +31,9 @@ mod sites;
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
 pub use costs::{Cost, Way};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
-pub use host::{Checks, Epilogue, HostVtable, Job, Task, into_ctx, parallel_for, parallel_for_then, vtable_of};
+pub use host::{
+    Checks, Epilogue, HostCall, HostVtable, Job, Task, into_ctx, parallel_for, parallel_for_then, vtable_of,
+};
 pub use measure::now as measure;
 pub use plan::{MAX_SLOTS, Span};
 pub use pool::{Backend, ThreadPool, Watch, any_buried, release_buried};

@@ -3,7 +3,7 @@
 use super::run::Run;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
-use crate::graph::program::Port;
+use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
 use crate::stream::Op;

@@ -40,8 +40,10 @@
 
 mod bind;
 mod flight;
+mod ops;
 mod queue;
 mod run;
+mod serial;
 mod step;
 mod worker;
 

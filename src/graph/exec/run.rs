@@ -1,10 +1,11 @@
 //! From opening a step to its result; and the handle of an asynchronous run.
 
+use super::ops::cancelled;
 use super::step::Step;
 use super::worker::{Role, Worker};
 use crate::base::object::tag;
 use crate::base::time::Deadline;
-use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
+use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -13,9 +14,9 @@ use std::sync::atomic::Ordering::*;
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 const JOIN_SPIN_NS: u64 = 20_000;
-/// The first runs measure the nodes, and then every 64th one.
+/// The first runs measure the nodes, and then one in so many.
 const MEASURE_FIRST: u64 = 4;
-const MEASURE_EVERY: u64 = 64;
+const MEASURE_EVERY: u64 = 512;
 
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
@@ -29,7 +30,6 @@ impl Step {
 
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
-        let _frame = ambient::enter(ambient::Work::Run(self.id));
         let layout = &self.layout;
         let run = layout.runs.fetch_add(1, Relaxed);
         let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);
@@ -38,24 +38,34 @@ impl Step {
             layout.weigh();
         }
         let width = pool.map_or(0, |pool| self.helpers_worth(pool));
+        if width == 0 {
+            self.run_alone(pool, measure);
+            return Exit::Closed;
+        }
+        let _frame = ambient::enter(ambient::Work::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
         self.width.store(width as u32, Relaxed);
         self.asked.store(0, Relaxed);
-        self.ask_above_ns.store(layout.hop_ns, Relaxed);
-        let generation = self.tokens.open(layout.len() as u32);
+        self.ask_above_ns.store(self.hop_ns(pool), Relaxed);
+        let generation = self.tokens.open(layout.ends);
         let role = Role::of_caller(pool);
-        match (width > 0, measure) {
-            (false, false) => Worker::<false, false>::new(self, pool, generation, role).with_roots().work(),
-            (false, true) => Worker::<false, true>::new(self, pool, generation, role).with_roots().work(),
-            (true, false) => Worker::<true, false>::new(self, pool, generation, role).with_roots().work(),
-            (true, true) => Worker::<true, true>::new(self, pool, generation, role).with_roots().work(),
+        if measure {
+            Worker::<true>::new(self, pool, generation, role).with_roots().work()
+        } else {
+            Worker::<false>::new(self, pool, generation, role).with_roots().work()
         }
     }
 
-    /// How many helpers this run may ask for: none if its nodes together are not worth a hop.
-    fn helpers_worth(&self, pool: &Object<ThreadPool>) -> usize {
-        let worth = self.layout.total_ns.load(Relaxed) > self.layout.hop_ns;
-        if !worth || self.layout.len() < 2 || !pool.may_nest() {
+    /// What bringing work to another thread is taken to cost, in nanoseconds.
+    fn hop_ns(&self, pool: Option<&Ref<ThreadPool>>) -> u64 {
+        self.layout.hop_ns.unwrap_or_else(|| pool.map_or(0, |pool| pool.worth_ns() as u64))
+    }
+
+    /// How many helpers this run may ask for: none if they cannot save what a hop costs.
+    fn helpers_worth(&self, pool: &Ref<ThreadPool>) -> usize {
+        let layout = &self.layout;
+        let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
+        if total - longest.min(total) <= self.hop_ns(Some(pool)) || !pool.may_nest() {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
@@ -80,8 +90,13 @@ impl Step {
         if self.stop.swap(0, Relaxed) == 0 {
             return Ok(());
         }
+        let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
-        Err(self.error.lock().take().unwrap_or_else(cancelled))
+        let error = failure.error.unwrap_or_else(cancelled);
+        let mut left_out = failure.left_out;
+        left_out.sort_unstable();
+        let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
+        Err(error.with_run(failure.node.map(name), left_out.into_iter().map(name).collect()))
     }
 }
 
@@ -192,8 +207,4 @@ impl Run {
         }
         self.done.advance(1);
     }
-}
-
-fn cancelled() -> Error {
-    Error::new(Code::Cancelled, "the run was cancelled")
 }

@@ -3,14 +3,23 @@
 use super::flight::Flight;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
-use crate::graph::program::{Layout, Place};
+use crate::graph::layout::{Layout, Place};
 use crate::kernel::Scratch;
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+
+/// How a run failed.
+#[derive(Default)]
+pub(super) struct Failure {
+    pub error: Option<Error>,
+    pub node: Option<u32>,
+    /// Nodes that were not begun because of it; of what is inside of a cond or a loop that was not begun only that one.
+    pub left_out: Vec<u32>,
+}
 
 /// Everything that a run changes. Who may touch what:
 ///
@@ -44,9 +53,14 @@ pub struct Step {
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
 
+    /// What is absent in this run, by bit.
+    pub(super) absent: Box<[AtomicBool]>,
+    /// Iterations of each loop that are over.
+    pub(super) iterations: Box<[AtomicU64]>,
+
     /// Nonzero: nothing is begun any more.
     pub(super) stop: AtomicU32,
-    pub(super) error: Mutex<Option<Error>>,
+    pub(super) failure: Mutex<Failure>,
 
     /// Who goes on when somebody else than the flight's thread closed the run.
     pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
@@ -99,8 +113,10 @@ impl Step {
             ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             closed: Gate::new(),
+            absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
+            iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
             stop: AtomicU32::new(0),
-            error: Mutex::new(None),
+            failure: Mutex::new(Failure::default()),
             waiter: HandOff::default(),
         }))
     }
@@ -130,9 +146,22 @@ impl Step {
     }
 
     /// Keeps the first failure and stops the rest.
-    pub(super) fn fail(&self, error: Error) {
-        self.error.lock().get_or_insert(error);
+    pub(super) fn fail(&self, node: Option<u32>, error: Error) {
+        let mut failure = self.failure.lock();
+        if failure.error.is_none() {
+            (failure.error, failure.node) = (Some(error), node);
+        }
+        drop(failure);
         self.stop();
+    }
+
+    /// A node was not begun because the run has stopped.
+    #[cold]
+    pub(super) fn left_out(&self, node: u32) {
+        let mut failure = self.failure.lock();
+        if failure.left_out.try_reserve(1).is_ok() {
+            failure.left_out.push(node);
+        }
     }
 
     /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.

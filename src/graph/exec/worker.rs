@@ -1,14 +1,13 @@
 //! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
 //!
-//! The loop exists in four versions: with and without other workers (without, arrivals are plain loads and stores),
-//! and with and without measuring.
+//! The loop exists in two versions, with and without measuring.
 
+use super::ops::After;
 use super::queue::Offer;
 use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
-use crate::graph::program::{Body, DIRECT, Layout};
-use crate::kernel::KernelContext;
+use crate::graph::layout::{Body, DIRECT, Layout, Release};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,7 +61,7 @@ struct List {
 
 const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
-pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
+pub(super) struct Worker<'a, const MEASURE: bool> {
     step: &'a Arc<Step>,
     layout: &'a Layout,
     pool: Option<&'a Ref<ThreadPool>>,
@@ -73,7 +72,7 @@ pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
     list: List,
     /// The node in hand, for the case that it panics.
     current: u32,
-    /// Nodes finished and not yet reported.
+    /// Ends reached and not yet reported.
     done: u32,
     /// How many more times not to look for something to share.
     patience: u32,
@@ -81,9 +80,9 @@ pub(super) struct Worker<'a, const SHARED: bool, const MEASURE: bool> {
     taken_ns: u64,
 }
 
-impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
+impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
-        let own = if SHARED { step.owners.claim() } else { None };
+        let own = step.owners.claim();
         let layout = &*step.layout;
         Worker {
             step,
@@ -126,10 +125,10 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             if self.current == NONE {
                 // Not in a node: the executor itself is broken. What it has lost can't be counted, so the run can't
                 // be closed, and its tensors must not be let go of while other workers may use them.
-                self.step.fail(error);
+                self.step.fail(None, error);
                 break;
             }
-            self.fail(self.current, &error);
+            self.step.fail_at(self.current, &error);
             interrupted = Some(std::mem::replace(&mut self.current, NONE));
         }
         if let Some(own) = self.own {
@@ -144,7 +143,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
     fn make_room(&self) {
         let step = self.step;
-        if self.taken_ns < WORTHWHILE_HOPS * self.layout.hop_ns {
+        if self.taken_ns < WORTHWHILE_HOPS * self.hop_ns() {
             let above = step.ask_above_ns.load(Relaxed);
             step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
         }
@@ -153,15 +152,12 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
 
     /// Runs everything there is; begins behind the node in which it was interrupted.
     fn drain(&mut self, interrupted: Option<u32>) {
-        if let Some(next) = interrupted.and_then(|node| self.finish(node)) {
+        if let Some(next) = interrupted.and_then(|node| self.finish(node, After::Edges)) {
             self.chain(next);
         }
         loop {
             while let Some(node) = self.pop() {
                 self.chain(node);
-            }
-            if !SHARED {
-                return;
             }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
@@ -177,78 +173,105 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
     fn chain(&mut self, mut node: u32) {
         loop {
             self.current = node;
-            self.run(node);
+            let after = self.run(node);
             self.current = NONE;
-            match self.finish(node) {
+            match self.finish(node, after) {
                 Some(next) => node = next,
                 None => return,
             }
         }
     }
 
-    /// Counts a node as done and makes its arrivals; gives the one to go on with.
-    fn finish(&mut self, node: u32) -> Option<u32> {
-        self.done += 1;
-        let next = self.propagate(node);
-        if SHARED && next.is_some() && self.list.worth_ns > SHARE_NS {
+    /// Makes the arrivals behind a node; gives the one to go on with.
+    fn finish(&mut self, node: u32, after: After) -> Option<u32> {
+        let next = match after {
+            After::Edges => self.propagate(node),
+            After::Release(release) => self.release(release),
+            After::Nothing(uncounted) => {
+                self.done += uncounted;
+                self.follow_edges(node)
+            }
+        };
+        if next.is_some() && self.list.worth_ns > SHARE_NS {
             self.share();
         }
         next
     }
 
-    fn run(&self, node: u32) {
-        if self.step.stop.load(Relaxed) != 0 {
-            return;
+    fn run(&self, node: u32) -> After {
+        let (step, layout) = (self.step, self.layout);
+        let body = layout.bodies[node as usize];
+        let stopped = step.is_stopped();
+        let absent = !stopped && !layout.absence.own.is_empty() && step.skips(node as usize);
+        if stopped || absent {
+            return self.skip(node, body, stopped);
+        }
+        match body {
+            Body::Select(index) => {
+                let select = &layout.selects[index as usize];
+                return After::Release(select.branches[step.branch(select)].release);
+            }
+            Body::Enter(index) => return After::Release(step.enter(index as usize).release_condition),
+            Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
+            Body::Test(index) => return self.test(index as usize),
+            Body::End => return After::Edges,
+            _ => {}
         }
         let start = if MEASURE { now_ns() } else { 0 };
-        if let Err(error) = self.execute(node as usize) {
-            self.fail(node, &error);
+        if let Err(error) = step.compute(body, self.pool) {
+            step.fail_at(node, &error);
         }
         if MEASURE {
-            self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
+            step.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
         }
+        After::Edges
     }
 
-    fn execute(&self, node: usize) -> crate::base::Result<()> {
-        let (step, layout) = (self.step, self.layout);
-        match &layout.bodies[node] {
-            Body::Task(task) => task.run(),
-            Body::Kernel(kernel) => {
-                let facts = &layout.nodes[node];
-                let args = &step.args[facts.args as usize..];
-                let (inputs, rest) = args.split_at(usize::from(facts.num_inputs));
-                let outputs = &rest[..usize::from(facts.num_outputs)];
-                let scratch = step.scratch(facts.scratch);
-                kernel.compute(&KernelContext::new(inputs, outputs, self.pool, scratch, &step.stop))
-            }
+    fn test(&self, index: usize) -> After {
+        let looped = &self.layout.loops[index];
+        if self.step.goes_on(looped) {
+            return After::Release(looped.release_body);
         }
+        if MEASURE {
+            let iterations = self.step.iterations[index].load(Relaxed);
+            looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
+        }
+        After::Edges
     }
 
+    /// A node that is not run because the run has stopped, or because something that it needs is absent.
     #[cold]
-    fn fail(&self, node: u32, error: &Error) {
-        let name = &self.layout.names[node as usize];
-        self.step.fail(error.clone().within(format_args!("node '{name}'")));
+    fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
+        if stopped && !matches!(body, Body::End | Body::Test(_) | Body::Next(_)) {
+            self.step.left_out(node);
+        }
+        match body {
+            Body::Select(index) => After::Nothing(self.layout.selects[index as usize].uncounted),
+            Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
+            // A loop that has stopped ends here; its Test says so.
+            Body::Next(index) => {
+                let looped = &self.layout.loops[index as usize];
+                After::Release(Release { first: looped.stop, end: looped.stop + 1 })
+            }
+            _ => After::Edges,
+        }
     }
 
-    fn measured(&self, node: usize, ns: u64) {
-        let layout = self.layout;
-        let cost = &layout.costs[node];
-        let ns = u32::try_from(ns).unwrap_or(u32::MAX);
-        let old = cost.load(Relaxed);
-        // The first measurement replaces the prior. Later ones pull the figure down at once and up by little: a thread
-        // that was interrupted in a node measures far too much, and never too little.
-        let new = match layout.runs.load(Relaxed) {
-            0 | 1 => ns,
-            _ => ns.min(old.saturating_add(old / 2).saturating_add(10)),
-        };
-        cost.store(new, Relaxed);
+    fn hop_ns(&self) -> u64 {
+        self.layout.hop_ns.unwrap_or_else(|| self.pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
-    /// Makes a finished node's arrivals. The first target that becomes ready is returned, the others go onto the list.
+    /// Makes a finished node's arrivals; one that nobody waits for is an end.
     fn propagate(&mut self, node: u32) -> Option<u32> {
+        self.done += u32::from(self.layout.edges(node as usize).is_empty());
+        self.follow_edges(node)
+    }
+
+    /// The first target that becomes ready is returned, the others go onto the list.
+    fn follow_edges(&mut self, node: u32) -> Option<u32> {
         let mut next = None;
         for edge in self.layout.edges(node as usize) {
-            if edge.counter != DIRECT && !self.arrive(edge.counter as usize) {
+            if edge.counter != DIRECT && !self.arrive(edge.counter) {
                 continue;
             }
             match next {
@@ -259,22 +282,27 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         next
     }
 
-    /// One arrival at a counter; true if it was the last, and then the counter is whole again.
-    fn arrive(&self, index: usize) -> bool {
-        let counter = &self.step.counters[index];
+    fn release(&mut self, release: Release) -> Option<u32> {
+        let (first, rest) = self.layout.releases[release.first as usize..release.end as usize].split_first()?;
+        // The first is the most urgent; it is gone on with, and the next ones are popped first.
+        rest.iter().rev().for_each(|&node| self.push(node));
+        Some(*first)
+    }
+
+    /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
+    fn arrive(&self, index: u32) -> bool {
+        let counter = &self.step.counters[index as usize];
         // ORDERING: AcqRel; the last arrival acquires what every earlier one released: the producers' outputs.
-        let before = if SHARED {
-            counter.fetch_sub(1, AcqRel)
-        } else {
-            let before = counter.load(Relaxed);
-            counter.store(before - 1, Relaxed);
-            before
-        };
-        if before == 1 {
-            // ORDERING: Relaxed; this thread owns the node, and the next run is ordered behind this one's closing.
-            counter.store(u64::from(self.layout.counters[index]), Relaxed);
+        if counter.fetch_sub(1, AcqRel) != 1 {
+            return false;
         }
-        before == 1
+        // ORDERING: Relaxed; this thread owns the node, and whoever arrives for the node's next turn is ordered behind it: by
+        // what the node does next, or by the run's closing.
+        counter.store(u64::from(self.layout.counters[index as usize]), Relaxed);
+        match index.checked_sub(self.layout.first_leaf) {
+            None => true,
+            Some(leaf) => self.arrive(self.layout.leaf_of[leaf as usize]),
+        }
     }
 
     fn worth(&self, node: u32) -> u64 {
@@ -285,9 +313,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
         // ORDERING: Relaxed; the links of a list are this worker's until `WorkQueue` publishes it.
         self.step.links[node as usize].store(self.list.first, Relaxed);
         self.list.first = node;
-        if SHARED {
-            self.list.worth_ns += self.worth(node);
-        }
+        self.list.worth_ns += self.worth(node);
     }
 
     fn pop(&mut self) -> Option<u32> {
@@ -296,12 +322,10 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             return None;
         }
         self.list.first = self.step.links[node as usize].load(Relaxed);
-        if SHARED {
-            self.list.worth_ns = self.list.worth_ns.saturating_sub(self.worth(node));
-            // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
-            if self.list.first != NONE && self.list.worth_ns > SHARE_NS {
-                self.share();
-            }
+        self.list.worth_ns = self.list.worth_ns.saturating_sub(self.worth(node));
+        // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
+        if self.list.first != NONE && self.list.worth_ns > SHARE_NS {
+            self.share();
         }
         Some(node)
     }
@@ -407,7 +431,7 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
             // Other work has the pool's threads now; look again when there is more to share.
             step.asked.fetch_sub(1, Relaxed);
             self.patience = PATIENCE;
-        } else if !pool.spawn_taken(job, self.generation, self.layout.hop_ns) {
+        } else if !pool.spawn_taken(job, self.generation, self.hop_ns()) {
             step.asked.store(width, Relaxed);
         }
     }
@@ -447,13 +471,12 @@ impl<'a, const SHARED: bool, const MEASURE: bool> Worker<'a, SHARED, MEASURE> {
 impl Step {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
     pub(super) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
-        // A run that was opened for one worker counts without atomics. And a node of the run itself must not wait for it.
-        let (alone, inside) = (self.width.load(Relaxed) == 0, ambient::within(ambient::Work::Run(self.id)));
-        let (exit, done) = if alone || inside {
+        // A node of the run itself must not wait for it.
+        let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
             (self.tokens.leave(0), false)
         } else {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<true, false>::new(self, pool, self.tokens.generation(), Role::Visitor).visit()
+            Worker::<false>::new(self, pool, self.tokens.generation(), Role::Visitor).visit()
         };
         if exit == Exit::Closed {
             self.close();
@@ -470,7 +493,7 @@ impl Job for Step {
         }
         let exit = {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<true, false>::new(&self, Some(pool), generation, Role::of_helper(pool)).work()
+            Worker::<false>::new(&self, Some(pool), generation, Role::of_helper(pool)).work()
         };
         if exit == Exit::Closed {
             self.close();

@@ -3,6 +3,7 @@
 //!
 //! `checked`, `checks`, `record` and `frame` are the watch that can be put between weir and a host's pool.
 
+mod call;
 mod checked;
 mod checks;
 mod export;
@@ -14,6 +15,7 @@ mod task;
 mod ticket;
 mod vtable;
 
+pub use call::HostCall;
 pub use checked::{Checked, any_guarded, sweep};
 pub use checks::{Checks, Conduct};
 pub use export::{into_ctx, vtable_of};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// How graphs are timed. All contenders live in one process with threads of their own, so before one is timed the threads
+// of the one before must have gone to sleep: OpenMP's spin for a millisecond after a region, and would have the second
+// processor.
+
+#include <sys/resource.h>
+
+#include <ctime>
+
+#include "graphs.hpp"
+#include "graphs_order.hpp"
+
+namespace bench {
+
+namespace {
+
+std::int64_t cpu_ns(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+std::int64_t cpu_ns_of_others() {
+    return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double timed_run(const lane &lane) {
+    const auto start = now_ns();
+    lane.run();
+    const auto ns = static_cast<double>(now_ns() - start);
+    lane.check();
+    return ns;
+}
+
+lane lane_of(const entry &entry, bodies &bodies) {
+    runner *built = entry.built.get();
+    const side check = [name = entry.name, &bodies] { bodies.expect_one_run(name); };
+    return {[built] { built->run(); }, entry.plays == role::bodiless_peer ? side([] {}) : check};
+}
+
+} // namespace
+
+void settle() {
+    constexpr double look_ns = 200000;
+    for (int looks = 0; looks < 500; looks++) {
+        const auto before = cpu_ns_of_others();
+        spin(steps_for(look_ns));
+        if (static_cast<double>(cpu_ns_of_others() - before) < look_ns / 20) return;
+    }
+}
+
+std::int64_t sleeps_of_others() {
+    rusage all{}, mine{};
+    getrusage(RUSAGE_SELF, &all);
+    getrusage(RUSAGE_THREAD, &mine);
+    return all.ru_nvcsw - mine.ru_nvcsw;
+}
+
+std::vector<entry> line_up(const std::vector<contender> &contenders, const shape &graph, bodies &bodies, int threads) {
+    std::vector<entry> entries;
+    for (const auto &contender : contenders) {
+        if (contender.plays != role::bodiless_peer) {
+            order_proof proof(graph);
+            const auto tried = contender.make({graph, proof.calls(), threads});
+            for (int i = 0; i < 5; i++) {
+                tried->run();
+                proof.expect_one_run(contender.name);
+            }
+        }
+        entries.push_back({contender.name, contender.plays, contender.make({graph, bodies.calls(), threads})});
+        double spent = 0;
+        for (int i = 0; i < 20 && spent < 5e6; i++) spent += timed_run(lane_of(entries.back(), bodies));
+    }
+    return entries;
+}
+
+timings race(const std::vector<lane> &lanes, int rounds) {
+    constexpr double enough_ns = 1e6, warm_ns = 3e5;
+    timings result(lanes.size());
+    std::vector<double> runs;
+    for (int round = 0; round < rounds; round++) {
+        for (std::size_t k = 0; k < lanes.size(); k++) {
+            const std::size_t l = (k + static_cast<std::size_t>(round)) % lanes.size();
+            settle();
+            double spent = 0;
+            while (spent < warm_ns) spent += timed_run(lanes[l]);
+            runs.clear();
+            for (spent = 0; spent < enough_ns; spent += runs.back()) runs.push_back(timed_run(lanes[l]));
+            result.add(l, median(runs));
+        }
+    }
+    return result;
+}
+
+timings race(const std::vector<entry> &entries, bodies &bodies, int rounds) {
+    std::vector<lane> lanes;
+    for (const auto &entry : entries) lanes.push_back(lane_of(entry, bodies));
+    return race(lanes, rounds);
+}
+
+} // namespace bench

@@ -1,0 +1,243 @@
+//! Control flow in the graph builder.
+
+use super::argument::{array, array_mut, out_value as checked_out, string};
+use super::guard::guard;
+use super::handle;
+use crate::abi::*;
+use crate::base::Result;
+use crate::graph::{Graph, NodeId, ValueId};
+use std::ffi::c_char;
+
+/// The values of a list of the caller's.
+///
+/// # Safety
+/// `list` is NULL or has `len` values.
+unsafe fn values(list: *const weir_value, len: usize, argument: &str) -> Result<Vec<ValueId>> {
+    // SAFETY: as demanded of the caller.
+    Ok(unsafe { array(list, len, argument) }?.iter().map(|&value| value.into()).collect())
+}
+
+/// Gives the caller a node's outputs, and the node if that is wanted.
+fn give(node: NodeId, outputs: &mut [weir_value], out_node: *mut weir_node) {
+    for (i, out) in outputs.iter_mut().enumerate() {
+        *out = node.output(i).into();
+    }
+    if !out_node.is_null() {
+        // SAFETY: the caller's pointer, as documented.
+        unsafe { out_node.write(node.into()) }
+    }
+}
+
+/// Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0, else
+/// else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have num_outputs outputs,
+/// alike in type and shape, which become the node's. A graph inside sees nothing of the graph around it but its inputs.
+///
+/// The node begins when predicate and inputs are there. Each output is there as soon as the branch has computed it; a
+/// control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be changed or
+/// destroyed afterwards; name is copied.
+/// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than
+/// 32 graphs inside one another). Types and shapes are checked by weir_graph_compile.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_cond(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    predicate: weir_value,
+    then_graph: *const weir_graph,
+    else_graph: *const weir_graph,
+    inputs: *const weir_value,
+    num_inputs: usize,
+    out_outputs: *mut weir_value,
+    num_outputs: usize,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_cond", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let outputs = array_mut(out_outputs, num_outputs, "out_outputs")?;
+            let (then, otherwise) =
+                (handle::borrow(then_graph, "then_graph")?, handle::borrow(else_graph, "else_graph")?);
+            let inputs = values(inputs, num_inputs, "inputs")?;
+            let name = string(name, "name")?;
+            check_outputs(name, then, outputs.len())?;
+            check_apart(graph, &[then_graph, else_graph])?;
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let node = graph.add_cond(name, predicate.into(), then, otherwise, &inputs)?;
+            give(node, outputs, out_node);
+            Ok(())
+        }
+    })
+}
+
+/// Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the last
+/// one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
+/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_case(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    index: weir_value,
+    branches: *const *const weir_graph,
+    num_branches: usize,
+    inputs: *const weir_value,
+    num_inputs: usize,
+    out_outputs: *mut weir_value,
+    num_outputs: usize,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_case", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let outputs = array_mut(out_outputs, num_outputs, "out_outputs")?;
+            let list = array(branches, num_branches, "branches")?;
+            let branches: Vec<&Graph> = list
+                .iter()
+                .enumerate()
+                .map(|(i, &branch)| Ok(&**handle::borrow(branch, &format!("branches[{i}]"))?))
+                .collect::<Result<_>>()?;
+            let inputs = values(inputs, num_inputs, "inputs")?;
+            let name = string(name, "name")?;
+            if let Some(first) = branches.first() {
+                check_outputs(name, first, outputs.len())?;
+            }
+            check_apart(graph, list)?;
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let node = graph.add_case(name, index.into(), &branches, &inputs)?;
+            give(node, outputs, out_node);
+            Ok(())
+        }
+    })
+}
+
+/// Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the variables'
+/// next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants, which stay
+/// the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape. The node's outputs
+/// are the variables' last values; without an iteration, their first. parallel_iterations is how many iterations may
+/// run at once where their data allow it, at least 1; it never changes a result.
+///
+/// The node begins when all variables and invariants are there.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
+/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_while(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    cond_graph: *const weir_graph,
+    body_graph: *const weir_graph,
+    variables: *const weir_value,
+    num_variables: usize,
+    invariants: *const weir_value,
+    num_invariants: usize,
+    parallel_iterations: i32,
+    out_outputs: *mut weir_value,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_while", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let outputs = array_mut(out_outputs, num_variables, "out_outputs")?;
+            let (condition, body) =
+                (handle::borrow(cond_graph, "cond_graph")?, handle::borrow(body_graph, "body_graph")?);
+            let variables = values(variables, num_variables, "variables")?;
+            let invariants = values(invariants, num_invariants, "invariants")?;
+            let name = string(name, "name")?;
+            let parallel = u32::try_from(parallel_iterations).unwrap_or(0);
+            check_apart(graph, &[cond_graph, body_graph])?;
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let node = graph.add_while(name, condition, body, &variables, &invariants, parallel)?;
+            give(node, outputs, out_node);
+            Ok(())
+        }
+    })
+}
+
+/// Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
+/// out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is skipped, and its
+/// outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can be said
+/// as graphs, weir_graph_add_cond costs less.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+/// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent,
+/// unless weir_compile_options_set_allow_absent.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_switch(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    value: weir_value,
+    predicate: weir_value,
+    out_false: *mut weir_value,
+    out_true: *mut weir_value,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_switch", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let (on_false, on_true) = (checked_out(out_false, "out_false")?, checked_out(out_true, "out_true")?);
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let node = graph.add_switch(string(name, "name")?, value.into(), predicate.into())?;
+            on_false.set(node.output(0).into());
+            on_true.set(node.output(1).into());
+            give(node, &mut [], out_node);
+            Ok(())
+        }
+    })
+}
+
+/// Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). If all are absent it is skipped; a
+/// skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
+/// the run (FAILED_PRECONDITION) that names the nodes which made them.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+/// Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_merge(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    inputs: *const weir_value,
+    num_inputs: usize,
+    out_value: *mut weir_value,
+    out_index: *mut weir_value,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_merge", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let (value, index) = (checked_out(out_value, "out_value")?, checked_out(out_index, "out_index")?);
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let inputs = values(inputs, num_inputs, "inputs")?;
+            let node = graph.add_merge(string(name, "name")?, &inputs)?;
+            value.set(node.output(0).into());
+            index.set(node.output(1).into());
+            give(node, &mut [], out_node);
+            Ok(())
+        }
+    })
+}
+
+fn check_outputs(name: &str, inner: &Graph, num_outputs: usize) -> Result<()> {
+    if inner.num_outputs() == num_outputs {
+        return Ok(());
+    }
+    Err(crate::base::Error::invalid(format!(
+        "node '{name}': num_outputs is {num_outputs}, graph '{}' has {} outputs",
+        inner.name(),
+        inner.num_outputs()
+    )))
+}
+
+/// A graph cannot lie inside of itself.
+fn check_apart(graph: *mut weir_graph, inner: &[*const weir_graph]) -> Result<()> {
+    if inner.contains(&graph.cast_const()) {
+        return Err(crate::base::Error::invalid("a graph cannot lie inside of itself"));
+    }
+    Ok(())
+}

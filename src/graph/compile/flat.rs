@@ -1,0 +1,176 @@
+//! The flat form while it grows: nodes, arrivals, storages.
+
+use crate::base::Ref;
+use crate::base::{Desc, Result};
+use crate::engine::Tensor;
+use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
+use crate::kernel::{Kernel, Task};
+use std::sync::Arc;
+
+use super::joins::Joins;
+
+/// Memory that one value or several share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Storage {
+    pub bytes: usize,
+    pub kind: StorageKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StorageKind {
+    /// A place in the arena, to be found.
+    Arena,
+    Constant(usize),
+    Input(usize),
+    Output(usize),
+}
+
+/// Whose arrival says that a value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// Nobody's: it is there before the graph begins.
+    Nobody,
+    Node(u32),
+    /// That of one node of a list (an index into `Flat::alternatives`).
+    OneOf(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Val {
+    pub storage: u32,
+    pub source: Source,
+    /// Set in a step when the value is absent.
+    pub bit: u32,
+}
+
+impl Val {
+    /// What an inner graph sees of it: it begins when everything from outside is there.
+    pub fn from_outside(self) -> Val {
+        Val { source: Source::Nobody, bit: NO_BIT, ..self }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlatArg {
+    pub desc: Desc,
+    pub storage: u32,
+}
+
+pub(super) struct FlatKernel {
+    pub kernel: Arc<dyn Kernel>,
+    pub args: u32,
+    pub num_inputs: u16,
+    pub num_outputs: u16,
+    pub node: u32,
+}
+
+#[derive(Default)]
+pub(super) struct Flat {
+    pub bodies: Vec<Body>,
+    pub names: Names,
+    pub costs: Vec<u32>,
+    pub tasks: Vec<Arc<dyn Task>>,
+    pub kernels: Vec<FlatKernel>,
+    pub selects: Vec<Select>,
+    pub loops: Vec<Loop>,
+    pub switches: Vec<Switch>,
+    pub merges: Vec<Merge>,
+    pub absence: Absence,
+    pub has_absence: bool,
+    pub args: Vec<FlatArg>,
+    pub storages: Vec<Storage>,
+    pub constants: Vec<Ref<Tensor>>,
+    /// From which node, and the edge.
+    pub edges: Vec<(u32, Edge)>,
+    pub releases: Vec<u32>,
+    pub joins: Joins,
+    pub alternatives: Vec<Vec<u32>>,
+    /// The node that waits for outputs which branches compute.
+    pub end: Option<u32>,
+    pub facts: super::Facts,
+}
+
+impl Flat {
+    /// Adds a node that comes behind all others so far.
+    pub fn push(&mut self, body: Body, name: &str, cost: u64) -> u32 {
+        let id = self.bodies.len() as u32;
+        self.bodies.push(body);
+        self.names.push(name);
+        self.costs.push(u32::try_from(cost).unwrap_or(u32::MAX));
+        if self.has_absence {
+            self.absence.own.push(NO_BIT);
+            self.absence.starts.push(self.absence.needs.len() as u32);
+        }
+        id
+    }
+
+    /// Makes a node wait for sources. False if there are none.
+    pub fn wait_for(&mut self, node: u32, sources: &mut Vec<Source>) -> bool {
+        let wanted = sources.len();
+        sources.retain(|source| *source != Source::Nobody);
+        let before = sources.len();
+        sources.sort_unstable();
+        sources.dedup();
+        self.facts.parallel_edges += before - sources.len();
+        let _ = wanted;
+        for (i, source) in sources.iter().enumerate() {
+            let counter = self.joins.counter(i, sources.len());
+            let edge = Edge { target: node, counter };
+            match *source {
+                Source::Nobody => {}
+                Source::Node(from) => self.edges.push((from, edge)),
+                Source::OneOf(list) => {
+                    for &from in &self.alternatives[list as usize] {
+                        self.edges.push((from, edge));
+                    }
+                }
+            }
+        }
+        self.joins.close(sources.len());
+        !sources.is_empty()
+    }
+
+    /// One of several sources: whichever runs.
+    pub fn one_of(&mut self, sources: &[Source], also: &[u32]) -> Source {
+        let mut nodes: Vec<u32> = Vec::new();
+        for source in sources {
+            match *source {
+                Source::Nobody => {}
+                Source::Node(node) => nodes.push(node),
+                Source::OneOf(list) => nodes.extend_from_slice(&self.alternatives[list as usize]),
+            }
+        }
+        nodes.extend_from_slice(also);
+        self.alternatives.push(nodes);
+        Source::OneOf(self.alternatives.len() as u32 - 1)
+    }
+
+    pub fn release(&mut self, nodes: &[u32]) -> Release {
+        let first = self.releases.len() as u32;
+        self.releases.extend_from_slice(nodes);
+        Release { first, end: self.releases.len() as u32 }
+    }
+
+    pub fn arg(&mut self, desc: Desc, storage: u32) -> u32 {
+        self.args.push(FlatArg { desc, storage });
+        self.args.len() as u32 - 1
+    }
+
+    pub fn storage(&mut self, desc: &Desc, kind: StorageKind) -> Result<u32> {
+        self.storages.push(Storage { bytes: desc.bytes()?, kind });
+        Ok(self.storages.len() as u32 - 1)
+    }
+
+    /// A bit of its own for a node that can be skipped; `needs` are the bits of what it needs.
+    pub fn may_be_skipped(&mut self, node: u32, needs: &[u32]) -> u32 {
+        let bit = self.bit();
+        self.absence.own[node as usize] = bit;
+        self.absence.needs.extend(needs.iter().filter(|&&bit| bit != NO_BIT));
+        bit
+    }
+
+    pub fn bit(&mut self) -> u32 {
+        self.absence.bits += 1;
+        self.absence.bits - 1
+    }
+}

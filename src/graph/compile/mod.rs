@@ -1,0 +1,232 @@
+//! From a graph to a program's arrays.
+//!
+//! 1. `verify`: an order, types and shapes, what can be absent.
+//! 2. `schedule`: in each graph, keep what matters; the longest path to the end first.
+//! 3. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
+//!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
+//!    place, a variable of a loop where its kernel allows it.
+//! 4. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
+//! 5. `memory`: places in the arena.
+
+mod flat;
+mod joins;
+mod memory;
+mod region;
+mod schedule;
+
+use super::builder::{Body as NodeBody, Contents, Graph};
+use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
+use super::options::CompileOptions;
+use super::program::Program;
+use super::report;
+use super::verify::{self, Verified};
+use crate::base::{Desc, Object, Ref, Result};
+use crate::engine::Engine;
+use crate::memory::heap;
+use flat::{Flat, Source, StorageKind, Val};
+use joins::Joins;
+use region::{Region, Scope, Want};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// What the report counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub dead_nodes: usize,
+    pub parallel_edges: usize,
+    pub in_place: usize,
+    pub copies: usize,
+    pub control_edges: usize,
+    pub arena_bytes_unshared: usize,
+}
+
+/// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
+/// large for the memory left is a status and not a failure in the middle.
+const BYTES_PER_NODE: usize = 512;
+
+impl Program {
+    pub fn compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
+        let contents = &graph.contents;
+        heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
+        let verified = verify::verify(contents, &engines, options.allow_absent)?;
+        let layout = compile(contents, &verified, engines, options)?;
+        Ok(Object::shared(Program::new(layout)))
+    }
+}
+
+/// Nodes and edges, those inside of others too.
+fn size(graph: &Contents) -> usize {
+    let of = |node: &super::builder::Node| {
+        1 + verify::predecessors(node).count() + node.inner().map(|inner| size(inner)).sum::<usize>()
+    };
+    graph.nodes.iter().map(of).sum()
+}
+
+fn compile(
+    graph: &Contents,
+    verified: &Verified,
+    engines: Vec<Ref<Engine>>,
+    options: &CompileOptions,
+) -> Result<Layout> {
+    let mut flat = Flat { has_absence: has_switch(graph), ..Flat::default() };
+    let mut inputs = Vec::new();
+    for (i, index) in graph.inputs().enumerate() {
+        let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
+        inputs.push(Val { storage, source: Source::Nobody, bit: super::layout::NO_BIT });
+    }
+    let mut want = Vec::new();
+    for (i, (_, value)) in graph.outputs.iter().enumerate() {
+        want.push(Want::In(flat.storage(verified.desc(*value), StorageKind::Output(i))?));
+    }
+    let region = region::lay(&mut flat, graph, verified, &inputs, &want, &Scope::top())?;
+    add_end(&mut flat, &region);
+    finish(flat, &region, graph, verified, engines, options)
+}
+
+/// Waits for outputs that one of several branches computes, so that a run has one end for all of them.
+fn add_end(flat: &mut Flat, region: &Region) {
+    let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
+    let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
+    if !sources.is_empty() {
+        let end = flat.push(Body::End, "outputs", 0);
+        flat.wait_for(end, &mut sources);
+        flat.end = Some(end);
+    }
+}
+
+fn has_switch(graph: &Contents) -> bool {
+    graph
+        .nodes
+        .iter()
+        .any(|node| matches!(node.body, NodeBody::Switch { .. }) || node.inner().any(|inner| has_switch(inner)))
+}
+
+fn finish(
+    mut flat: Flat,
+    region: &Region,
+    graph: &Contents,
+    verified: &Verified,
+    engines: Vec<Ref<Engine>>,
+    options: &CompileOptions,
+) -> Result<Layout> {
+    let n = flat.bodies.len();
+    let places = memory::places(&mut flat)?;
+    let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
+    let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
+    let degree = |node: u32| first_edge[node as usize + 1] - first_edge[node as usize];
+    for select in &mut flat.selects {
+        let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
+        select.uncounted = u32::from(first_end < select.end && degree(first_end) == 0);
+    }
+    for looped in &mut flat.loops {
+        looped.uncounted = u32::from(degree(looped.condition.end) == 0);
+    }
+    let ends = ends(&flat, &degree);
+    let (kernels, scratch) = kernels(&flat);
+    let mut args = Vec::with_capacity(flat.args.len());
+    for arg in &flat.args {
+        args.push(Arg { desc: arg.desc, bytes: arg.desc.bytes()?, place: places.of[arg.storage as usize] });
+    }
+    if flat.has_absence {
+        flat.absence.starts.push(flat.absence.needs.len() as u32);
+    }
+    let layout = Layout {
+        name: graph.name.clone(),
+        engines,
+        inputs: ports(graph.inputs().map(|index| (graph.nodes[index].name.as_str(), verified.descs[index][0]))),
+        outputs: ports(graph.outputs.iter().map(|(name, value)| (name.as_str(), *verified.desc(*value)))),
+        output_bits: region.outputs.iter().map(|output| output.bit).collect(),
+        names: flat.names,
+        bodies: flat.bodies,
+        tasks: flat.tasks,
+        kernels,
+        selects: flat.selects,
+        loops: flat.loops,
+        switches: flat.switches,
+        merges: flat.merges,
+        absence: flat.absence,
+        first_edge,
+        edges,
+        releases: flat.releases,
+        counters,
+        first_leaf,
+        leaf_of,
+        // The most urgent goes to the end, where it is popped first.
+        roots: region.roots.iter().rev().copied().collect(),
+        ends,
+        args,
+        constants: flat.constants,
+        arena_bytes: places.arena_bytes,
+        scratch,
+        hop_ns: options.hop_ns,
+        worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
+        costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
+        total_ns: AtomicU64::new(0),
+        longest_ns: AtomicU64::new(0),
+        runs: AtomicU64::new(0),
+        report: report::Compiled {},
+    };
+    layout.weigh();
+    Ok(layout)
+}
+
+/// The edges in rows, by the node that they leave.
+fn rows(n: usize, edges: &[(u32, Edge)], first_leaf: u32) -> (Vec<u32>, Vec<Edge>) {
+    let mut first = vec![0u32; n + 1];
+    edges.iter().for_each(|(from, _)| first[*from as usize + 1] += 1);
+    for i in 0..n {
+        first[i + 1] += first[i];
+    }
+    let mut at = first.clone();
+    let mut rows = vec![Edge { target: 0, counter: DIRECT }; edges.len()];
+    for (from, edge) in edges {
+        let place = &mut at[*from as usize];
+        rows[*place as usize] = Edge { target: edge.target, counter: Joins::number(edge.counter, first_leaf) };
+        *place += 1;
+    }
+    (first, rows)
+}
+
+/// How many nodes there are that nobody waits for, a cond's ends counted once.
+fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
+    let mut ends = 0;
+    for (node, body) in flat.bodies.iter().enumerate() {
+        let counts = match body {
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => {
+                degree(node as u32) == 0
+            }
+            Body::Select(i) => flat.selects[*i as usize].uncounted == 1,
+            Body::Enter(i) => flat.loops[*i as usize].uncounted == 1,
+            Body::End => flat.end == Some(node as u32),
+            Body::Test(_) | Body::Next(_) => false,
+        };
+        ends += u32::from(counts);
+    }
+    ends
+}
+
+fn kernels(flat: &Flat) -> (Vec<KernelNode>, Vec<usize>) {
+    let mut scratch = Vec::new();
+    let nodes = flat.kernels.iter().map(|node| {
+        let args = &flat.args[node.args as usize..];
+        let descs = |from: usize, count: u16| -> Vec<Desc> {
+            args[from..from + usize::from(count)].iter().map(|arg| arg.desc).collect()
+        };
+        let (inputs, outputs) = (descs(0, node.num_inputs), descs(usize::from(node.num_inputs), node.num_outputs));
+        let bytes = node.kernel.scratch_bytes(&inputs, &outputs);
+        let number = if bytes > 0 { scratch.len() as u32 } else { NO_SCRATCH };
+        scratch.extend((bytes > 0).then_some(bytes));
+        KernelNode {
+            kernel: node.kernel.clone(),
+            args: node.args,
+            num_inputs: node.num_inputs,
+            num_outputs: node.num_outputs,
+            scratch: number,
+        }
+    });
+    let nodes = nodes.collect();
+    (nodes, scratch)
+}
+
+fn ports<'a>(all: impl Iterator<Item = (&'a str, Desc)>) -> Vec<Port> {
+    all.map(|(name, desc)| Port { name: name.to_owned(), desc }).collect()
+}

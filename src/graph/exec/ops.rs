@@ -1,0 +1,171 @@
+//! What nodes do, whoever runs them.
+
+use super::step::Step;
+use crate::base::{Code, Error, Ref, Result};
+use crate::graph::layout::{Body, Loop, NO_BIT, Release, Select};
+use crate::kernel::KernelContext;
+use crate::threadpool::ThreadPool;
+use std::sync::atomic::Ordering::*;
+
+/// Where a run goes on behind a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum After {
+    /// Along the node's edges.
+    Edges,
+    /// With what it releases.
+    Release(Release),
+    /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
+    Nothing(u32),
+}
+
+impl Step {
+    /// Runs a node that is not inside of the run's control: what a task or a kernel does.
+    #[inline]
+    pub(super) fn compute(&self, body: Body, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        match body {
+            Body::Call(task, call) => match call.run() {
+                0 => Ok(()),
+                status => Err(self.layout.tasks[task as usize].failed(status)),
+            },
+            Body::Kernel(kernel) => self.compute_kernel(kernel as usize, pool),
+            Body::Task(task) => self.layout.tasks[task as usize].run(),
+            Body::Switch(switch) => {
+                let switch = &self.layout.switches[switch as usize];
+                let side = self.args[switch.predicate as usize].read_integer() != 0;
+                self.set_bit(switch.sides[0], side);
+                self.set_bit(switch.sides[1], !side);
+                Ok(())
+            }
+            Body::Merge(merge) => self.merge(merge as usize),
+            Body::Select(_) | Body::End | Body::Enter(_) | Body::Test(_) | Body::Next(_) => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        let node = &self.layout.kernels[index];
+        let args = &self.args[node.args as usize..];
+        let (inputs, rest) = args.split_at(usize::from(node.num_inputs));
+        let outputs = &rest[..usize::from(node.num_outputs)];
+        let scratch = self.scratch(node.scratch);
+        node.kernel.compute(&KernelContext::new(inputs, outputs, pool, scratch, &self.stop))
+    }
+
+    /// Hands on the one input that is there.
+    fn merge(&self, index: usize) -> Result<()> {
+        let merge = &self.layout.merges[index];
+        let mut winner = None;
+        for (i, input) in merge.inputs.iter().enumerate() {
+            if self.is_absent(input.bit) {
+                continue;
+            }
+            if let Some(first) = winner.replace(i) {
+                let producer = |i: usize| match merge.inputs[i].from {
+                    NO_BIT => "the graph's surroundings".to_owned(),
+                    node => format!("node '{}'", self.layout.name_of(node)),
+                };
+                return Err(Error::precondition(format!(
+                    "inputs {first} and {i} are both there, from {} and {}: a merge passes on one",
+                    producer(first),
+                    producer(i)
+                )));
+            }
+        }
+        let Some(winner) = winner else { return Err(Error::internal("a merge without an input")) };
+        self.args[merge.value as usize].copy_from(&self.args[merge.inputs[winner].view as usize]);
+        self.args[merge.index as usize].write_integer(winner as i32);
+        Ok(())
+    }
+
+    /// Whether a node is skipped because something that it needs is absent; noted for those who need it.
+    pub(super) fn skips(&self, node: usize) -> bool {
+        let absence = &self.layout.absence;
+        let own = absence.own[node];
+        if own == NO_BIT {
+            return false;
+        }
+        let skips = match self.layout.bodies[node] {
+            Body::Merge(merge) => {
+                self.layout.merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit))
+            }
+            _ => absence.needs(node).iter().any(|&bit| self.is_absent(bit)),
+        };
+        self.set_bit(own, skips);
+        if let (true, Body::Switch(switch)) = (skips, self.layout.bodies[node]) {
+            self.layout.switches[switch as usize].sides.iter().for_each(|&side| self.set_bit(side, true));
+        }
+        skips
+    }
+
+    pub(super) fn is_absent(&self, bit: u32) -> bool {
+        // ORDERING: Relaxed; whoever reads a bit was told by an arrival that its writer is done.
+        bit != NO_BIT && self.absent[bit as usize].load(Relaxed)
+    }
+
+    fn set_bit(&self, bit: u32, absent: bool) {
+        self.absent[bit as usize].store(absent, Relaxed);
+    }
+
+    /// The branch that a Select takes.
+    pub(super) fn branch(&self, select: &Select) -> usize {
+        let value = self.args[select.selector as usize].read_integer();
+        let last = select.branches.len() - 1;
+        if select.is_cond {
+            return usize::from(value != 0);
+        }
+        usize::try_from(value).map_or(last, |index| index.min(last))
+    }
+
+    /// Gives a loop's variables their first values.
+    pub(super) fn enter(&self, index: usize) -> &Loop {
+        let looped = &self.layout.loops[index];
+        self.copy_all(&looped.enter);
+        self.iterations[index].store(0, Relaxed);
+        looped
+    }
+
+    /// Whether a loop goes on.
+    pub(super) fn goes_on(&self, looped: &Loop) -> bool {
+        self.args[looped.predicate as usize].read_integer() != 0
+    }
+
+    /// Gives a loop's variables their next values.
+    pub(super) fn next(&self, index: usize) -> &Loop {
+        let looped = &self.layout.loops[index];
+        self.copy_all(&looped.next);
+        // One thread at a time: the nodes of a loop's control follow one another.
+        self.iterations[index].store(self.iterations[index].load(Relaxed) + 1, Relaxed);
+        looped
+    }
+
+    #[inline]
+    fn copy_all(&self, pairs: &[(u32, u32)]) {
+        for &(from, to) in pairs {
+            self.args[to as usize].copy_from(&self.args[from as usize]);
+        }
+    }
+
+    /// "node 'x', iteration 3 of 'loop'"
+    #[cold]
+    pub(super) fn fail_at(&self, node: u32, error: &Error) {
+        let layout = &self.layout;
+        let mut place = format!("node '{}'", layout.name_of(node));
+        let inside = layout.loops.iter().enumerate().filter(|(_, l)| l.first < node && node < l.end);
+        for (index, looped) in inside {
+            let iteration = self.iterations[index].load(Relaxed);
+            place += &format!(", iteration {iteration} of '{}'", layout.name_of(looped.first));
+        }
+        self.fail(Some(node), error.clone().within(place));
+    }
+
+    /// Whether anything but a failure may still be begun. ORDERING: Relaxed; whoever sees it late begins a node more.
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed) != 0
+    }
+}
+
+/// The error of a run that was stopped from outside.
+pub(super) fn cancelled() -> Error {
+    Error::new(Code::Cancelled, "the run was cancelled")
+}

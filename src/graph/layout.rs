@@ -1,0 +1,369 @@
+//! A program's arrays: everything about it that no run changes, but for the measured costs.
+//!
+//! All graphs, those inside of others too, lie in one flat array of nodes, in an order in which one thread can run them:
+//! a node comes after what it waits for, and what is inside of a cond, case or while lies together behind its first node:
+//!
+//! ```text
+//! case:   Select | branch 0 ... | branch 1 ... | End End        While: Enter | condition ... | Test | body ... | Next
+//! ```
+//!
+//! Who runs it alone walks along the array (`exec::serial`), jumps over branches, and goes back for another iteration.
+//! When several threads run it, edges say who goes on (`exec::worker`). An edge leads to a node that waits for nothing
+//! else (DIRECT), or to a counter. What waits for a value of a cond counts one arrival; each branch makes it when it is
+//! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The first nodes
+//! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
+
+use crate::base::{Desc, Ref};
+use crate::engine::{Engine, Tensor};
+use crate::kernel::{Kernel, Task};
+use crate::threadpool::HostCall;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// An input or output of a program.
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub name: String,
+    pub desc: Desc,
+}
+
+/// What a node does when it is run. The numbers are indices into the layout's tables.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) enum Body {
+    /// A function of the host's, of the task with this index.
+    Call(u32, HostCall),
+    Task(u32),
+    Kernel(u32),
+    Select(u32),
+    /// Waits for what is left of a branch.
+    End,
+    Enter(u32),
+    Test(u32),
+    Next(u32),
+    Switch(u32),
+    Merge(u32),
+}
+
+/// A kernel and its arguments: inputs, then outputs, as views.
+pub(in crate::graph) struct KernelNode {
+    pub kernel: Arc<dyn Kernel>,
+    pub args: u32,
+    pub num_inputs: u16,
+    pub num_outputs: u16,
+    /// Index into `Layout::scratch`, or NO_SCRATCH.
+    pub scratch: u32,
+}
+
+pub(in crate::graph) const NO_SCRATCH: u32 = u32::MAX;
+
+/// Nodes that wait for nothing but their release, by position in `Layout::releases`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::graph) struct Release {
+    pub first: u32,
+    pub end: u32,
+}
+
+/// The first node of a cond or case.
+#[derive(Debug)]
+pub(in crate::graph) struct Select {
+    /// The view of the predicate or index.
+    pub selector: u32,
+    pub branches: Vec<Branch>,
+    /// Behind the last node inside.
+    pub end: u32,
+    /// What nobody waits for and is still counted when no branch runs.
+    pub uncounted: u32,
+    /// Whether any value but 0 means branch 1.
+    pub is_cond: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::graph) struct Branch {
+    pub nodes: Range<u32>,
+    pub release: Release,
+}
+
+/// A while loop.
+#[derive(Debug)]
+pub(in crate::graph) struct Loop {
+    /// Views in pairs, from and to: the variables' first values.
+    pub enter: Vec<(u32, u32)>,
+    /// The same for their next values.
+    pub next: Vec<(u32, u32)>,
+    pub predicate: u32,
+    pub condition: Range<u32>,
+    pub body: Range<u32>,
+    pub release_condition: Release,
+    pub release_body: Release,
+    /// The node Enter; Test and Next are behind condition and body.
+    pub first: u32,
+    /// Behind the last node inside.
+    pub end: u32,
+    /// As of a Select.
+    pub uncounted: u32,
+    /// Where `releases` has the Test, for a loop that is stopped.
+    pub stop: u32,
+    /// Iterations of the last run that was measured. Statistics: ORDERING Relaxed.
+    pub iterations: AtomicU32,
+}
+
+/// A switch: its views and the bits of its two sides.
+#[derive(Debug)]
+pub(in crate::graph) struct Switch {
+    pub predicate: u32,
+    pub sides: [u32; 2],
+}
+
+/// A merge, and the views of its outputs.
+#[derive(Debug)]
+pub(in crate::graph) struct Merge {
+    pub inputs: Vec<MergeInput>,
+    pub value: u32,
+    pub index: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct MergeInput {
+    pub view: u32,
+    pub bit: u32,
+    /// The node that makes it, or NO_BIT.
+    pub from: u32,
+}
+
+/// Always there.
+pub(in crate::graph) const NO_BIT: u32 = u32::MAX;
+
+/// An edge to a node that may become ready.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct Edge {
+    pub target: u32,
+    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else.
+    pub counter: u32,
+}
+
+pub(in crate::graph) const DIRECT: u32 = u32::MAX;
+
+/// Where a view's memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::graph) enum Place {
+    /// Offset into the step's arena.
+    Arena(usize),
+    /// A constant, by index.
+    Constant(usize),
+    /// The run's input or output, by index; set for each run.
+    Input(usize),
+    Output(usize),
+}
+
+/// One argument of one node.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct Arg {
+    pub desc: Desc,
+    pub bytes: usize,
+    pub place: Place,
+}
+
+/// The nodes' names, one behind the other.
+#[derive(Debug, Default)]
+pub(in crate::graph) struct Names {
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl Names {
+    pub fn push(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.ends.push(self.text.len() as u32);
+    }
+
+    pub fn get(&self, node: usize) -> &str {
+        let start = if node == 0 { 0 } else { self.ends[node - 1] };
+        &self.text[start as usize..self.ends[node] as usize]
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+}
+
+/// Which nodes can be skipped because an input is absent. Empty in a program without a switch.
+#[derive(Debug, Default)]
+pub(in crate::graph) struct Absence {
+    /// Bits in a step: one for each node that can be skipped, two more for each switch.
+    pub bits: u32,
+    /// Each node's own bit, or NO_BIT.
+    pub own: Vec<u32>,
+    /// Where each node's list begins; one more closes the last.
+    pub starts: Vec<u32>,
+    /// The bits of what a node needs.
+    pub needs: Vec<u32>,
+}
+
+impl Absence {
+    pub fn needs(&self, node: usize) -> &[u32] {
+        &self.needs[self.starts[node] as usize..self.starts[node + 1] as usize]
+    }
+}
+
+pub(in crate::graph) struct Layout {
+    pub name: String,
+    pub engines: Vec<Ref<Engine>>,
+    pub inputs: Vec<Port>,
+    pub outputs: Vec<Port>,
+    /// The bit that says that an output is absent, or NO_BIT.
+    pub output_bits: Vec<u32>,
+    pub names: Names,
+    pub bodies: Vec<Body>,
+    pub tasks: Vec<Arc<dyn Task>>,
+    pub kernels: Vec<KernelNode>,
+    pub selects: Vec<Select>,
+    pub loops: Vec<Loop>,
+    pub switches: Vec<Switch>,
+    pub merges: Vec<Merge>,
+    pub absence: Absence,
+    /// Where each node's edges begin; one more closes the last.
+    pub first_edge: Vec<u32>,
+    pub edges: Vec<Edge>,
+    pub releases: Vec<u32>,
+    /// Start value of each counter. Those from `first_leaf` on are parts of a join too wide for one.
+    pub counters: Vec<u32>,
+    pub first_leaf: u32,
+    /// The counter that each leaf belongs to.
+    pub leaf_of: Vec<u32>,
+    /// Nodes that wait for nothing, the most urgent last.
+    pub roots: Vec<u32>,
+    /// How many ends a run has: nodes that nobody waits for.
+    pub ends: u32,
+    pub args: Vec<Arg>,
+    pub constants: Vec<Ref<Tensor>>,
+    pub arena_bytes: usize,
+    /// Scratch bytes per slot of each node that wants some.
+    pub scratch: Vec<usize>,
+    /// What the options say that bringing work to another thread costs; None = what the pool costs.
+    pub hop_ns: Option<u64>,
+    /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
+    pub costs: Vec<AtomicU32>,
+    /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
+    /// behind it. Nodes too cheap to be worth a thread count as nothing. Follows `costs` (`weigh`). Statistics:
+    /// ORDERING Relaxed.
+    pub worth: Vec<AtomicU32>,
+    /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
+    pub total_ns: AtomicU64,
+    pub longest_ns: AtomicU64,
+    /// Runs begun.
+    pub runs: AtomicU64,
+    pub report: super::report::Compiled,
+}
+
+/// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
+/// move cost as much.
+const WORTH_A_THREAD_NS: u32 = 50;
+
+impl Layout {
+    pub fn len(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does.
+    pub fn weigh(&self) {
+        let mut total = 0;
+        let mut longest = 0;
+        // The longest path from each node; those of nodes inside of a loop count once for each iteration.
+        let mut paths = vec![0u64; self.len()];
+        let factors = self.factors();
+        for node in (0..self.len()).rev() {
+            let cost = self.costs[node].load(Relaxed);
+            let counts = if cost < WORTH_A_THREAD_NS { 0 } else { cost };
+            let times = factors.as_ref().map_or(1, |factors| factors[node]);
+            total += u64::from(counts) * times;
+            let mut worth = counts;
+            let mut behind = 0;
+            for edge in self.edges(node) {
+                behind = behind.max(paths[edge.target as usize]);
+                if edge.counter == DIRECT {
+                    worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
+                }
+            }
+            for &target in self.released(node) {
+                // A Next releases what lies before it: another iteration, counted by the factor.
+                if target as usize > node {
+                    behind = behind.max(paths[target as usize]);
+                    worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
+                }
+            }
+            self.worth[node].store(worth, Relaxed);
+            paths[node] = behind + u64::from(counts) * times;
+            longest = longest.max(paths[node]);
+        }
+        self.total_ns.store(total, Relaxed);
+        self.longest_ns.store(longest, Relaxed);
+    }
+
+    /// How often each node runs; None if there are no loops.
+    fn factors(&self) -> Option<Vec<u64>> {
+        if self.loops.is_empty() {
+            return None;
+        }
+        let mut factors = vec![1u64; self.len()];
+        for looped in &self.loops {
+            let times = u64::from(looped.iterations.load(Relaxed).max(1));
+            factors[looped.first as usize..looped.end as usize].iter_mut().for_each(|f| *f = f.saturating_mul(times));
+        }
+        Some(factors)
+    }
+
+    /// The nodes that a node may release.
+    fn released(&self, node: usize) -> &[u32] {
+        let of = |release: Release| &self.releases[release.first as usize..release.end as usize];
+        match self.bodies[node] {
+            Body::Select(i) => {
+                let branches = &self.selects[i as usize].branches;
+                let first = branches.first().map_or(0, |branch| branch.release.first);
+                let end = branches.last().map_or(0, |branch| branch.release.end);
+                of(Release { first, end })
+            }
+            Body::Enter(i) => of(self.loops[i as usize].release_condition),
+            Body::Test(i) => of(self.loops[i as usize].release_body),
+            _ => &[],
+        }
+    }
+
+    /// The edges that leave a node.
+    #[inline]
+    pub fn edges(&self, node: usize) -> &[Edge] {
+        &self.edges[self.first_edge[node] as usize..self.first_edge[node + 1] as usize]
+    }
+
+    pub fn name_of(&self, node: u32) -> &str {
+        self.names.get(node as usize)
+    }
+
+    /// Bytes of the arrays above, and of what they own.
+    pub fn bytes(&self) -> usize {
+        fn of<T>(list: &Vec<T>) -> usize {
+            list.capacity() * size_of::<T>()
+        }
+        self.names.bytes()
+            + of(&self.bodies)
+            + of(&self.tasks)
+            + of(&self.kernels)
+            + of(&self.first_edge)
+            + of(&self.edges)
+            + of(&self.releases)
+            + of(&self.counters)
+            + of(&self.leaf_of)
+            + of(&self.roots)
+            + of(&self.args)
+            + of(&self.scratch)
+            + of(&self.costs)
+            + of(&self.worth)
+            + of(&self.absence.own)
+            + of(&self.absence.starts)
+            + of(&self.absence.needs)
+            + of(&self.merges)
+            + of(&self.switches)
+            + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()
+            + self.loops.iter().map(|l| size_of::<Loop>() + of(&l.enter) + of(&l.next)).sum::<usize>()
+    }
+}
