@@ -4,7 +4,6 @@
 //! programs (`nested`), which is slow and strict and knows no dead values, but says the same.
 
 pub mod nested;
-#[cfg(any())] // Until the builder has add_cond, add_case, add_while, add_switch and add_merge.
 pub mod regions;
 
 use super::leaves::{Duty, Leaf, desc, tensor};
@@ -21,23 +20,18 @@ use weir::kernel::{Kernel, Task};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
     Nested,
-    #[cfg(any())]
     Regions,
 }
 
 impl Lowering {
-    pub const ALL: &[Lowering] = &[
-        Lowering::Nested,
-        #[cfg(any())]
-        Lowering::Regions,
-    ];
+    pub const ALL: &[Lowering] = &[Lowering::Nested, Lowering::Regions];
 }
 
 pub struct Builder<'a> {
     pub engine: &'a Ref<Engine>,
     pub board: &'a Arc<Board>,
     pub lowering: Lowering,
-    pub hop_ns: u64,
+    pub hop_ns: Option<u64>,
     /// Draws the order in which nodes are added.
     pub seed: u64,
 }
@@ -51,8 +45,8 @@ pub fn build(spec: &Spec, engine: &Ref<Engine>, board: &Arc<Board>, lowering: Lo
 
 impl Builder<'_> {
     #[allow(clippy::needless_update, reason = "there may be more options than these")]
-    pub fn options(&self, _allow_absent: bool) -> CompileOptions {
-        CompileOptions { hop_ns: self.hop_ns, ..CompileOptions::default() }
+    pub fn options(&self, allow_absent: bool) -> CompileOptions {
+        CompileOptions { hop_ns: self.hop_ns, allow_absent, ..CompileOptions::default() }
     }
 
     pub fn graph(&self, name: &str, spec: &Graph) -> Result<graph::Graph> {
@@ -139,7 +133,6 @@ impl Builder<'_> {
             Kind::Cond { .. } | Kind::Case { .. } | Kind::While { .. } | Kind::Switch | Kind::Merge => {
                 match self.lowering {
                     Lowering::Nested => self.add_nested(graph, spec, node, values)?,
-                    #[cfg(any())]
                     Lowering::Regions => self.add_region(graph, node, values)?,
                 }
             }

@@ -103,7 +103,7 @@ impl Generator {
             scope.graph.outputs.extend(vec![known.value; times]);
         }
         let inputs = (0..SETS).map(|_| kinds.iter().map(|&kind| self.data(kind)).collect()).collect();
-        let hop_ns = self.random.of(&[0, 0, 500, 5_000]);
+        let hop_ns = self.random.of(&[Some(0), Some(0), Some(500), None]);
         Spec { seed, graph: scope.graph, inputs, hop_ns, allow_absent, num_ids: self.next_id }
     }
 

@@ -13,8 +13,10 @@ pub struct Tally {
 /// A merge with more than one live input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
+    pub id: usize,
     pub merge: String,
-    pub producers: Vec<String>,
+    /// Of each live input; None if it is a constant or an input of the graph.
+    pub producers: Vec<Option<String>>,
 }
 
 /// How a run must end.
@@ -24,7 +26,7 @@ pub struct Outcome {
     pub outputs: Vec<Option<Data>>,
     /// By node id.
     pub tallies: Vec<Tally>,
-    /// If there are any, the run fails, and what the rest says is meaningless.
+    /// If there are any at merges that must run, the run fails, and what the rest says is meaningless.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -158,11 +160,11 @@ impl Interpreter {
         let live: Vec<usize> = (0..found.len()).filter(|&i| found[i].is_some()).collect();
         if live.len() > 1 {
             let producer = |&i: &usize| match node.inputs[i] {
-                Value::Input(i) => format!("input{i}"),
-                Value::Node(n, _) => graph.nodes[n].name(),
+                Value::Node(n, _) if !matches!(graph.nodes[n].kind, Kind::Constant(_)) => Some(graph.nodes[n].name()),
+                Value::Node(..) | Value::Input(_) => None,
             };
             let producers = live.iter().map(producer).collect();
-            self.conflicts.push(Conflict { merge: node.name(), producers });
+            self.conflicts.push(Conflict { id: node.id, merge: node.name(), producers });
         }
         match live.first() {
             Some(&winner) => vec![found[winner].clone(), Some(Data::new(Type::Int, &[winner as i32]))],

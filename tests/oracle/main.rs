@@ -28,29 +28,52 @@ mod stage;
 mod sweep;
 
 use build::Lowering;
-use generate::{PLAIN, STRUCTURED};
-use sweep::{examine_all, seeds, sweep};
+use generate::{CONFLICTS, DIAMONDS, EVERYTHING, PLAIN, STRUCTURED};
+use sweep::{endure_all, examine_all, seeds};
 
 #[test]
 fn plain_graphs_do_as_the_interpreter_says() {
-    examine_all("plain", PLAIN, Lowering::Nested, seeds(35));
+    examine_all("plain", PLAIN, Lowering::Regions, seeds(15));
 }
 
 #[test]
 fn nested_programs_do_as_the_interpreter_says() {
-    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(35));
+    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(10));
+}
+
+#[test]
+fn regions_do_as_the_interpreter_says() {
+    examine_all("regions", STRUCTURED, Lowering::Regions, seeds(20));
+}
+
+#[test]
+fn diamonds_do_as_the_interpreter_says() {
+    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(15));
+}
+
+#[test]
+fn everything_does_as_the_interpreter_says() {
+    examine_all("everything", EVERYTHING, Lowering::Regions, seeds(20));
+}
+
+#[test]
+fn conflicts_are_errors_as_the_interpreter_says() {
+    examine_all("conflicts", CONFLICTS, Lowering::Regions, seeds(5));
 }
 
 #[test]
 fn plain_graphs_endure_what_befalls_their_nodes() {
-    faults::silence_planned_panics();
-    sweep("plain faults", PLAIN, seeds(15), |spec, stage| faults::endure(spec, stage, Lowering::Nested));
+    endure_all("plain faults", PLAIN, Lowering::Regions, seeds(3));
 }
 
 #[test]
 fn nested_programs_endure_what_befalls_their_nodes() {
-    faults::silence_planned_panics();
-    sweep("nested faults", STRUCTURED, seeds(15), |spec, stage| faults::endure(spec, stage, Lowering::Nested));
+    endure_all("nested faults", STRUCTURED, Lowering::Nested, seeds(3));
+}
+
+#[test]
+fn everything_endures_what_befalls_its_nodes() {
+    endure_all("faults", EVERYTHING, Lowering::Regions, seeds(9));
 }
 
 /// Graphs that failed once; each is run many times. A seed means another graph when the generator changes: what it was
@@ -59,11 +82,10 @@ const PAST: &[(generate::Profile, u64)] = &[];
 
 #[test]
 fn graphs_that_failed_once_do_not_fail_again() {
-    faults::silence_planned_panics();
     for &(profile, seed) in PAST {
         for _ in 0..20 {
-            examine_all("past", profile, Lowering::Nested, seed..seed + 1);
-            sweep("past faults", profile, seed..seed + 1, |spec, stage| faults::endure(spec, stage, Lowering::Nested));
+            examine_all("past", profile, Lowering::Regions, seed..seed + 1);
+            endure_all("past faults", profile, Lowering::Regions, seed..seed + 1);
         }
     }
 }

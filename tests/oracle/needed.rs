@@ -1,4 +1,4 @@
-//! Which leaves must run, and which may be left out because nothing that comes out of the program depends on them.
+//! Which nodes must run, and which may be left out because nothing that comes out of the program depends on them.
 //!
 //! What must run: tasks and kernels without outputs, what outputs of the program depend on, with and without data, and
 //! so on backwards. It is the least that a correct executor does; everything that is live is the most.
@@ -6,14 +6,14 @@
 use super::spec::{Graph, Kind, Node, Spec, Value};
 use std::collections::BTreeSet;
 
-/// Ids of the leaves that must run when they are live.
+/// Ids of the nodes that must run when they are live.
 pub fn needed(spec: &Spec) -> BTreeSet<usize> {
     let mut ids = BTreeSet::new();
     graph(&spec.graph, &(0..spec.graph.outputs.len()).collect(), &mut ids);
     ids
 }
 
-/// Notes the leaves that the graph needs to give `outputs` and for its effects; gives the inputs that it needs.
+/// Notes the nodes that the graph needs to give `outputs` and for its effects; gives the inputs that it needs.
 fn graph(graph: &Graph, outputs: &BTreeSet<usize>, ids: &mut BTreeSet<usize>) -> BTreeSet<usize> {
     let mut inputs = BTreeSet::new();
     // Of each node: whether it must run, and which of its outputs are asked for.
@@ -50,10 +50,9 @@ fn has_effects(node: &Node) -> bool {
 
 /// The inputs that a node needs when these outputs are asked for.
 fn node_inputs(node: &Node, outputs: &BTreeSet<usize>, ids: &mut BTreeSet<usize>) -> BTreeSet<usize> {
+    ids.insert(node.id);
     match &node.kind {
-        Kind::Constant(_) | Kind::Switch | Kind::Merge => (0..node.inputs.len()).collect(),
-        Kind::Leaf { .. } | Kind::Task => {
-            ids.insert(node.id);
+        Kind::Constant(_) | Kind::Switch | Kind::Merge | Kind::Leaf { .. } | Kind::Task => {
             (0..node.inputs.len()).collect()
         }
         Kind::Cond { .. } | Kind::Case { .. } => {

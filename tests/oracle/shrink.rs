@@ -45,8 +45,8 @@ fn smaller(spec: &Spec) -> Vec<Spec> {
         all.push(fewer);
     }
     graphs(&spec.graph, &mut |graph| all.push(Spec { graph, ..spec.clone() }));
-    if spec.hop_ns > 0 {
-        all.push(Spec { hop_ns: 0, ..spec.clone() });
+    if spec.hop_ns != Some(0) {
+        all.push(Spec { hop_ns: Some(0), ..spec.clone() });
     }
     all
 }

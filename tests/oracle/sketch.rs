@@ -108,5 +108,5 @@ pub fn spec(graph: Graph, sets: &[&[i32]]) -> Spec {
     graph.visit(&mut |_, node| num_ids = num_ids.max(node.id + 1));
     let data = |(&value, &kind): (&i32, &Type)| Data::new(kind, &vec![value; kind.len()]);
     let inputs = sets.iter().map(|set| set.iter().zip(&graph.inputs).map(data).collect()).collect();
-    Spec { seed: 0, graph, inputs, hop_ns: 0, allow_absent: true, num_ids }
+    Spec { seed: 0, graph, inputs, hop_ns: Some(0), allow_absent: true, num_ids }
 }

@@ -223,7 +223,8 @@ pub struct Spec {
     pub graph: Graph,
     /// Sets of inputs; each run takes one of them.
     pub inputs: Vec<Vec<Data>>,
-    pub hop_ns: u64,
+    /// None: what the pool costs.
+    pub hop_ns: Option<u64>,
     /// Whether some output may be dead.
     pub allow_absent: bool,
     /// One more than the largest id.
@@ -244,7 +245,7 @@ impl Spec {
 
 impl fmt::Display for Spec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "seed {}, hop {} ns, allow absent: {}", self.seed, self.hop_ns, self.allow_absent)?;
+        writeln!(out, "seed {}, hop {:?} ns, allow absent: {}", self.seed, self.hop_ns, self.allow_absent)?;
         for (s, set) in self.inputs.iter().enumerate() {
             let set: Vec<String> = set.iter().map(|data| format!("{:?}{:?}", data.kind, data.items)).collect();
             writeln!(out, "inputs {s}: {}", set.join(" "))?;

@@ -4,6 +4,7 @@
 
 use super::build::Lowering;
 use super::examine::examine;
+use super::faults::{endure, silence_planned_panics};
 use super::generate::{Profile, generate};
 use super::shrink::shrink;
 use super::spec::Spec;
@@ -36,7 +37,7 @@ pub fn seeds(share: u64) -> std::ops::Range<u64> {
 }
 
 /// Asks `look` about the graph of every seed; at the first complaint, shrinks the graph and fails.
-pub fn sweep(
+fn sweep(
     what: &str,
     profile: Profile,
     seeds: std::ops::Range<u64>,
@@ -103,17 +104,23 @@ fn guarded(
     })
 }
 
+/// What sort of complaint it is.
+fn form(text: &str) -> Option<&'static str> {
+    const FORMS: [&str; 7] = ["is refused", "panics", "ended well", "expected one of", "failed: ", "Tally", "output "];
+    FORMS.into_iter().find(|form| text.contains(form))
+}
+
 /// Several tries: what depends on timing fails now and then only.
 fn still_fails(
     spec: &Spec,
     before: &str,
     look: &(impl Fn(&Spec, &Stage) -> Result<(), String> + Sync),
 ) -> Option<String> {
-    // A graph that shrinking has made illegal is no example for one that went wrong.
-    let legal = |text: &String| text.starts_with("is refused") == before.starts_with("is refused");
+    // A graph that shrinking has made illegal is no example for one that went wrong, and so on.
+    let alike = |text: &String| form(text) == form(before);
     let usable = super::compare::Expected::of(spec).is_ok();
     let stage = usable.then(Stage::new)?;
-    (0..5).find_map(|_| guarded(spec, &stage, look).err().filter(legal))
+    (0..5).find_map(|_| guarded(spec, &stage, look).err().filter(alike))
 }
 
 /// Ends the process when a graph does not end; in no other way would the seed be seen.
@@ -129,4 +136,10 @@ fn watch(what: &str, profile: Profile, now: &Mutex<Option<(Spec, Instant)>>) {
 /// A sweep of `examine`.
 pub fn examine_all(what: &str, profile: Profile, lowering: Lowering, seeds: std::ops::Range<u64>) {
     sweep(what, profile, seeds, |spec, stage| examine(spec, stage, lowering));
+}
+
+/// A sweep of `endure`.
+pub fn endure_all(what: &str, profile: Profile, lowering: Lowering, seeds: std::ops::Range<u64>) {
+    silence_planned_panics();
+    sweep(what, profile, seeds, |spec, stage| endure(spec, stage, lowering));
 }
