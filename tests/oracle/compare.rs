@@ -19,7 +19,7 @@ pub struct Expected {
     merges: Vec<String>,
 }
 
-/// A control edge: the leaves of one node end before those of another begin. Told only where both nodes are live once.
+/// A control edge: the leaves of one node end before those of another begin. Told only where their graph runs once, and both are live.
 struct Order {
     /// The two nodes, by id.
     nodes: (usize, usize),
@@ -114,7 +114,8 @@ impl Expected {
 
     /// The control edges, after a single run with this set.
     pub fn check_order(&self, set: usize, board: &Board) -> Result<(), String> {
-        let once = |id: usize| self.outcomes[set].tallies[id].calls == 1;
+        let outcome = &self.outcomes[set];
+        let once = |id: usize| outcome.turns[id] == 1 && outcome.tallies[id].calls == 1;
         for order in self.orders.iter().filter(|order| once(order.nodes.0) && once(order.nodes.1)) {
             for (before, name) in &order.before {
                 let Some((_, ended)) = board.span(*before) else { continue };
@@ -129,6 +130,11 @@ impl Expected {
             }
         }
         Ok(())
+    }
+
+    /// Whether the graph that a node is in runs once.
+    pub fn has_one_turn(&self, set: usize, id: usize) -> bool {
+        self.outcomes[set].turns[id] == 1
     }
 
     /// The leaves that must run with these sets: id, name, and how often together.

@@ -16,7 +16,7 @@ struct Victim {
     id: usize,
     name: String,
     at: u64,
-    /// Leaves that can't run in the same run when this one has not ended well; known if it is called only once.
+    /// Leaves that can't run in the same run when this one has not ended well; known if its graph runs only once.
     behind: Vec<(usize, String)>,
     /// In the graph itself, not in a graph inside.
     outermost: bool,
@@ -33,7 +33,8 @@ pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), Stri
     if sets.is_empty() {
         return Ok(());
     }
-    let mut ordeal = Ordeal { spec, expected: &expected, subject: &subject, place: places[0], random: &mut random };
+    let mut ordeal =
+        Ordeal { spec, lowering, expected: &expected, subject: &subject, place: places[0], random: &mut random };
     for k in 0.. {
         let set = ordeal.random.of(&sets);
         let Some(victim) = ordeal.victim(&[set], k) else { break };
@@ -86,6 +87,7 @@ enum Hardship {
 
 struct Ordeal<'a> {
     spec: &'a Spec,
+    lowering: Lowering,
     expected: &'a Expected,
     subject: &'a Subject,
     place: &'a Place,
@@ -99,7 +101,7 @@ impl Ordeal<'_> {
         let (id, name, calls) = all.get(k)?.clone();
         let at = self.random.below(calls as usize) as u64 + 1;
         let mut behind = Vec::new();
-        if calls == 1 {
+        if sets.len() == 1 && self.expected.has_one_turn(sets[0], id) {
             note_behind(&self.spec.graph, id, &mut behind);
         }
         let outermost = self.spec.graph.nodes.iter().any(|node| node.id == id);
@@ -152,7 +154,7 @@ impl Ordeal<'_> {
             other => return Err(format!("expected cancelled, got {other:?}")),
         }
         // What runs in a program that a kernel runs goes on: the cancel is for the outer one.
-        if victim.outermost {
+        if victim.outermost || self.lowering == Lowering::Regions {
             self.check_behind(victim)?;
         }
         expected.check_at_most(&[set], &subject.board)

@@ -26,6 +26,8 @@ pub struct Outcome {
     pub outputs: Vec<Option<Data>>,
     /// By node id.
     pub tallies: Vec<Tally>,
+    /// By node id: how often its turn came, live or dead.
+    pub turns: Vec<u64>,
     /// If there are any at merges that must run, the run fails, and what the rest says is meaningless.
     pub conflicts: Vec<Conflict>,
 }
@@ -44,15 +46,21 @@ const MOST_CALLS: u64 = 5_000;
 
 /// Interprets the spec with input set `set`.
 pub fn interpret(spec: &Spec, set: usize) -> Result<Outcome, Useless> {
-    let mut interpreter =
-        Interpreter { tallies: vec![Tally::default(); spec.num_ids], calls: 0, conflicts: Vec::new() };
+    let mut interpreter = Interpreter {
+        tallies: vec![Tally::default(); spec.num_ids],
+        turns: vec![0; spec.num_ids],
+        calls: 0,
+        conflicts: Vec::new(),
+    };
     let inputs: Vec<Option<Data>> = spec.inputs[set].iter().cloned().map(Some).collect();
     let outputs = interpreter.graph(&spec.graph, &inputs)?;
-    Ok(Outcome { outputs, tallies: interpreter.tallies, conflicts: interpreter.conflicts })
+    let Interpreter { tallies, turns, conflicts, .. } = interpreter;
+    Ok(Outcome { outputs, tallies, turns, conflicts })
 }
 
 struct Interpreter {
     tallies: Vec<Tally>,
+    turns: Vec<u64>,
     calls: u64,
     conflicts: Vec<Conflict>,
 }
@@ -78,6 +86,7 @@ impl Interpreter {
     }
 
     fn node(&mut self, graph: &Graph, node: &Node, inputs: &[Option<Data>], done: &[Done]) -> Result<Done, Useless> {
+        self.turns[node.id] += 1;
         let dead = || Done { live: false, outputs: vec![None; node.outputs.len()] };
         let found: Vec<Option<Data>> = node.inputs.iter().map(|&value| look_up(value, inputs, done)).collect();
         if matches!(node.kind, Kind::Merge) {
