@@ -31,6 +31,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/kernel_context.rs",
     "src/ffi/gemm.rs",
     "src/ffi/graph.rs",
+    "src/ffi/control.rs",
     "src/ffi/program.rs",
     "src/ffi/run.rs",
 ];

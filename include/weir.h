@@ -2396,6 +2396,116 @@ weir_status weir_graph_dump(const struct weir_graph *graph,
                             size_t capacity,
                             size_t *out_length);
 
+/**
+ * Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0, else
+ * else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have num_outputs outputs,
+ * alike in type and shape, which become the node's. A graph inside sees nothing of the graph around it but its inputs.
+ *
+ * The node begins when predicate and inputs are there. Each output is there as soon as the branch has computed it; a
+ * control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be changed or
+ * destroyed afterwards; name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than
+ * 32 graphs inside one another). Types and shapes are checked by weir_graph_compile.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_cond(struct weir_graph *graph,
+                                const char *name,
+                                weir_value predicate,
+                                const struct weir_graph *then_graph,
+                                const struct weir_graph *else_graph,
+                                const weir_value *inputs,
+                                size_t num_inputs,
+                                weir_value *out_outputs,
+                                size_t num_outputs,
+                                weir_node *out_node);
+
+/**
+ * Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the last
+ * one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
+ * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_case(struct weir_graph *graph,
+                                const char *name,
+                                weir_value index,
+                                const struct weir_graph *const *branches,
+                                size_t num_branches,
+                                const weir_value *inputs,
+                                size_t num_inputs,
+                                weir_value *out_outputs,
+                                size_t num_outputs,
+                                weir_node *out_node);
+
+/**
+ * Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the variables'
+ * next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants, which stay
+ * the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape. The node's outputs
+ * are the variables' last values; without an iteration, their first. parallel_iterations is how many iterations may
+ * run at once where their data allow it, at least 1; it never changes a result.
+ *
+ * The node begins when all variables and invariants are there.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
+ * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_while(struct weir_graph *graph,
+                                 const char *name,
+                                 const struct weir_graph *cond_graph,
+                                 const struct weir_graph *body_graph,
+                                 const weir_value *variables,
+                                 size_t num_variables,
+                                 const weir_value *invariants,
+                                 size_t num_invariants,
+                                 int32_t parallel_iterations,
+                                 weir_value *out_outputs,
+                                 weir_node *out_node);
+
+/**
+ * Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
+ * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is skipped, and its
+ * outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can be said
+ * as graphs, weir_graph_add_cond costs less.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent,
+ * unless weir_compile_options_set_allow_absent.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_switch(struct weir_graph *graph,
+                                  const char *name,
+                                  weir_value value,
+                                  weir_value predicate,
+                                  weir_value *out_false,
+                                  weir_value *out_true,
+                                  weir_node *out_node);
+
+/**
+ * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). If all are absent it is skipped; a
+ * skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
+ * the run (FAILED_PRECONDITION) that names the nodes which made them.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_merge(struct weir_graph *graph,
+                                 const char *name,
+                                 const weir_value *inputs,
+                                 size_t num_inputs,
+                                 weir_value *out_value,
+                                 weir_value *out_index,
+                                 weir_node *out_node);
+
 
 /* ---- Program -----------------------------------------------------------------------------------------------------
  * A program is a compiled graph: immutable, shared, and re-entrant.

@@ -236,6 +236,8 @@ pub(in crate::graph) struct Layout {
     /// How many ends a run has: nodes that nobody waits for.
     pub ends: u32,
     pub args: Vec<Arg>,
+    /// The arguments that are a run's inputs and outputs.
+    pub bound: Vec<u32>,
     pub constants: Vec<Ref<Tensor>>,
     pub arena_bytes: usize,
     /// Scratch bytes per slot of each node that wants some.
@@ -251,7 +253,7 @@ pub(in crate::graph) struct Layout {
     /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
-    /// Runs begun.
+    /// Runs that were measured.
     pub runs: AtomicU64,
     pub report: super::report::Compiled,
 }

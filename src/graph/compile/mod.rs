@@ -15,7 +15,7 @@ mod region;
 mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
-use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
+use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port};
 use super::options::CompileOptions;
 use super::program::Program;
 use super::report;
@@ -126,6 +126,8 @@ fn finish(
     for arg in &flat.args {
         args.push(Arg { desc: arg.desc, bytes: arg.desc.bytes()?, place: places.of[arg.storage as usize] });
     }
+    let is_bound = |arg: &Arg| matches!(arg.place, Place::Input(_) | Place::Output(_));
+    let bound = (0..args.len() as u32).filter(|&arg| is_bound(&args[arg as usize])).collect();
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
@@ -154,6 +156,7 @@ fn finish(
         roots: region.roots.iter().rev().copied().collect(),
         ends,
         args,
+        bound,
         constants: flat.constants,
         arena_bytes: places.arena_bytes,
         scratch,

@@ -31,9 +31,14 @@ impl Step {
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let layout = &self.layout;
-        let run = layout.runs.fetch_add(1, Relaxed);
+        // By this step's own count: nothing that other threads write.
+        let run = self.runs.load(Relaxed);
+        self.runs.store(run + 1, Relaxed);
         let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);
         let measure = measured(run);
+        if measure {
+            layout.runs.fetch_add(1, Relaxed);
+        }
         if run > 0 && measured(run - 1) {
             layout.weigh();
         }
@@ -87,9 +92,10 @@ impl Step {
     pub(super) fn result(&self) -> Result<()> {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
-        if self.stop.swap(0, Relaxed) == 0 {
+        if self.stop.load(Relaxed) == 0 {
             return Ok(());
         }
+        self.stop.store(0, Relaxed);
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);

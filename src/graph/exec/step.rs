@@ -32,6 +32,8 @@ pub struct Step {
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
+    /// Runs that it has served. Only the owner of a closed step touches it; ORDERING: Relaxed.
+    pub(super) runs: AtomicU64,
     _arena: Buffer,
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
@@ -100,6 +102,7 @@ impl Step {
             id: NEXT.fetch_add(1, Relaxed),
             layout: Arc::clone(layout),
             args: args.into_boxed_slice(),
+            runs: AtomicU64::new(0),
             _arena: arena,
             scratch: scratch.into_boxed_slice(),
             slots,
@@ -128,8 +131,9 @@ impl Step {
 
     /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
     pub(super) fn point(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
-        for (view, arg) in self.args.iter().zip(&self.layout.args) {
-            match arg.place {
+        for &arg in &self.layout.bound {
+            let view = &self.args[arg as usize];
+            match self.layout.args[arg as usize].place {
                 Place::Input(i) => view.set_data(input(i)),
                 Place::Output(o) => view.set_data(output(o)),
                 Place::Arena(_) | Place::Constant(_) => {}
