@@ -6,7 +6,7 @@ use super::probe::Board;
 use super::spec::{Graph, Kind, Node, Spec, Value};
 use super::stage::Targets;
 use std::collections::BTreeSet;
-use weir::base::Result as LibraryResult;
+use weir::base::{Error, Result as LibraryResult};
 
 /// What the interpreter says of a spec.
 pub struct Expected {
@@ -14,6 +14,8 @@ pub struct Expected {
     pub outcomes: Vec<Outcome>,
     /// Id and name of each leaf.
     leaves: Vec<(usize, String)>,
+    /// And the names of the nodes that it is in, and its own; none if one of them is a loop.
+    paths: Vec<Vec<String>>,
     needed: BTreeSet<usize>,
     orders: Vec<Order>,
     merges: Vec<String>,
@@ -39,7 +41,9 @@ impl Expected {
             }
         });
         let leaves = spec.leaves().iter().map(|leaf| (leaf.id, leaf.name())).collect();
-        Ok(Expected { outcomes, leaves, needed: needed(spec), orders, merges })
+        let mut paths = Vec::new();
+        note_paths(&spec.graph, Some(&[]), &mut paths);
+        Ok(Expected { outcomes, leaves, paths, needed: needed(spec), orders, merges })
     }
 
     /// Whether a run with this set may fail by itself.
@@ -132,6 +136,27 @@ impl Expected {
         Ok(())
     }
 
+    /// The list of nodes that a failed run with this set did not begin: each leaf that should have run is there, or what
+    /// it is in, and none that ran. Told of leaves that are in no loop.
+    pub fn check_left_out(&self, set: usize, error: &Error, board: &Board) -> Result<(), String> {
+        let Some(run) = error.run() else { return Err(format!("says nothing of the run: {error}")) };
+        let listed = |name: &String| run.left_out.iter().any(|left_out| left_out.rsplit('/').next() == Some(name));
+        let outcome = &self.outcomes[set];
+        for ((id, name), path) in self.leaves.iter().zip(&self.paths) {
+            if path.is_empty() || !self.needed.contains(id) {
+                continue;
+            }
+            let (ran, live) = (board.tally(*id).calls > 0, outcome.tallies[*id].calls > 0);
+            if ran && path.iter().any(listed) {
+                return Err(format!("{name} ran, and is listed as not begun: {:?}", run.left_out));
+            }
+            if live && !ran && !path.iter().any(listed) {
+                return Err(format!("{name} did not run, and is not listed: {:?}", run.left_out));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the graph that a node is in runs once.
     pub fn has_one_turn(&self, set: usize, id: usize) -> bool {
         self.outcomes[set].turns[id] == 1
@@ -179,6 +204,19 @@ pub fn leaves_in(node: &Node) -> Vec<(usize, String)> {
         graph.nodes.iter().for_each(|inner| found.extend(leaves_in(inner)));
     }
     found
+}
+
+/// Of each leaf, in the order of `Spec::leaves`: the names of the nodes that it is in, and its own; none if one of them
+/// is a loop.
+fn note_paths(graph: &Graph, around: Option<&[String]>, paths: &mut Vec<Vec<String>>) {
+    for node in &graph.nodes {
+        let path = around.map(|around| [around, &[node.name()]].concat());
+        let around = path.as_deref().filter(|_| !matches!(node.kind, Kind::While { .. }));
+        node.graphs().iter().for_each(|(_, inner)| note_paths(inner, around, paths));
+        if node.is_leaf() {
+            paths.push(path.unwrap_or_default());
+        }
+    }
 }
 
 fn note_orders(graph: &Graph, orders: &mut Vec<Order>) {

@@ -117,6 +117,7 @@ impl Ordeal<'_> {
         let result = subject.run(set, &outputs, None, place.pool.as_ref());
         self.check_failed(&result, victim, trouble)?;
         self.check_behind(victim)?;
+        self.check_left_out(set, &result)?;
         self.expected.check_at_most(&[set], &subject.board)
     }
 
@@ -153,6 +154,7 @@ impl Ordeal<'_> {
             Err(error) if error.code() == Code::Cancelled => {}
             other => return Err(format!("expected cancelled, got {other:?}")),
         }
+        self.check_left_out(set, &result)?;
         // What runs in a program that a kernel runs goes on: the cancel is for the outer one.
         if victim.outermost || self.lowering == Lowering::Regions {
             self.check_behind(victim)?;
@@ -242,6 +244,16 @@ impl Ordeal<'_> {
                 self.expected.check_end(set, other, outputs)?;
                 self.expected.check_tallies(&[set], &self.subject.board)
             }
+        }
+    }
+
+    fn check_left_out(&self, set: usize, result: &LibraryResult<()>) -> Result<(), String> {
+        match result {
+            // Of nested programs, the outer run knows only its own nodes.
+            Err(error) if self.lowering == Lowering::Regions => {
+                self.expected.check_left_out(set, error, &self.subject.board)
+            }
+            _ => Ok(()),
         }
     }
 
