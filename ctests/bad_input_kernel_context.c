@@ -66,8 +66,15 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     return WEIR_OK; /* none of the refused calls of fail made it fail */
 }
 
+static void rows_of_completion(void) {
+    ROW(weir_completion_done, (NULL, WEIR_OK, NULL), INVALID, "done is NULL");
+    ROW(weir_completion_done, (WRONG(kernel), WEIR_OK, NULL), INVALID, "done is not a completion");
+    ROW(weir_completion_done, (NO_OBJECT, WEIR_OK, NULL), INVALID, "done is not a completion");
+}
+
 void bad_input_kernel_context(void) {
     int runs = 0;
+    rows_of_completion();
     weir_tensor *in = good.tensor, *result = make_tensor(good.engine, vector_desc(4));
     weir_tensor_desc four = vector_desc(4);
     weir_kernel *kernel = make_unary_kernel(good.engine, "rows", rows_of_context, &runs, &four);

@@ -24,6 +24,7 @@
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
+ *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
@@ -270,6 +271,12 @@ typedef enum weir_dump_format_value {
 
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
+
+/**
+ * A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither retained nor
+ * released.
+ */
+typedef struct weir_completion weir_completion;
 
 /** A device that runs kernels and owns memory. Shared: create, retain, release. */
 typedef struct weir_engine weir_engine;
@@ -635,13 +642,21 @@ typedef int32_t (*weir_infer_fn)(void *user,
                                  struct weir_tensor_desc *outputs,
                                  size_t num_outputs);
 
+/**
+ * Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any thread and
+ * at any time, also before this function returns, the host calls weir_completion_done with `done`, once. Until then `context`, the
+ * tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to begin; then the call has failed and
+ * weir_completion_done must not be called. May run on any thread, several calls at once. Must not block, throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_compute_async_fn)(void *user, struct weir_kernel_context *context, struct weir_completion *done);
+
 /** A kernel that the host implements. */
 typedef struct weir_host_kernel_desc {
   /** sizeof(weir_host_kernel_desc) of the caller's header. */
   size_t struct_size;
   /** Name for error texts and dumps, UTF-8; copied. */
   const char *name;
-  /** The body. Required. */
+  /** The body. Either this or `compute_async` is given. */
   weir_compute_fn compute;
   /** First argument of `compute` and `infer`. */
   void *user;
@@ -663,6 +678,8 @@ typedef struct weir_host_kernel_desc {
   size_t scratch_bytes;
   /** OR of weir_kernel_flags. */
   uint64_t flags;
+  /** The beginning of a body that completes later. Such kernels run as nodes of graphs. */
+  weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
 /**
@@ -2175,6 +2192,27 @@ WEIR_NODISCARD
 weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      weir_status code,
                                      const char *message);
+
+/**
+ * Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
+ * failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
+ * any more.
+ *
+ * The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
+ * program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+ *
+ * Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
+ * waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
+ * asynchronous stream.
+ * Ownership: done ends here; text is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
+ * completed before.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_completion_done(struct weir_completion *done,
+                                 weir_status status,
+                                 const char *text);
 
 
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------

@@ -6,6 +6,7 @@ use super::task::{self, Place};
 use super::{context, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error};
+use crate::kernel::Completion;
 use std::ffi::{c_char, c_void};
 
 /// The inputs, an array of num_inputs views.
@@ -187,5 +188,46 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
             .ok_or_else(|| Error::invalid(format!("code is {code}, expected one of weir_status_code but WEIR_OK")))?;
         context.fail(Error::new(code, message));
         Ok(())
+    })
+}
+
+/// Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
+/// failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
+/// any more.
+///
+/// The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
+/// program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+///
+/// Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
+/// waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
+/// asynchronous stream.
+/// Ownership: done ends here; text is copied.
+/// Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
+/// completed before.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_completion_done(
+    done: *mut weir_completion,
+    status: weir_status,
+    text: *const c_char,
+) -> weir_status {
+    guard("weir_completion_done", || {
+        if done.is_null() {
+            return Err(Error::null("done"));
+        }
+        let completion = Completion::from_number(done.addr())
+            .ok_or_else(|| Error::invalid("done is not a completion (it is no handle of a call)"))?;
+        // SAFETY: the caller's pointer, as documented.
+        let text = if text.is_null() { None } else { Some(unsafe { string(text, "text") }?) };
+        let code = Code::from_status(status);
+        let result = match (status, code, text) {
+            (0, ..) => Ok(()),
+            (_, None, _) => {
+                return Err(Error::invalid(format!("status is {status}, expected one of weir_status_code")));
+            }
+            (_, Some(code), Some(text)) => Err(Error::new(code, text)),
+            (_, Some(_), None) => Err(Error::from_status(status, "its completion")),
+        };
+        completion.done(result)
     })
 }

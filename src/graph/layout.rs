@@ -35,6 +35,8 @@ pub(in crate::graph) enum Body {
     Call(u32, HostCall),
     Task(u32),
     Kernel(u32),
+    /// A kernel that completes later, of the call with this index.
+    Async(u32),
     Select(u32),
     /// Waits for what is left of a branch.
     End,
@@ -217,6 +219,8 @@ pub(in crate::graph) struct Layout {
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,
+    /// Kernels that complete later: each one's index in `kernels`, and its node.
+    pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
@@ -348,6 +352,7 @@ impl Layout {
             + of(&self.bodies)
             + of(&self.tasks)
             + of(&self.kernels)
+            + of(&self.calls)
             + of(&self.first_edge)
             + of(&self.edges)
             + of(&self.releases)

@@ -8,6 +8,7 @@
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
+//! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
@@ -26,6 +27,7 @@ mod gate;
 mod handoff;
 mod inbox;
 mod lock;
+mod pending;
 mod ranges;
 mod slots;
 pub mod thread;
@@ -39,6 +41,7 @@ pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
+pub use pending::{Meeting, Returns};
 pub use ranges::{Draw, Ranges};
 pub use slots::Slots;
 pub use tokens::{Entry, Exit, Tokens};
@@ -46,5 +49,7 @@ pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(all(test, loom))]
+mod models_of_pending;
 #[cfg(all(test, loom))]
 mod models_of_regions;

@@ -139,6 +139,7 @@ fn finish(
         bodies: flat.bodies,
         tasks: flat.tasks,
         kernels,
+        calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
         switches: flat.switches,
@@ -191,7 +192,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
     let mut ends = 0;
     for (node, body) in flat.bodies.iter().enumerate() {
         let counts = match body {
-            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => {
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::Switch(_) | Body::Merge(_) => {
                 degree(node as u32) == 0
             }
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,

@@ -21,9 +21,14 @@ const MEASURE_EVERY: u64 = 512;
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.may_wait_here(pool)?;
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
-            self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            if self.has_calls() {
+                self.see_to_the_end(pool, closed);
+            } else {
+                self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            }
         }
         self.result()
     }
@@ -38,7 +43,7 @@ impl Step {
             layout.weigh();
         }
         let width = pool.map_or(0, |pool| self.helpers_worth(pool));
-        if width == 0 {
+        if width == 0 && !self.has_calls() {
             self.run_alone(pool, measure);
             return Exit::Closed;
         }
@@ -79,7 +84,12 @@ impl Step {
                 flight.closed();
                 queue.resume();
             }
-            None => self.closed.advance(1),
+            None => {
+                self.closed.advance(1);
+                if self.has_calls() {
+                    self.calls.news.advance(1);
+                }
+            }
         }
     }
 
@@ -90,6 +100,7 @@ impl Step {
         if self.stop.swap(0, Relaxed) == 0 {
             return Ok(());
         }
+        self.calls.set_stop(0);
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);
