@@ -151,6 +151,11 @@ static void rows_of_compile(void) {
         INVALID, "options is not a compile_options");
     ROW(weir_graph_compile, (graph, &engine, 1, NULL, NULL), INVALID, "out_program is NULL");
 }
+    ROW(weir_compile_options_set_blocking_threadpool, (NULL, NULL), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_blocking_threadpool, (good.compile_options, WRONG(stream)),
+        INVALID, "pool is not a threadpool (it is a stream)");
+    ROW(weir_compile_options_get_blocking_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_blocking_threadpool, (good.compile_options, NULL), INVALID, "out_pool is NULL");
 
 static void rows_of_programs(void) {
     char buffer[4];

@@ -237,6 +237,11 @@ typedef enum weir_event_flags {
 typedef enum weir_kernel_flags {
   /** Output i may share memory with an input. Without it overlapping arguments are refused. */
   WEIR_KERNEL_IN_PLACE = 1,
+  /**
+   * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
+   * (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+   */
+  WEIR_KERNEL_MAY_BLOCK = 4,
 } weir_kernel_flags;
 
 /** Flags of weir_matmul_desc. */
@@ -2504,7 +2509,8 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+ * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2537,6 +2543,33 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_arity(const struct weir_program *program,
                                    size_t *out_num_inputs,
+/**
+ * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
+ * meanwhile. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
+ * threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
+ * no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
+ * kernels are not compiled.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
+ * them, take references of their own.
+ * Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_blocking_threadpool(struct weir_compile_options *options,
+                                                         struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compile_options *options,
+                                                         struct weir_threadpool **out_pool);
+
                                    size_t *out_num_outputs);
 
 /**

@@ -69,6 +69,9 @@ pub struct weir_host_kernel_desc {
 pub enum weir_kernel_flags {
     /// Output i may share memory with an input. Without it overlapping arguments are refused.
     WEIR_KERNEL_IN_PLACE = 1,
+    /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
+    /// (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+    WEIR_KERNEL_MAY_BLOCK = 4,
 }
 
 /// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.

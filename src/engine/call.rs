@@ -110,6 +110,12 @@ fn check(
             "it completes later, and such a kernel can't be enqueued on a stream yet; make it a node of a graph",
         ));
     }
+    if kernel.kernel().may_block() && stream.queue().is_on_pool() {
+        return Err(Error::precondition(format!(
+            "it may block a worker of the pool of stream '{}'; use a synchronous stream, or a graph with a pool for kernels that block",
+            stream.queue().name()
+        )));
+    }
     if !kernel.kernel().in_place() {
         let view = |tensors: &[Ref<Tensor>], i: usize| (tensors[i].data(), tensors[i].bytes());
         check_overlaps(inputs.len(), &|i| view(inputs, i), outputs.len(), &|i| view(outputs, i))?;

@@ -32,6 +32,7 @@ pub(super) struct HostKernel {
     cost_ns: u64,
     scratch_bytes: usize,
     in_place: bool,
+    may_block: bool,
 }
 
 // SAFETY: the host promises that its functions may run on any thread, several calls at once.
@@ -69,6 +70,9 @@ impl HostKernel {
         if desc.num_outputs > 0 && !settled && desc.infer.is_none() {
             return Err(Error::invalid("desc->outputs is NULL or leaves something open, and desc->infer is NULL"));
         }
+        if desc.compute_async.is_some() && desc.flags & weir_kernel_flags::WEIR_KERNEL_MAY_BLOCK as u64 != 0 {
+            return Err(Error::invalid("desc->flags says WEIR_KERNEL_MAY_BLOCK, and compute_async must not block"));
+        }
         Ok(Arc::new(HostKernel {
             name: name.to_owned(),
             body,
@@ -82,6 +86,7 @@ impl HostKernel {
             cost_ns: desc.cost_ns,
             scratch_bytes: desc.scratch_bytes,
             in_place: desc.flags & weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64 != 0,
+            may_block: desc.flags & weir_kernel_flags::WEIR_KERNEL_MAY_BLOCK as u64 != 0,
         }))
     }
 
@@ -162,6 +167,10 @@ impl Kernel for HostKernel {
             (None, 0) => Ok(()),
             (None, status) => Err(Error::from_status(status, "its compute function")),
         }
+    }
+
+    fn may_block(&self) -> bool {
+        self.may_block
     }
 
     fn is_async(&self) -> bool {

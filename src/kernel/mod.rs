@@ -48,6 +48,11 @@ pub trait Kernel: Send + Sync {
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
 
+    /// Whether `compute` may block its thread, so that no worker must run it.
+    fn may_block(&self) -> bool {
+        false
+    }
+
     /// Whether a call goes on after its start has returned (`start`), and `compute` is not for use.
     fn is_async(&self) -> bool {
         false

@@ -48,6 +48,9 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;
+        if options.blocking_pool.is_none() {
+            verify::check_blocking(contents)?;
+        }
         let layout = compile(contents, &verified, engines, options)?;
         Ok(Object::shared(Program::new(layout)))
     }
@@ -159,6 +162,7 @@ fn finish(
         arena_bytes: places.arena_bytes,
         scratch,
         hop_ns: options.hop_ns,
+        blocking_pool: options.blocking_pool.clone(),
         worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),

@@ -257,8 +257,11 @@ impl Work<'_> {
     fn add_kernel(&mut self, index: usize, kernel: &Arc<dyn Kernel>, descs: &[Desc]) -> Result<()> {
         let node = &self.graph.nodes[index];
         let number = self.flat.kernels.len() as u32;
-        let body =
-            if kernel.is_async() { FlatBody::Async(self.flat.calls.len() as u32) } else { FlatBody::Kernel(number) };
+        let body = if kernel.is_async() || kernel.may_block() {
+            FlatBody::Async(self.flat.calls.len() as u32)
+        } else {
+            FlatBody::Kernel(number)
+        };
         let id = self.push(body, index);
         if let FlatBody::Async(_) = body {
             self.flat.calls.push((number, id));

@@ -27,6 +27,11 @@
 //!
 //! Who is told twice, or told of a run that is over, finds nothing and does no harm: `news` and `resume` are hints to look.
 //!
+//! # Kernels that may block
+//!
+//! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
+//! later: no worker of the run's pool, nor its caller, is kept by them. A pool that takes no single jobs is refused when it is given.
+//!
 //! # Ends
 //!
 //! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the scratch memory of a started node
@@ -35,12 +40,12 @@
 use super::step::Step;
 use super::worker::{Role, Worker};
 use crate::base::time::Deadline;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;
-use crate::kernel::{Caller, Kept, KernelContext, Pending, Scratch};
+use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch};
 use crate::memory::{View, heap};
 use crate::stream::Queue;
-use crate::sync::{Entry, Exit, Gate, Mutex, Returns, ambient};
+use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -53,6 +58,23 @@ const NEWS_SPIN_NS: u64 = 20_000;
 struct Call {
     pending: Pending,
     context: KernelContext<'static>,
+    /// For a kernel that may block.
+    lane: Option<Arc<Lane>>,
+}
+
+/// A kernel that may block, on its way to the pool for such: to the run it is one that completes later.
+struct Lane {
+    call: u32,
+    step: HandOff<Arc<Step>>,
+}
+
+impl Job for Lane {
+    /// `tag` is the call's completion.
+    fn run(self: Arc<Self>, tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        if let Some(step) = self.step.take() {
+            step.compute_on_lane(self.call, tag);
+        }
+    }
 }
 
 /// A step's nodes that complete later. Empty for programs without.
@@ -86,7 +108,10 @@ impl Calls {
                 pool: Mutex::new(None),
                 stop: Arc::clone(&stop),
             };
-            list.push(Call { pending: Pending::new()?, context: KernelContext::kept(kept, scratch(node.scratch)) });
+            let context = KernelContext::kept(kept, scratch(node.scratch));
+            let call = list.len() as u32;
+            let lane = node.kernel.may_block().then(|| Arc::new(Lane { call, step: HandOff::default() }));
+            list.push(Call { pending: Pending::new()?, context, lane });
         }
         Ok(Calls {
             list: list.into_boxed_slice(),
@@ -105,6 +130,15 @@ impl Calls {
     }
 }
 
+/// A panic as an error.
+fn caught(f: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
+        let error = Error::from_panic(&*payload);
+        std::mem::forget(payload);
+        Err(error)
+    })
+}
+
 impl Step {
     /// Whether nodes may complete later.
     #[inline]
@@ -115,17 +149,16 @@ impl Step {
     /// Starts a node that completes later. True if it is done already.
     pub(super) fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
         let (kernel, node) = self.layout.calls[index as usize];
-        let Call { pending, context } = &self.calls.list[index as usize];
+        let Call { pending, context, lane } = &self.calls.list[index as usize];
         let kernel = &self.layout.kernels[kernel as usize];
         let args = &self.args[kernel.args as usize..];
         context.inputs().iter().chain(context.outputs()).zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
-        let started = catch_unwind(AssertUnwindSafe(|| kernel.kernel.start(context, done))).unwrap_or_else(|payload| {
-            let error = Error::from_panic(&*payload);
-            std::mem::forget(payload);
-            Err(error)
-        });
+        let started = match lane {
+            Some(lane) => self.send_to_lane(lane, done, pool),
+            None => caught(|| kernel.kernel.start(context, done)),
+        };
         if let Err(error) = started
             && done.done(Err(error.clone())).is_err()
         {
@@ -137,6 +170,39 @@ impl Step {
             drop(context.set_pool(None));
         }
         over
+    }
+
+    /// Hands a kernel that may block to the pool for such. If that refuses, this thread does it, unless it is a worker.
+    fn send_to_lane(
+        self: &Arc<Self>,
+        lane: &Arc<Lane>,
+        done: Completion,
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> Result<()> {
+        let Some(lanes) = &self.layout.blocking_pool else { return Err(Error::internal("no pool for what blocks")) };
+        let tag = done.into_number() as u64;
+        let _ = lane.step.put(Arc::clone(self));
+        if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, tag, 0, 0) {
+            return Ok(());
+        }
+        drop(lane.step.take());
+        if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
+            return Err(Error::new(
+                Code::Unavailable,
+                "the pool for kernels that block refuses it, and here it would block a worker of a thread pool",
+            ));
+        }
+        self.compute_on_lane(lane.call, tag);
+        Ok(())
+    }
+
+    fn compute_on_lane(&self, call: u32, tag: u64) {
+        let kernel = &self.layout.kernels[self.layout.calls[call as usize].0 as usize].kernel;
+        let result = caught(|| kernel.compute(&self.calls.list[call as usize].context));
+        if let Some(done) = Completion::from_number(tag as usize) {
+            // Nobody else has this handle.
+            let _ = done.done(result);
+        }
     }
 
     /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need that very
