@@ -2219,6 +2219,26 @@ weir_status weir_completion_done(struct weir_completion *done,
                                  weir_status status,
                                  const char *text);
 
+/**
+ * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
+ * inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
+ * once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
+ * failure is returned, and the rest is not begun.
+ *
+ * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
+ * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
+ * FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_run_program(const struct weir_kernel_context *context,
+                                            struct weir_program *program,
+                                            size_t count,
+                                            struct weir_tensor *const *inputs,
+                                            size_t num_inputs,
+                                            struct weir_tensor *const *outputs,
+                                            size_t num_outputs);
+
 
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------
  * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says
@@ -2390,6 +2410,27 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
+ * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
+ * in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
+ * A cancel of the run takes effect behind this node.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * program; name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
+ * ALREADY_EXISTS (name); UNIMPLEMENTED for a program with kernels that complete later or may block.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_program(struct weir_graph *graph,
+                                   const char *name,
+                                   struct weir_program *program,
+                                   const weir_value *inputs,
+                                   size_t num_inputs,
+                                   weir_value *out_outputs,
+                                   size_t num_outputs,
+                                   weir_node *out_node);
+
+/**
  * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
  * done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
  * is called with arg when graph and programs are gone. Calls of several runs may overlap.
@@ -2502,6 +2543,33 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
                                                   int32_t *out_allow);
 
 /**
+ * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
+ * meanwhile. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
+ * threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
+ * no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
+ * kernels are not compiled.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
+ * them, take references of their own.
+ * Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_blocking_threadpool(struct weir_compile_options *options,
+                                                         struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compile_options *options,
+                                                         struct weir_threadpool **out_pool);
+
+/**
  * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
@@ -2543,33 +2611,6 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_arity(const struct weir_program *program,
                                    size_t *out_num_inputs,
-/**
- * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
- * meanwhile. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
- * threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
- * no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
- * kernels are not compiled.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
- * them, take references of their own.
- * Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_blocking_threadpool(struct weir_compile_options *options,
-                                                         struct weir_threadpool *pool);
-
-/**
- * The pool that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compile_options *options,
-                                                         struct weir_threadpool **out_pool);
-
                                    size_t *out_num_outputs);
 
 /**

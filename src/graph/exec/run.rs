@@ -33,6 +33,17 @@ impl Step {
         self.result()
     }
 
+    /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
+    pub fn run_over(
+        self: &Arc<Self>,
+        pool: Option<&Ref<ThreadPool>>,
+        input: impl Fn(usize) -> *mut u8,
+        output: impl Fn(usize) -> *mut u8,
+    ) -> Result<()> {
+        self.point(input, output);
+        self.run_here(pool)
+    }
+
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let layout = &self.layout;
