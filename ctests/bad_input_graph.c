@@ -89,6 +89,19 @@ static void rows_of_kernels_and_tasks(const builder *b) {
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &foreign, 1, &out.value, 1, &out.node), INVALID, "'k'");
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &garbage, 1, &out.value, 1, &out.node), INVALID, "'k'");
     ROW(weir_graph_add_kernel, (graph, "x", kernel, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
+    weir_program *program = good.program;
+    ROW(weir_graph_add_program, (NULL, "p", program, &x, 1, &out.value, 1, &out.node), INVALID, "graph is NULL");
+    ROW(weir_graph_add_program, (graph, NULL, program, &x, 1, &out.value, 1, &out.node), INVALID, "name is NULL");
+    ROW(weir_graph_add_program, (graph, "p", NULL, &x, 1, &out.value, 1, &out.node), INVALID, "program is NULL");
+    ROW(weir_graph_add_program, (graph, "p", WRONG(kernel), &x, 1, &out.value, 1, &out.node),
+        INVALID, "program is not a program (it is a kernel)");
+    ROW(weir_graph_add_program, (graph, "p", program, NULL, 1, &out.value, 1, &out.node),
+        INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 1, NULL, 1, &out.node), INVALID, "out_outputs is NULL");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 0, &out.value, 1, &out.node), INVALID, "node 'p': ");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 1, out.values, 2, &out.node), INVALID, "node 'p': ");
+    ROW(weir_graph_add_program, (graph, "p", program, &foreign, 1, &out.value, 1, &out.node), INVALID, "'p'");
+    ROW(weir_graph_add_program, (graph, "x", program, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
     ROW(weir_graph_add_task, (NULL, "t", never_called, NULL, never_destroyed, 0, &out.node), INVALID, "graph is NULL");
     ROW(weir_graph_add_task, (WRONG(run), "t", never_called, NULL, never_destroyed, 0, &out.node),
         INVALID, "graph is not a graph");
@@ -178,6 +191,11 @@ static void rows_of_compile(void) {
     ROW(weir_compile_options_get_allow_absent, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_allow_absent, (good.compile_options, NULL), INVALID, "out_allow is NULL");
     ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_blocking_threadpool, (NULL, NULL), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_blocking_threadpool, (good.compile_options, WRONG(stream)),
+        INVALID, "pool is not a threadpool (it is a stream)");
+    ROW(weir_compile_options_get_blocking_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_blocking_threadpool, (good.compile_options, NULL), INVALID, "out_pool is NULL");
     ROW(weir_graph_compile, (NULL, &engine, 1, NULL, NEW(program)), INVALID, "graph is NULL");
     ROW(weir_graph_compile, (WRONG(program), &engine, 1, NULL, NEW(program)),
         INVALID, "graph is not a graph (it is a program)");

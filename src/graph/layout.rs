@@ -18,7 +18,7 @@ use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
-use crate::threadpool::HostCall;
+use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -37,6 +37,8 @@ pub(in crate::graph) enum Body {
     Call(u32, HostCall),
     Task(u32),
     Kernel(u32),
+    /// A kernel that completes later, or runs on the pool for kernels that block: of the call with this index.
+    Async(u32),
     Select(u32),
     /// Waits for what is left of a branch.
     End,
@@ -223,6 +225,8 @@ pub(in crate::graph) struct Layout {
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,
+    /// These kernels: each one's index in `kernels`, and its node.
+    pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
@@ -253,6 +257,8 @@ pub(in crate::graph) struct Layout {
     pub scratch: Vec<usize>,
     /// What the options say that bringing work to another thread costs; None = what the pool costs.
     pub hop_ns: Option<u64>,
+    /// Runs the kernels that may block.
+    pub blocking_pool: Option<Ref<ThreadPool>>,
     /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
     pub costs: Vec<AtomicU32>,
     /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
@@ -393,6 +399,7 @@ impl Layout {
             + of(&self.bodies)
             + of(&self.tasks)
             + of(&self.kernels)
+            + of(&self.calls)
             + of(&self.first_edge)
             + of(&self.edges)
             + of(&self.releases)

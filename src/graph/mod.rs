@@ -12,6 +12,7 @@ mod dump;
 mod exec;
 mod ids;
 mod layout;
+mod nested;
 mod options;
 mod presence;
 mod program;

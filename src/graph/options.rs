@@ -10,6 +10,8 @@ pub struct CompileOptions {
     pub hop_ns: Option<u64>,
     /// Whether outputs may be absent.
     pub allow_absent: bool,
+    /// Runs the kernels that may block.
+    pub blocking_pool: Option<Ref<ThreadPool>>,
 }
 
 #[derive(Clone, Debug, Default)]

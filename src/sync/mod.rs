@@ -8,6 +8,7 @@
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
+//! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
@@ -31,6 +32,7 @@ mod handoff;
 mod inbox;
 mod lock;
 mod merge;
+mod pending;
 mod ranges;
 mod ring;
 mod slots;
@@ -47,6 +49,7 @@ pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
+pub use pending::{Meeting, Returns};
 pub use ranges::{Draw, Ranges};
 pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
@@ -57,6 +60,8 @@ pub use turn::{Turn, TurnGuard};
 mod models;
 #[cfg(all(test, loom))]
 mod models_of_loops;
+#[cfg(all(test, loom))]
+mod models_of_pending;
 #[cfg(all(test, loom))]
 mod models_of_propagation;
 #[cfg(all(test, loom))]

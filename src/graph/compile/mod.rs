@@ -49,6 +49,9 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;
+        if options.blocking_pool.is_none() {
+            verify::check_blocking(contents)?;
+        }
         let layout = compile(contents, &verified, engines, options)?;
         Ok(Object::shared(Program::new(layout)))
     }
@@ -144,6 +147,7 @@ fn finish(
         bodies: flat.bodies,
         tasks: flat.tasks,
         kernels,
+        calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
         switches: flat.switches,
@@ -165,6 +169,7 @@ fn finish(
         arena_bytes: places.arena_bytes,
         scratch,
         hop_ns: options.hop_ns,
+        blocking_pool: options.blocking_pool.clone(),
         worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),
@@ -225,7 +230,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
     let mut ends = 0;
     for (node, body) in flat.bodies.iter().enumerate() {
         let counts = match body {
-            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => {
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::Switch(_) | Body::Merge(_) => {
                 degree(node as u32) == 0
             }
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,

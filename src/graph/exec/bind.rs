@@ -76,12 +76,12 @@ impl Bound<'_> {
         }
     }
 
-    fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+    /// Runs in this thread, with helpers from the pool.
+    pub fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
-        let result = step.run_here(pool);
+        let result = step.run_over(pool, |i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
         self.program.give_step(step);
         result
     }

@@ -46,6 +46,7 @@
 mod bind;
 mod flight;
 mod ops;
+mod pending;
 mod queue;
 mod run;
 mod serial;

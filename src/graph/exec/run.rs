@@ -22,11 +22,27 @@ const MEASURE_EVERY: u64 = 512;
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.may_wait_here(pool)?;
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
-            self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            if self.has_calls() {
+                self.see_to_the_end(pool, closed);
+            } else {
+                self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            }
         }
         self.result()
+    }
+
+    /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
+    pub fn run_over(
+        self: &Arc<Self>,
+        pool: Option<&Ref<ThreadPool>>,
+        input: impl Fn(usize) -> *mut u8,
+        output: impl Fn(usize) -> *mut u8,
+    ) -> Result<()> {
+        self.bind(input, output);
+        self.run_here(pool)
     }
 
     /// Opens the run, works in it, and leaves it.
@@ -52,7 +68,7 @@ impl Step {
         };
         // Measuring makes the nodes slower.
         self.began.set((turn.timed && !measure).then(|| (turn, now_ns())));
-        if !turn.shared {
+        if !turn.shared && !self.has_calls() {
             self.run_alone(pool, measure);
             return Exit::Closed;
         }
@@ -93,7 +109,12 @@ impl Step {
                 flight.closed();
                 queue.resume();
             }
-            None => self.closed.advance(1),
+            None => {
+                self.closed.advance(1);
+                if self.has_calls() {
+                    self.calls.news.advance(1);
+                }
+            }
         }
     }
 
@@ -108,6 +129,7 @@ impl Step {
             return Ok(());
         }
         self.stop.store(0, Relaxed);
+        self.calls.set_stop(0);
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);

@@ -1,6 +1,7 @@
 //! The memory of one run at a time, kept for the next run.
 
 use super::flight::Flight;
+use super::pending::Calls;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
 use crate::graph::layout::{Layout, Place};
@@ -81,6 +82,9 @@ pub struct Step {
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
 
+    /// Nodes that complete later.
+    pub(super) calls: Calls,
+
     /// What is absent in this run, by bit.
     pub(super) absent: Box<[AtomicBool]>,
     /// Iterations of each loop that are over.
@@ -119,6 +123,8 @@ impl Step {
                 .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
             scratch.push((Buffer::zeroed(total, &format!("scratch of program '{name}'"))?, bytes));
         }
+        let scratch = scratch.into_boxed_slice();
+        let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
         let n = layout.len();
         let mut start = layout.counters.iter();
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
@@ -134,7 +140,7 @@ impl Step {
             runs: AtomicU64::new(0),
             began: Began::default(),
             _arena: arena,
-            scratch: scratch.into_boxed_slice(),
+            scratch,
             slots,
             counters,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
@@ -146,6 +152,7 @@ impl Step {
             ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             closed: Gate::new(),
+            calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
             stop: AtomicU32::new(0),
@@ -184,10 +191,7 @@ impl Step {
 
     /// The scratch memory of a node.
     pub(super) fn scratch(&self, index: u32) -> Scratch {
-        match self.scratch.get(index as usize) {
-            Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, self.slots),
-            None => Scratch::new(std::ptr::null_mut(), 0, self.slots),
-        }
+        scratch_of(&self.scratch, self.slots, index)
     }
 
     /// Keeps the first failure and stops the rest.
@@ -212,5 +216,13 @@ impl Step {
     /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
     pub(super) fn stop(&self) {
         self.stop.store(1, Relaxed);
+        self.calls.set_stop(1);
+    }
+}
+
+fn scratch_of(all: &[(Buffer, usize)], slots: usize, index: u32) -> Scratch {
+    match all.get(index as usize) {
+        Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, slots),
+        None => Scratch::new(std::ptr::null_mut(), 0, slots),
     }
 }

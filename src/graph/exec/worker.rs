@@ -159,14 +159,32 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             while let Some(node) = self.pop() {
                 self.chain(node);
             }
+            if self.take_up() {
+                continue;
+            }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
+                None if self.step.calls.returns.any() => {}
                 None => return,
             }
         }
+    }
+
+    /// Takes up what was started and has come back; false if there is nothing.
+    fn take_up(&mut self) -> bool {
+        let Some(mut node) = self.step.calls.returns.take() else { return false };
+        while node != NONE {
+            // The link is the node's again as soon as the next one is ready.
+            let below = self.step.links[node as usize].load(Relaxed);
+            if let Some(next) = self.finish(node, After::Edges) {
+                self.push(next);
+            }
+            node = below;
+        }
+        true
     }
 
     /// Runs a node, then its best ready successor, and so on.
@@ -187,6 +205,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
         let next = match after {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
+            After::Later => None,
             After::Nothing(uncounted) => {
                 self.done += uncounted;
                 self.follow_edges(node)
@@ -218,13 +237,16 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             _ => {}
         }
         let start = if MEASURE { now_ns() } else { 0 };
-        if let Err(error) = step.compute(body, self.pool) {
+        let mut after = After::Edges;
+        if let Body::Async(call) = body {
+            after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
+        } else if let Err(error) = step.compute(body, self.pool) {
             step.fail_at(node, &error);
         }
         if MEASURE {
             step.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
         }
-        After::Edges
+        after
     }
 
     fn test(&self, index: usize) -> After {
@@ -453,7 +475,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             if let Some(offer) = self.take() {
                 break Some(offer);
             }
-            if step.tokens.is_finished() || now_ns() - start > LOOK_NS {
+            if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             (0..8).for_each(|_| std::hint::spin_loop());
