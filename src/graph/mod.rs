@@ -23,5 +23,5 @@ pub use dump::DumpFormat;
 pub use exec::{Bound, Run};
 pub use ids::{NodeId, ValueId};
 pub use layout::Port;
-pub use options::{CompileOptions, RunOptions};
+pub use options::{CompileOptions, Forwarding, RunOptions};
 pub use program::Program;

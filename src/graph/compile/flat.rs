@@ -4,6 +4,7 @@ use crate::base::Ref;
 use crate::base::{Desc, Result};
 use crate::engine::Tensor;
 use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
+use crate::graph::options::Forwarding;
 use crate::kernel::{Kernel, Task};
 use std::sync::Arc;
 
@@ -62,6 +63,8 @@ pub(super) struct FlatKernel {
     pub num_inputs: u16,
     pub num_outputs: u16,
     pub node: u32,
+    /// What the graph says of outputs that take over an input's memory.
+    pub forwarding: Vec<(u16, Forwarding)>,
 }
 
 #[derive(Default)]

@@ -6,11 +6,14 @@
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
 //!    place, a variable of a loop where its kernel allows it.
 //! 4. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 5. `memory`: places in the arena.
+//! 5. `memory`: places in the arena, shared where the order along the edges allows it.
 
+mod accesses;
 mod flat;
 mod joins;
 mod memory;
+#[cfg(debug_assertions)]
+mod proof;
 mod region;
 mod schedule;
 
@@ -34,6 +37,7 @@ pub(super) struct Facts {
     pub dead_nodes: usize,
     pub parallel_edges: usize,
     pub in_place: usize,
+    pub forwarded: usize,
     pub copies: usize,
     pub control_edges: usize,
     pub arena_bytes_unshared: usize,
@@ -109,9 +113,11 @@ fn finish(
     options: &CompileOptions,
 ) -> Result<Layout> {
     let n = flat.bodies.len();
-    let places = memory::places(&mut flat)?;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
+    let places = memory::places(&mut flat, &first_edge, &edges)?;
+    #[cfg(debug_assertions)]
+    proof::check(&flat, &places);
     let degree = |node: u32| first_edge[node as usize + 1] - first_edge[node as usize];
     for select in &mut flat.selects {
         let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);

@@ -6,6 +6,7 @@ use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::Copy;
 use crate::graph::layout::{Body as FlatBody, Branch, Loop, Merge, MergeInput, NO_BIT, Release, Select, Switch};
+use crate::graph::options::Forwarding;
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
 use std::collections::HashMap;
@@ -277,8 +278,15 @@ impl Work<'_> {
             num_inputs: node.inputs().len() as u16,
             num_outputs: descs.len() as u16,
             node: id,
+            forwarding: self.forwarding(index, descs.len()),
         });
         Ok(())
+    }
+
+    fn forwarding(&self, index: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
+        let said = &self.graph.forwarding;
+        let outputs = if said.is_empty() { 0 } else { num_outputs };
+        (0..outputs).filter_map(|output| Some((output as u16, *said.get(&(index, output))?))).collect()
     }
 
     /// Where a value is written: where it is wanted, else in a storage of its own.
@@ -510,9 +518,14 @@ impl Work<'_> {
             let none = Vec::new();
             let read_by = readers.get(&port).unwrap_or(&none);
             let in_place = match &body.nodes[maker].body {
-                Body::Kernel { kernel, .. } => {
+                Body::Kernel { kernel, inputs: maker_inputs, .. } => {
                     let only_reader = read_by.iter().all(|&reader| reader == maker) && kernel.kernel().in_place();
-                    (read_by.is_empty() || only_reader && output == 0) && outputs(port) == 0 && outputs(maker) == 1
+                    let may = match body.forwarding.get(&(maker, output)) {
+                        None | Some(Forwarding::ByLastUse) => output == 0,
+                        Some(Forwarding::Never) => false,
+                        Some(Forwarding::Reserved(input)) => maker_inputs[usize::from(*input)] == (port, 0),
+                    };
+                    (read_by.is_empty() || only_reader && may) && outputs(port) == 0 && outputs(maker) == 1
                 }
                 _ => false,
             };
@@ -565,7 +578,7 @@ impl Work<'_> {
         let args = self.flat.arg(desc, from.storage);
         self.flat.arg(desc, storage);
         let kernel: Arc<dyn Kernel> = Arc::new(Copy);
-        self.flat.kernels.push(FlatKernel { kernel, args, num_inputs: 1, num_outputs: 1, node: id });
+        self.flat.kernels.push(FlatKernel { kernel, args, num_inputs: 1, num_outputs: 1, node: id, forwarding: Vec::new() });
         self.flat.facts.copies += 1;
         Ok(Val { storage, source: Source::Node(id), bit })
     }
