@@ -25,6 +25,7 @@ pub(super) struct HostKernel {
     cost_ns: u64,
     scratch_bytes: usize,
     in_place: bool,
+    is_pure: bool,
 }
 
 // SAFETY: the host promises that its functions may run on any thread, several calls at once.
@@ -68,6 +69,7 @@ impl HostKernel {
             cost_ns: desc.cost_ns,
             scratch_bytes: desc.scratch_bytes,
             in_place: desc.flags & weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64 != 0,
+            is_pure: desc.flags & weir_kernel_flags::WEIR_KERNEL_PURE as u64 != 0,
         }))
     }
 
@@ -134,6 +136,10 @@ impl Kernel for HostKernel {
 
     fn in_place(&self) -> bool {
         self.in_place
+    }
+
+    fn is_pure(&self) -> bool {
+        self.is_pure
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -25,3 +25,4 @@ pub use ids::{NodeId, ValueId};
 pub use layout::Port;
 pub use options::{CompileOptions, Forwarding, RunOptions};
 pub use program::Program;
+pub use report::ReportFormat;

@@ -76,6 +76,8 @@ struct Planner<'a> {
     first_write: Vec<u32>,
     writes: Vec<u32>,
     held: Vec<Held>,
+    /// How many edges the longest way to each node has.
+    levels: Vec<u32>,
     of: Vec<Place>,
     arena_bytes: usize,
     forwarded: usize,
@@ -151,6 +153,7 @@ impl<'a> Planner<'a> {
             first_write: vec![0; n + 1],
             writes: Vec::new(),
             held: Vec::new(),
+            levels: vec![0; n],
             of,
             arena_bytes: 0,
             forwarded: 0,
@@ -249,6 +252,12 @@ impl<'a> Planner<'a> {
 
     fn plan(&mut self, first_edge: &[u32], edges: &[Edge]) -> Result<()> {
         let n = self.flat.bodies.len();
+        for node in 0..n {
+            for edge in &edges[first_edge[node] as usize..first_edge[node + 1] as usize] {
+                let level = self.levels[edge.target as usize].max(self.levels[node] + 1);
+                self.levels[edge.target as usize] = level;
+            }
+        }
         let mut ending = Vec::new();
         for node in 0..n {
             let mut held = std::mem::take(&mut self.held[node]);
@@ -280,13 +289,7 @@ impl<'a> Planner<'a> {
                     ending.push(storage as u32);
                 }
             }
-            for &storage in &ending {
-                if let (Place::Arena(at), Some(bytes)) =
-                    (self.of[storage as usize], rounded(self.flat.storages[storage as usize].bytes))
-                {
-                    held.add(Block { at, bytes });
-                }
-            }
+            held.free.extend(ending.iter().filter_map(|&storage| self.block(storage)));
             self.pass_on(node, held, &edges[first_edge[node] as usize..first_edge[node + 1] as usize]);
         }
         // Those with several writers are nobody else's.
@@ -297,6 +300,9 @@ impl<'a> Planner<'a> {
                 self.of[storage] = Place::Arena(self.fresh(bytes)?);
             }
         }
+        // What was given up for a place in an output may have been the last.
+        let end = |storage: usize| self.block(storage as u32).map_or(0, |block| block.at + block.bytes);
+        self.arena_bytes = (0..self.lives.len()).map(end).max().unwrap_or(0);
         Ok(())
     }
 
@@ -386,11 +392,7 @@ impl<'a> Planner<'a> {
             return;
         }
         // The other way round: what the input's maker writes goes into the run's output, and the block is not used by it at all.
-        if let (Place::Arena(at), Some(bytes)) =
-            (self.of[from as usize], rounded(self.flat.storages[from as usize].bytes))
-        {
-            held.add(Block { at, bytes });
-        }
+        held.free.extend(self.block(from));
         let (mut storage, place) = (from, self.of[to as usize]);
         while storage != NONE {
             self.of[storage as usize] = place;
@@ -404,8 +406,13 @@ impl<'a> Planner<'a> {
             return;
         }
         let region = self.regions.of[node];
-        let mut targets = edges.iter().map(|edge| edge.target).filter(|&t| self.regions.of[t as usize] == region);
-        let Some(first) = targets.next() else { return };
+        let next = self.levels[node] + 1;
+        let same = |&target: &u32| self.regions.of[target as usize] == region;
+        // Those that also wait for something behind this node get it from there.
+        let soon = |&target: &u32| same(&target) && self.levels[target as usize] == next;
+        let mut targets = edges.iter().map(|edge| edge.target).filter(soon);
+        let far = || edges.iter().map(|edge| edge.target).find(same);
+        let Some(first) = targets.next().or_else(far) else { return };
         // Side by side each gets some: what follows them all has everything again.
         if held.free.len() > 1 {
             let mut turn = 1;
@@ -419,7 +426,20 @@ impl<'a> Planner<'a> {
                 turn = if turn >= others.len() { 0 } else { turn + 1 };
             }
         }
-        self.held[first as usize].merge(held);
+        let met = self.held[first as usize].merge(held, &self.lives);
+        for storage in met {
+            let block = self.block(storage);
+            self.held[first as usize].free.extend(block);
+        }
+    }
+
+    /// The memory of a storage whose end was found; None if it has none.
+    fn block(&self, storage: u32) -> Option<Block> {
+        let bytes = rounded(self.flat.storages[storage as usize].bytes).filter(|&bytes| bytes > 0)?;
+        match self.of[storage as usize] {
+            Place::Arena(at) => Some(Block { at, bytes }),
+            _ => None,
+        }
     }
 }
 
@@ -446,9 +466,13 @@ impl Held {
         if bytes == 0 {
             return Some(0);
         }
-        let from = self.free.len().saturating_sub(WINDOW);
-        let large = self.free[from..].iter().enumerate().filter(|(_, block)| block.bytes >= bytes);
-        let best = from + large.min_by_key(|(_, block)| block.bytes)?.0;
+        let best = match self.best(bytes) {
+            Some(best) => best,
+            None => {
+                self.join_neighbours();
+                self.best(bytes)?
+            }
+        };
         let block = &mut self.free[best];
         let at = block.at;
         if block.bytes == bytes {
@@ -459,41 +483,53 @@ impl Held {
         Some(at)
     }
 
-    /// A block more, as one with a neighbour.
-    fn add(&mut self, mut block: Block) {
-        if block.bytes == 0 {
-            return;
-        }
+    fn best(&self, bytes: usize) -> Option<usize> {
         let from = self.free.len().saturating_sub(WINDOW);
-        for i in (from..self.free.len()).rev() {
-            let other = self.free[i];
-            if other.at + other.bytes == block.at || block.at + block.bytes == other.at {
-                block = Block { at: block.at.min(other.at), bytes: block.bytes + other.bytes };
-                self.free.swap_remove(i);
-            }
-        }
-        self.free.push(block);
+        let large = self.free[from..].iter().enumerate().filter(|(_, block)| block.bytes >= bytes);
+        Some(from + large.min_by_key(|(_, block)| block.bytes)?.0)
     }
 
-    fn merge(&mut self, mut other: Held) {
+    /// Only when no block is large enough: blocks of equal sizes fit again as they are, and can go different ways.
+    fn join_neighbours(&mut self) {
+        let from = self.free.len().saturating_sub(WINDOW);
+        self.free[from..].sort_unstable_by_key(|block| block.at);
+        let mut last = from;
+        for i in from + 1..self.free.len() {
+            let block = self.free[i];
+            if self.free[last].at + self.free[last].bytes == block.at {
+                self.free[last].bytes += block.bytes;
+            } else {
+                last += 1;
+                self.free[last] = block;
+            }
+        }
+        self.free.truncate(last + 1);
+    }
+
+    /// Adds what comes from another predecessor. Gives the storages of which all shares are here now.
+    fn merge(&mut self, mut other: Held, lives: &[Life]) -> Vec<u32> {
+        let mut met = Vec::new();
         if self.free.len() < other.free.len() {
             std::mem::swap(&mut self.free, &mut other.free);
         }
-        if other.free.len() <= WINDOW {
-            other.free.into_iter().for_each(|block| self.add(block));
-        } else {
-            self.free.append(&mut other.free);
-        }
+        self.free.append(&mut other.free);
         if self.shares.is_empty() {
             self.shares = other.shares;
-            return;
+            return met;
         }
         for (storage, count) in other.shares {
             match self.shares.binary_search_by_key(&storage, |share| share.0) {
-                Ok(at) => self.shares[at].1 += count,
+                Ok(at) => {
+                    self.shares[at].1 += count;
+                    if self.shares[at].1 == lives[storage as usize].readers {
+                        self.shares.remove(at);
+                        met.push(storage);
+                    }
+                }
                 Err(at) if self.shares.len() < WINDOW => self.shares.insert(at, (storage, count)),
                 Err(_) => {}
             }
         }
+        met
     }
 }

@@ -21,7 +21,7 @@ use super::builder::{Body as NodeBody, Contents, Graph};
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
 use super::options::CompileOptions;
 use super::program::Program;
-use super::report;
+use super::report::Compiled as Facts;
 use super::verify::{self, Verified};
 use crate::base::{Desc, Object, Ref, Result};
 use crate::engine::Engine;
@@ -30,18 +30,6 @@ use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
 use region::{Region, Scope, Want};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-
-/// What the report counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Facts {
-    pub dead_nodes: usize,
-    pub parallel_edges: usize,
-    pub in_place: usize,
-    pub forwarded: usize,
-    pub copies: usize,
-    pub control_edges: usize,
-    pub arena_bytes_unshared: usize,
-}
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
@@ -55,6 +43,12 @@ impl Program {
         let layout = compile(contents, &verified, engines, options)?;
         Ok(Object::shared(Program::new(layout)))
     }
+}
+
+/// Nodes, those inside of others too.
+fn num_nodes(graph: &Contents) -> usize {
+    let inside = |node: &super::builder::Node| node.inner().map(|inner| num_nodes(inner)).sum::<usize>();
+    graph.nodes.len() + graph.nodes.iter().map(inside).sum::<usize>()
 }
 
 /// Nodes and edges, those inside of others too.
@@ -72,6 +66,7 @@ fn compile(
     options: &CompileOptions,
 ) -> Result<Layout> {
     let mut flat = Flat { has_absence: has_switch(graph), ..Flat::default() };
+    flat.facts.graph_nodes = num_nodes(graph);
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
@@ -113,6 +108,7 @@ fn finish(
     options: &CompileOptions,
 ) -> Result<Layout> {
     let n = flat.bodies.len();
+    flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
     let places = memory::places(&mut flat, &first_edge, &edges)?;
@@ -127,6 +123,7 @@ fn finish(
         looped.uncounted = u32::from(degree(looped.condition.end) == 0);
     }
     let ends = ends(&flat, &degree);
+    let facts = flat.facts;
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {
@@ -169,7 +166,7 @@ fn finish(
         total_ns: AtomicU64::new(0),
         longest_ns: AtomicU64::new(0),
         runs: AtomicU64::new(0),
-        report: report::Compiled {},
+        report: facts,
     };
     layout.weigh();
     Ok(layout)
