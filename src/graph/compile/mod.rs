@@ -1,15 +1,17 @@
 //! From a graph to a program's arrays.
 //!
 //! 1. `verify`: an order, types and shapes, what can be absent.
-//! 2. `schedule`: in each graph, keep what matters; the longest path to the end first.
-//! 3. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
+//! 2. `fold`: what constants decide is decided.
+//! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
+//! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
 //!    place, a variable of a loop where its kernel allows it.
-//! 4. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 5. `memory`: places in the arena, shared where the order along the edges allows it.
+//! 5. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
+//! 6. `memory`: places in the arena, shared where the order along the edges allows it.
 
 mod accesses;
 mod flat;
+mod fold;
 mod joins;
 mod memory;
 #[cfg(debug_assertions)]
@@ -40,7 +42,15 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;
-        let layout = compile(contents, &verified, engines, options)?;
+        let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
+        let layout = match fold::fold(contents, &verified) {
+            None => compile(contents, &verified, engines, options, facts)?,
+            Some(fold::Folded { contents, nodes }) => {
+                facts.folded = nodes;
+                let verified = verify::verify(&contents, &engines, options.allow_absent)?;
+                compile(&contents, &verified, engines, options, facts)?
+            }
+        };
         Ok(Object::shared(Program::new(layout)))
     }
 }
@@ -64,9 +74,9 @@ fn compile(
     verified: &Verified,
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
+    facts: Facts,
 ) -> Result<Layout> {
-    let mut flat = Flat { has_absence: has_switch(graph), ..Flat::default() };
-    flat.facts.graph_nodes = num_nodes(graph);
+    let mut flat = Flat { has_absence: has_switch(graph), facts, ..Flat::default() };
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
