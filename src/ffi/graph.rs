@@ -203,8 +203,10 @@ pub unsafe extern "C" fn weir_graph_set_forwarding(
             _ if input < 0 => {
                 return Err(Error::invalid(format!("input is {input}, expected an index, -1 (AUTO) or -2 (NEVER)")));
             }
-            // Beyond any kernel's inputs all the same if it does not fit.
-            _ => Forwarding::Reserved(u16::try_from(input).unwrap_or(u16::MAX)),
+            _ => Forwarding::Reserved(
+                u16::try_from(input)
+                    .map_err(|_| Error::out_of_range(format!("input is {input}, no kernel has that many")))?,
+            ),
         };
         let output = usize::try_from(output)
             .map_err(|_| Error::out_of_range(format!("output is {output}, expected an index")))?;

@@ -32,8 +32,8 @@ pub(in crate::graph) struct Compiled {
     pub dead_nodes: usize,
     pub folded: usize,
     pub parallel_edges: usize,
-    /// Control edges that others imply.
-    pub control_edges: usize,
+    /// Edges, for data or control, that others imply.
+    pub implied_edges: usize,
     /// Counters for more arrivals than one can take.
     pub wide_joins: usize,
     /// Variables of loops whose next value is written over the last one.
@@ -98,7 +98,7 @@ fn facts(layout: &Layout) -> Vec<(&'static str, Vec<(&'static str, &'static str,
                 ("all", "in the program", Count(layout.edges.len())),
                 ("direct", "without a counter", Count(layout.edges.iter().filter(|e| e.counter == DIRECT).count())),
                 ("parallel", "between the same two nodes, made one", Count(done.parallel_edges)),
-                ("control_removed", "for control, left out: others imply them", Count(done.control_edges)),
+                ("implied", "left out: others imply them", Count(done.implied_edges)),
                 ("joins", "joins, nodes with a counter", Count(layout.first_leaf as usize)),
                 ("wide_joins", "of them with counters in two levels", Count(done.wide_joins)),
             ],

@@ -96,7 +96,7 @@ fn add_end(flat: &mut Flat, region: &Region) {
     let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
     let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
     if !sources.is_empty() {
-        let end = flat.push(Body::End, "outputs", 0);
+        let end = flat.push(Body::End, &["outputs"], 0);
         flat.wait_for(end, &mut sources);
         flat.end = Some(end);
     }
@@ -142,7 +142,7 @@ fn finish(
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
-    let layout = Layout {
+    let mut layout = Layout {
         name: graph.name.clone(),
         engines,
         inputs: ports(graph.inputs().map(|index| (graph.nodes[index].name.as_str(), verified.descs[index][0]))),
@@ -178,6 +178,7 @@ fn finish(
         runs: AtomicU64::new(0),
         report: facts,
     };
+    layout.shrink();
     layout.weigh();
     Ok(layout)
 }

@@ -204,11 +204,7 @@ impl Work<'_> {
             FlatBody::Call(..) | FlatBody::Task(_) | FlatBody::Kernel(_) => self.costs[index],
             _ => 0,
         };
-        if self.scope.prefix.is_empty() {
-            return self.flat.push(body, name, cost);
-        }
-        let name = format!("{}{name}", self.scope.prefix);
-        self.flat.push(body, &name, cost)
+        self.flat.push(body, &[&self.scope.prefix, name], cost)
     }
 
     /// Makes a flat node wait for what a node of the graph waits for.
@@ -569,7 +565,7 @@ impl Work<'_> {
         let desc = *self.verified.desc(value);
         let name = format!("{}copy to output '{output}'", self.scope.prefix);
         let number = self.flat.kernels.len() as u32;
-        let id = self.flat.push(FlatBody::Kernel(number), &name, Copy.cost_ns(&[desc], &[desc]));
+        let id = self.flat.push(FlatBody::Kernel(number), &[&name], Copy.cost_ns(&[desc], &[desc]));
         self.awaited[value.0] = true;
         if !self.flat.wait_for(id, &mut vec![from.source]) {
             self.roots.push(id);
