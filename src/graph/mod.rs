@@ -25,5 +25,6 @@ pub use dump::DumpFormat;
 pub use exec::{Bound, Run};
 pub use ids::{NodeId, ValueId};
 pub use layout::Port;
-pub use options::{CompileOptions, RunOptions};
+pub use options::{CompileOptions, Forwarding, RunOptions};
 pub use program::Program;
+pub use report::ReportFormat;
