@@ -51,6 +51,7 @@ mod queue;
 mod run;
 mod serial;
 mod step;
+mod visit;
 mod worker;
 
 pub use bind::Bound;
