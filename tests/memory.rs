@@ -230,8 +230,7 @@ impl Build {
                     let [otherwise, then] = [&branches[0], &branches[1]].map(|branch| self.graph(branch));
                     let outputs = branches[0].outputs.len();
                     let inputs = of(inputs);
-                    let node =
-                        graph.add_cond(&self.name(), values[*predicate], &then, &otherwise, &inputs).unwrap();
+                    let node = graph.add_cond(&self.name(), values[*predicate], &then, &otherwise, &inputs).unwrap();
                     values.extend((0..outputs).map(|output| node.output(output)));
                 }
                 Node::While { inputs, times, body } => {
@@ -283,7 +282,8 @@ fn tensor(engine: &Ref<Engine>, values: &[i32]) -> Ref<Tensor> {
 fn run(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<ThreadPool>>) -> Vec<Vec<i32>> {
     let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
     let inputs: Vec<_> = inputs.iter().map(|values| tensor(&engine, values)).collect();
-    let outputs: Vec<_> = program.outputs().iter().map(|port| Tensor::create(engine.clone(), port.desc).unwrap()).collect();
+    let outputs: Vec<_> =
+        program.outputs().iter().map(|port| Tensor::create(engine.clone(), port.desc).unwrap()).collect();
     // SAFETY: second owners that are never dropped; the first ones outlive the call.
     let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
     let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
