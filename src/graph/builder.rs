@@ -129,6 +129,12 @@ impl Contents {
         let is_input = |(_, node): &(usize, &Node)| matches!(node.body, Body::Input(_));
         self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
     }
+
+    /// What was said of a node's outputs.
+    pub fn forwarding_of(&self, node: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
+        let outputs = if self.forwarding.is_empty() { 0 } else { num_outputs };
+        (0..outputs).filter_map(|output| Some((output as u16, *self.forwarding.get(&(node, output))?))).collect()
+    }
 }
 
 /// Most graphs inside one another.

@@ -52,11 +52,10 @@ enum Fact {
     Word(&'static str),
 }
 
-/// The facts in groups: key, words, value. The keys are those of the JSON.
-/// A title, and of each fact its key, its words and its value.
-type Section = (&'static str, Vec<(&'static str, &'static str, Fact)>);
+/// A group's key, and its facts: key, words, value. The keys are those of the JSON.
+type Group = (&'static str, Vec<(&'static str, &'static str, Fact)>);
 
-fn facts(layout: &Layout) -> Vec<Section> {
+fn facts(layout: &Layout) -> Vec<Group> {
     use Fact::*;
     let done = &layout.report;
     let nodes = layout.len();

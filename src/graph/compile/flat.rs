@@ -3,6 +3,7 @@
 use crate::base::Ref;
 use crate::base::{Desc, Result};
 use crate::engine::Tensor;
+use crate::graph::builder::{Body as NodeBody, Contents};
 use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
 use crate::graph::options::Forwarding;
 use crate::kernel::{Kernel, Task};
@@ -100,6 +101,32 @@ pub(super) struct Flat {
 }
 
 impl Flat {
+    /// Room for more nodes, and for two edges to each.
+    pub fn reserve(&mut self, nodes: usize) {
+        self.bodies.reserve(nodes);
+        self.costs.reserve(nodes);
+        self.into.reserve(nodes);
+        self.met.reserve(nodes);
+        self.edges.reserve(2 * nodes);
+    }
+
+    /// Takes the live tasks, and gives a body for each, by node. In the order of the graph, which is mostly that in which they
+    /// lie in memory; the schedule's is another.
+    pub fn take_tasks(&mut self, graph: &Contents, live: &[bool]) -> Vec<Body> {
+        if !graph.nodes.iter().any(|node| matches!(node.body, NodeBody::Task { .. })) {
+            return Vec::new();
+        }
+        let bodies = graph.nodes.iter().zip(live).map(|(node, live)| match &node.body {
+            NodeBody::Task { task, .. } if *live => {
+                let number = self.tasks.len() as u32;
+                self.tasks.push(Arc::clone(task));
+                task.call().map_or(Body::Task(number), |call| Body::Call(number, call))
+            }
+            _ => Body::End,
+        });
+        bodies.collect()
+    }
+
     /// Adds a node that comes behind all others so far.
     pub fn push(&mut self, body: Body, name: &[&str], cost: u64) -> u32 {
         let id = self.bodies.len() as u32;

@@ -6,6 +6,7 @@
 //!
 //! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects.
 
+use super::schedule::has_effects;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
 use crate::graph::builder::{Body, Contents, Node, Value};
@@ -216,6 +217,10 @@ impl Work<'_> {
         if has_switch(&branches[chosen]) {
             return false;
         }
+        // Something must go on waiting for what the choice waits for.
+        if !node.after.is_empty() && !branches[chosen].nodes.iter().any(has_effects) {
+            return false;
+        }
         let known: Vec<_> = inputs[1..].iter().map(|&value| self.tensor(value).cloned()).collect();
         let branch = rewrite(&branches[chosen], &self.verified.inner[&index][chosen], &known);
         self.folded += branch.nodes;
@@ -244,12 +249,12 @@ impl Work<'_> {
             let moved = inner.inputs().iter().map(|&(node, output)| places[node][output]).collect();
             let mut after: Vec<usize> =
                 inner.after.iter().flat_map(|&before| places[before].first()).map(|v| v.0).collect();
-            let has_effects = match &inner.body {
+            let waits = match &inner.body {
                 Body::Constant(_) => false,
                 Body::Kernel { kernel, .. } => !kernel.kernel().is_pure(),
                 _ => true,
             };
-            if has_effects {
+            if waits {
                 after.extend(&before);
             }
             let new = self.nodes.len();
@@ -272,6 +277,9 @@ impl Work<'_> {
     /// A loop whose condition is false for its first values.
     fn skip_loop(&mut self, index: usize, condition: &Contents, num_variables: usize) -> bool {
         let node = &self.graph.nodes[index];
+        if !node.after.is_empty() {
+            return false;
+        }
         let inputs = self.inputs(node);
         let known: Vec<_> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
         let first = rewrite(condition, &self.verified.inner[&index][0], &known).contents;
@@ -286,8 +294,7 @@ impl Work<'_> {
             Body::Constant(tensor) if quiet && tensor.view().read_integer() == 0 => {}
             _ => return false,
         }
-        let mut before = self.after(node);
-        before.extend(inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0));
+        let before = inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0).collect();
         self.values[index] = inputs[..num_variables].to_vec();
         self.done[index] = before;
         true

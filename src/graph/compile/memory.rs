@@ -19,33 +19,16 @@
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, FlatKernel, StorageKind};
+use super::held::{Block, Held, WINDOW};
 use crate::base::{Error, Result};
 use crate::graph::layout::{Body, Edge, NO_BIT, Place};
 use crate::graph::options::Forwarding;
 use crate::memory::ALIGNMENT;
 
 const NONE: u32 = u32::MAX;
-/// How many free blocks a node looks at, and how many shares of unfinished storages it carries: bounds that keep
-/// compile linear. What goes beyond is not found or not used again.
-const WINDOW: usize = 64;
-
 pub(super) struct Places {
     pub of: Vec<Place>,
     pub arena_bytes: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    at: usize,
-    bytes: usize,
-}
-
-/// What a node was given.
-#[derive(Default)]
-struct Held {
-    free: Vec<Block>,
-    /// Storages and the number of their shares, by storage.
-    shares: Vec<(u32, u32)>,
 }
 
 /// What is known of a storage in the arena.
@@ -266,7 +249,10 @@ impl<'a> Planner<'a> {
             ending.clear();
             for i in self.first_read[node]..self.first_read[node + 1] {
                 let storage = self.reads[i as usize];
-                if storage != NONE && self.lives[storage as usize].ends && held.has_all(storage, &self.lives) {
+                if storage != NONE
+                    && self.lives[storage as usize].ends
+                    && held.has_all(storage, self.lives[storage as usize].readers)
+                {
                     ending.push(storage);
                 }
             }
@@ -422,7 +408,7 @@ impl<'a> Planner<'a> {
                 turn = if turn >= others.len() { 0 } else { turn + 1 };
             }
         }
-        let met = self.held[first as usize].merge(held, &self.lives);
+        let met = self.held[first as usize].merge(held, &|storage| self.lives[storage as usize].readers);
         for storage in met {
             let block = self.block(storage);
             self.held[first as usize].free.extend(block);
@@ -436,96 +422,5 @@ impl<'a> Planner<'a> {
             Place::Arena(at) => Some(Block { at, bytes }),
             _ => None,
         }
-    }
-}
-
-impl Held {
-    /// Adds a reader's own share of a storage; true if these are all.
-    fn has_all(&mut self, storage: u32, lives: &[Life]) -> bool {
-        let all = lives[storage as usize].readers;
-        let at = self.shares.binary_search_by_key(&storage, |share| share.0);
-        let have = 1 + at.map_or(0, |at| self.shares[at].1);
-        if have == all {
-            let _ = at.map(|at| self.shares.remove(at));
-            return true;
-        }
-        match at {
-            Ok(at) => self.shares[at].1 = have,
-            Err(at) if self.shares.len() < WINDOW => self.shares.insert(at, (storage, have)),
-            Err(_) => {}
-        }
-        false
-    }
-
-    /// The smallest block that is large enough, or what is needed of it.
-    fn cut(&mut self, bytes: usize) -> Option<usize> {
-        if bytes == 0 {
-            return Some(0);
-        }
-        let best = match self.best(bytes) {
-            Some(best) => best,
-            None => {
-                self.join_neighbours();
-                self.best(bytes)?
-            }
-        };
-        let block = &mut self.free[best];
-        let at = block.at;
-        if block.bytes == bytes {
-            self.free.swap_remove(best);
-        } else {
-            (block.at, block.bytes) = (at + bytes, block.bytes - bytes);
-        }
-        Some(at)
-    }
-
-    fn best(&self, bytes: usize) -> Option<usize> {
-        let from = self.free.len().saturating_sub(WINDOW);
-        let large = self.free[from..].iter().enumerate().filter(|(_, block)| block.bytes >= bytes);
-        Some(from + large.min_by_key(|(_, block)| block.bytes)?.0)
-    }
-
-    /// Only when no block is large enough: blocks of equal sizes fit again as they are, and can go different ways.
-    fn join_neighbours(&mut self) {
-        let from = self.free.len().saturating_sub(WINDOW);
-        self.free[from..].sort_unstable_by_key(|block| block.at);
-        let mut last = from;
-        for i in from + 1..self.free.len() {
-            let block = self.free[i];
-            if self.free[last].at + self.free[last].bytes == block.at {
-                self.free[last].bytes += block.bytes;
-            } else {
-                last += 1;
-                self.free[last] = block;
-            }
-        }
-        self.free.truncate(last + 1);
-    }
-
-    /// Adds what comes from another predecessor. Gives the storages of which all shares are here now.
-    fn merge(&mut self, mut other: Held, lives: &[Life]) -> Vec<u32> {
-        let mut met = Vec::new();
-        if self.free.len() < other.free.len() {
-            std::mem::swap(&mut self.free, &mut other.free);
-        }
-        self.free.append(&mut other.free);
-        if self.shares.is_empty() {
-            self.shares = other.shares;
-            return met;
-        }
-        for (storage, count) in other.shares {
-            match self.shares.binary_search_by_key(&storage, |share| share.0) {
-                Ok(at) => {
-                    self.shares[at].1 += count;
-                    if self.shares[at].1 == lives[storage as usize].readers {
-                        self.shares.remove(at);
-                        met.push(storage);
-                    }
-                }
-                Err(at) if self.shares.len() < WINDOW => self.shares.insert(at, (storage, count)),
-                Err(_) => {}
-            }
-        }
-        met
     }
 }

@@ -12,6 +12,7 @@
 mod accesses;
 mod flat;
 mod fold;
+mod held;
 mod joins;
 mod memory;
 #[cfg(debug_assertions)]

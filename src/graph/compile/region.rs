@@ -57,6 +57,8 @@ struct Work<'a> {
     verified: &'a Verified,
     scope: &'a Scope,
     costs: Vec<u64>,
+    /// The body of each task that is live.
+    tasks: Vec<FlatBody>,
     /// Where each node's values begin in the next two.
     first_value: Vec<u32>,
     values: Vec<Val>,
@@ -97,12 +99,15 @@ pub(super) fn lay(
         sum + node.num_outputs() as u32
     });
     let nothing = Val { storage: 0, source: Source::Nobody, bit: NO_BIT };
+    let tasks = flat.take_tasks(graph, &live);
+    flat.reserve(order.len());
     let mut work = Work {
         flat,
         graph,
         verified,
         scope,
         costs,
+        tasks,
         first_value,
         values: vec![nothing; num_values as usize],
         used: vec![false; num_values as usize],
@@ -181,11 +186,8 @@ impl Work<'_> {
                 self.set((index, 0), Val { storage, source: Source::Nobody, bit: NO_BIT });
                 Ok(())
             }
-            Body::Task { task, .. } => {
-                let number = self.flat.tasks.len() as u32;
-                self.flat.tasks.push(Arc::clone(task));
-                let body = task.call().map_or(FlatBody::Task(number), |call| FlatBody::Call(number, call));
-                let id = self.push(body, index);
+            Body::Task { .. } => {
+                let id = self.push(self.tasks[index], index);
                 self.arrive(id, node);
                 self.skip_bit(id, index);
                 self.done[index] = Source::Node(id);
@@ -285,15 +287,9 @@ impl Work<'_> {
             num_inputs: node.inputs().len() as u16,
             num_outputs: descs.len() as u16,
             node: id,
-            forwarding: self.forwarding(index, descs.len()),
+            forwarding: self.graph.forwarding_of(index, descs.len()),
         });
         Ok(())
-    }
-
-    fn forwarding(&self, index: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
-        let said = &self.graph.forwarding;
-        let outputs = if said.is_empty() { 0 } else { num_outputs };
-        (0..outputs).filter_map(|output| Some((output as u16, *said.get(&(index, output))?))).collect()
     }
 
     /// Where a value is written: where it is wanted, else in a storage of its own.
