@@ -49,6 +49,16 @@ OFFSET(weir_thread_info, os_id, 24);
 OFFSET(weir_thread_info, name, 32);
 OFFSET(weir_thread_info, owner, 64);
 
+SIZE(weir_run_failure, 352);
+OFFSET(weir_run_failure, struct_size, 0);
+OFFSET(weir_run_failure, code, 8);
+OFFSET(weir_run_failure, reserved, 12);
+OFFSET(weir_run_failure, iteration, 16);
+OFFSET(weir_run_failure, num_not_run, 24);
+OFFSET(weir_run_failure, node, 32);
+OFFSET(weir_run_failure, loop_node, 160);
+OFFSET(weir_run_failure, engine, 288);
+
 SIZE(weir_task_hint, 24);
 OFFSET(weir_task_hint, struct_size, 0);
 OFFSET(weir_task_hint, cost_ns, 8);

@@ -54,6 +54,28 @@ static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, NULL, NULL), INVALID, "out_run is NULL");
 }
 
+static void rows_of_failures(void) {
+    weir_run_failure failure, small;
+    char buffer[4];
+    memset(&failure, 0, sizeof failure);
+    failure.struct_size = sizeof failure;
+    memset(&small, 0, sizeof small);
+    small.struct_size = 8;
+
+    ROW(weir_last_failure_get, (NULL), INVALID, "out_failure is NULL");
+    ROW(weir_last_failure_get, (&small), INVALID, "out_failure->struct_size is 8");
+    ROW(weir_last_failure_get, (UNALIGNED), INVALID, "out_failure is not aligned");
+    ROW(weir_last_failure_copy_not_run, (0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
+    ROW(weir_last_failure_copy_not_run, (SIZE_MAX, buffer, 4, &out.size), RANGE, "index is 18446744073709551615");
+    ROW(weir_run_get_failure, (NULL, &failure), INVALID, "run is NULL");
+    ROW(weir_run_get_failure, (WRONG(program), &failure), INVALID, "run is not a run (it is a program)");
+    ROW(weir_run_get_failure, (good.run, NULL), INVALID, "out_failure is NULL");
+    ROW(weir_run_get_failure, (good.run, &small), INVALID, "out_failure->struct_size is 8");
+    ROW(weir_run_copy_not_run, (NULL, 0, buffer, 4, &out.size), INVALID, "run is NULL");
+    ROW(weir_run_copy_not_run, (WRONG(graph), 0, buffer, 4, &out.size), INVALID, "run is not a run (it is a graph)");
+    ROW(weir_run_copy_not_run, (good.run, 0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
+}
+
 static void rows_of_runs(void) {
     char buffer[4];
     weir_run_options *options = good.run_options;
@@ -89,6 +111,7 @@ void bad_input_run(void) {
     rows_of_program_run(result, longer);
     rows_of_program_start(result, longer);
     rows_of_runs();
+    rows_of_failures();
     weir_tensor_release(result);
     weir_tensor_release(longer);
 }

@@ -740,6 +740,29 @@ typedef uint64_t weir_node;
 /** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
 
+/** How a run failed. Names are NUL-terminated UTF-8, cut if too long; the text of the error has them whole. */
+typedef struct weir_run_failure {
+  /** sizeof(weir_run_failure), set by the caller before the call. */
+  size_t struct_size;
+  /** The run's code; WEIR_OK if no run has failed, and then the rest is empty. */
+  weir_status code;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** Iterations of the innermost loop around the node that were over; -1 if the node is in no loop. */
+  int64_t iteration;
+  /**
+   * How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only that
+   * node itself counts.
+   */
+  size_t num_not_run;
+  /** The node that failed; "" if the run was cancelled or its deadline has passed. */
+  char node[128];
+  /** The node of that loop, or "". */
+  char loop_node[128];
+  /** The engine that the node ran on ("cpu:0"), or "". */
+  char engine[64];
+} weir_run_failure;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -2678,6 +2701,58 @@ weir_status weir_run_error(const struct weir_run *run,
                            char *buffer,
                            size_t capacity,
                            size_t *out_length);
+
+/**
+ * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,
+ * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
+ * has, code is WEIR_OK and the rest empty. Successful calls leave it.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
+
+/**
+ * Copies the name of a node that was not begun, of the failure that weir_last_failure_get describes, as
+ * weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_last_failure_copy_not_run(size_t index,
+                                           char *buffer,
+                                           size_t capacity,
+                                           size_t *out_length);
+
+/**
+ * As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not done, and
+ * if it succeeded.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_get_failure(const struct weir_run *run,
+                                 struct weir_run_failure *out_failure);
+
+/**
+ * As weir_last_failure_copy_not_run, of a run that was started with weir_program_start.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_copy_not_run(const struct weir_run *run,
+                                  size_t index,
+                                  char *buffer,
+                                  size_t capacity,
+                                  size_t *out_length);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -11,6 +11,7 @@
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
+//! - `Keepsake`: a value of each thread's own that is dropped with it.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `fork`: whether this process is a child of the one that made the first object.
@@ -25,6 +26,7 @@ pub mod futex;
 mod gate;
 mod handoff;
 mod inbox;
+mod keepsake;
 mod lock;
 mod ranges;
 mod slots;
@@ -38,6 +40,7 @@ pub use claim::Claim;
 pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
+pub use keepsake::Keepsake;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use ranges::{Draw, Ranges};
 pub use slots::Slots;

@@ -5,7 +5,7 @@ use super::step::Step;
 use super::worker::{Role, Worker};
 use crate::base::object::tag;
 use crate::base::time::Deadline;
-use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::base::{Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -96,7 +96,12 @@ impl Step {
         let mut left_out = failure.left_out;
         left_out.sort_unstable();
         let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
-        Err(error.with_run(failure.node.map(name), left_out.into_iter().map(name).collect()))
+        Err(error.with_run(RunFailure {
+            node: failure.node.map(name),
+            engine: failure.node.map(|_| Arc::from(self.layout.engines[0].label())),
+            iteration: failure.iteration.map(|(index, n)| (name(self.layout.loops[index as usize].first), n)),
+            left_out: left_out.into_iter().map(name).collect(),
+        }))
     }
 }
 

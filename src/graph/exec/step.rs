@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 pub(super) struct Failure {
     pub error: Option<Error>,
     pub node: Option<u32>,
+    /// The innermost loop around the node, by index, and its iterations that were over.
+    pub iteration: Option<(u32, u64)>,
     /// Nodes that were not begun because of it; of what is inside of a cond or a loop that was not begun only that one.
     pub left_out: Vec<u32>,
 }
@@ -149,7 +151,8 @@ impl Step {
     pub(super) fn fail(&self, node: Option<u32>, error: Error) {
         let mut failure = self.failure.lock();
         if failure.error.is_none() {
-            (failure.error, failure.node) = (Some(error), node);
+            let iteration = node.and_then(|node| self.loops_around(node).next());
+            (failure.error, failure.node, failure.iteration) = (Some(error), node, iteration);
         }
         drop(failure);
         self.stop();
