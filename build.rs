@@ -33,7 +33,9 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/gemm.rs",
     "src/ffi/graph.rs",
     "src/ffi/program.rs",
+    "src/ffi/program_stats.rs",
     "src/ffi/run.rs",
+    "src/ffi/run_options.rs",
     "src/ffi/failure.rs",
 ];
 

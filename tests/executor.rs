@@ -157,7 +157,7 @@ fn random_case(seed: u64, hop_ns: u64) -> Case {
 
 fn run(case: &Case, stream: Option<&Ref<Stream>>, pool: Option<&Ref<ThreadPool>>) -> (Result<()>, Vec<Ref<Tensor>>) {
     let outputs: Vec<_> = case.expected.iter().map(|_| tensor(&case.engine, &[-1; LEN as usize])).collect();
-    let options = RunOptions { threadpool: pool.cloned() };
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
     let lookup = |all: &[Ref<Tensor>], i: usize| {
         // SAFETY: a second owner that is never dropped; the first one outlives the call.
         Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))

@@ -1,12 +1,13 @@
 //! What a kernel sees of the call it serves.
 #![forbid(unsafe_code)]
 
+use super::Stop;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Ref, Result};
 use crate::memory::View;
 use crate::sync::{Claim, HandOff};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Scratch memory of a call: `slots` stretches of `bytes` each.
 #[derive(Debug)]
@@ -37,23 +38,20 @@ pub struct KernelContext<'a> {
     outputs: &'a [View],
     pool: Option<&'a Ref<ThreadPool>>,
     scratch: Scratch,
-    stop: &'a AtomicU32,
+    stop: &'a Stop,
     failure: HandOff<Error>,
 }
-
-/// Nobody can stop this call.
-pub static NEVER: AtomicU32 = AtomicU32::new(0);
 
 impl<'a> KernelContext<'a> {
     pub const TAG: u32 = tag::KERNEL_CONTEXT;
 
-    /// `stop` is nonzero once the result is not wanted any more.
+    /// `stop` is set once the result is not wanted any more.
     pub fn new(
         inputs: &'a [View],
         outputs: &'a [View],
         pool: Option<&'a Ref<ThreadPool>>,
         scratch: Scratch,
-        stop: &'a AtomicU32,
+        stop: &'a Stop,
     ) -> KernelContext<'a> {
         KernelContext { tag: Self::TAG, inputs, outputs, pool, scratch, stop, failure: HandOff::default() }
     }
@@ -84,10 +82,9 @@ impl<'a> KernelContext<'a> {
         self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
     }
 
-    /// Whether the result is not wanted any more. ORDERING: Relaxed; a hint to stop early, nothing is read on the
-    /// strength of it.
+    /// Whether the result is not wanted any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
-        self.stop.load(Relaxed) != 0
+        self.stop.is_set() || self.stop.is_late()
     }
 
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.

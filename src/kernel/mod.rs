@@ -6,9 +6,11 @@
 pub mod builtin;
 mod context;
 pub mod signature;
+mod stop;
 pub mod vector;
 
-pub use context::{KernelContext, NEVER, Scratch};
+pub use context::{KernelContext, Scratch};
+pub use stop::{NEVER, Stop};
 
 use crate::base::{Desc, Error, Result};
 use crate::threadpool::HostCall;

@@ -15,6 +15,7 @@ mod region;
 mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
+use super::figures::{Figures, Tallies};
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
 use super::options::CompileOptions;
 use super::program::Program;
@@ -26,7 +27,7 @@ use crate::memory::heap;
 use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
 use region::{Region, Scope, Want};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// What the report counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -164,6 +165,9 @@ fn finish(
         longest_ns: AtomicU64::new(0),
         runs: AtomicU64::new(0),
         report: report::Compiled {},
+        figures: options.statistics.then(|| (0..n).map(|_| Figures::default()).collect()),
+        tallies: Tallies::default(),
+        primed: AtomicBool::new(false),
     };
     layout.weigh();
     Ok(layout)

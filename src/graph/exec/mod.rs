@@ -40,7 +40,9 @@
 
 mod bind;
 mod flight;
+mod independent;
 mod ops;
+mod orders;
 mod queue;
 mod run;
 mod serial;

@@ -148,6 +148,9 @@ impl Step {
     /// "node 'x', iteration 3 of 'loop'"
     #[cold]
     pub(super) fn fail_at(&self, node: u32, error: &Error) {
+        if self.ended_late(node, error) {
+            return;
+        }
         let layout = &self.layout;
         let mut place = format!("node '{}'", layout.name_of(node));
         for (index, iteration) in self.loops_around(node) {
@@ -167,7 +170,7 @@ impl Step {
     /// Whether anything but a failure may still be begun. ORDERING: Relaxed; whoever sees it late begins a node more.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed) != 0
+        self.stop.is_set()
     }
 }
 

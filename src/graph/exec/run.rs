@@ -2,10 +2,11 @@
 
 use super::ops::cancelled;
 use super::step::Step;
-use super::worker::{Role, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, Role, Worker};
 use crate::base::object::tag;
 use crate::base::time::Deadline;
-use crate::base::{Error, Kind, Object, Ref, Result, RunFailure, live};
+use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
+use crate::graph::layout::Layout;
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -37,9 +38,14 @@ impl Step {
         if run > 0 && measured(run - 1) {
             layout.weigh();
         }
-        let width = pool.map_or(0, |pool| self.helpers_worth(pool));
+        let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
+        if self.is_independent() {
+            self.run_independent(pool);
+            return Exit::Closed;
+        }
         if width == 0 {
-            self.run_alone(pool, measure);
+            let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
+            self.run_alone(pool, mode);
             return Exit::Closed;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
@@ -49,10 +55,12 @@ impl Step {
         self.ask_above_ns.store(self.hop_ns(pool), Relaxed);
         let generation = self.tokens.open(layout.ends);
         let role = Role::of_caller(pool);
-        if measure {
-            Worker::<true>::new(self, pool, generation, role).with_roots().work()
+        if self.is_careful() {
+            Worker::<CAREFUL>::new(self, pool, generation, role).with_roots().work()
+        } else if measure {
+            Worker::<MEASURED>::new(self, pool, generation, role).with_roots().work()
         } else {
-            Worker::<false>::new(self, pool, generation, role).with_roots().work()
+            Worker::<FAST>::new(self, pool, generation, role).with_roots().work()
         }
     }
 
@@ -87,12 +95,16 @@ impl Step {
     pub(super) fn result(&self) -> Result<()> {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
-        if self.stop.swap(0, Relaxed) == 0 {
+        self.tally.ended();
+        let stopped = self.stop.take();
+        self.report(!stopped);
+        if !stopped {
             return Ok(());
         }
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);
+        self.tally.failed(error.code() == Code::Cancelled);
         let mut left_out = failure.left_out;
         left_out.sort_unstable();
         let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
@@ -103,6 +115,19 @@ impl Step {
             left_out: left_out.into_iter().map(name).collect(),
         }))
     }
+}
+
+/// The failure of a run that never began: everything was left out.
+#[cold]
+pub(super) fn none_begun(layout: &Layout, error: Error) -> Error {
+    let (mut left_out, mut node) = (Vec::new(), 0);
+    while (node as usize) < layout.len() {
+        if layout.is_step(node) {
+            left_out.push(layout.name_of(node).into());
+        }
+        node = layout.behind(node);
+    }
+    error.with_run(RunFailure { left_out, ..RunFailure::default() })
 }
 
 /// One asynchronous run, as its starter sees it.
@@ -189,7 +214,7 @@ impl Run {
     pub(super) fn attach(&self, step: &Arc<Step>) -> Result<()> {
         let mut state = self.state();
         if state.cancelled {
-            return Err(cancelled());
+            return Err(none_begun(&step.layout, cancelled()));
         }
         state.step = Some(Arc::clone(step));
         Ok(())
