@@ -32,6 +32,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/kernel_context.rs",
     "src/ffi/gemm.rs",
     "src/ffi/graph.rs",
+    "src/ffi/control.rs",
     "src/ffi/program.rs",
     "src/ffi/program_stats.rs",
     "src/ffi/run.rs",
@@ -52,7 +53,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_threadpool_create",
         "Thread pool",
-        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands for \"the calling thread\" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool has not begun.",
+        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands for \"the calling thread\" wherever a pool is asked for, but for an engine whose thread mode says otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool has not begun.",
     ),
     (
         "weir_threadpool_conformance",

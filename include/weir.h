@@ -120,7 +120,10 @@ typedef enum weir_status_code {
 typedef enum weir_threadpool_flags {
   /** parallel_for may return before its tasks ran; weir waits with a counter of its own. */
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
-  /** Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP). */
+  /**
+   * Small pieces of a region are welcome, four per thread or more (Eigen, oneTBB). Without it (OpenMP) there are
+   * about two per thread, the first ones large.
+   */
   WEIR_THREADPOOL_AUTO_BALANCING = 2,
   /**
    * A parallel_for that waits may be called from inside a task. Without it, and without schedule, a region that
@@ -473,8 +476,8 @@ typedef struct weir_threadpool_vtable {
 } weir_threadpool_vtable;
 
 /**
- * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at all if a
- * piece has failed. Returns WEIR_OK, or what the region then returns.
+ * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at
+ * all if a piece has failed. Returns WEIR_OK, or what the region then returns.
  */
 typedef int32_t (*weir_epilogue_fn)(void *arg);
 
@@ -483,13 +486,14 @@ typedef struct weir_parallel_hint {
   /** sizeof(weir_parallel_hint) of the caller's header. */
   size_t struct_size;
   /**
-   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the caller begins alone, and
-   * asks for helpers when it has seen what an item costs.
+   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the
+   * caller begins alone, and asks for helpers when it has seen what an item costs; what a range function took is
+   * remembered.
    */
   double cost_ns;
   /**
-   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions, where
-   * the tile is the grain.
+   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions,
+   * where the tile is the grain.
    */
   int64_t grain;
   /** Most slots (threads at once) to use; 0 = the pool's width and the caller. */
@@ -515,8 +519,8 @@ typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t 
 typedef int32_t (*weir_box_fn)(void *arg, const int64_t *begin, const int64_t *end, int32_t slot);
 
 /**
- * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more than
- * that.
+ * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+ * than that.
  */
 typedef struct weir_threadpool_costs {
   /** sizeof(weir_threadpool_costs), set by the caller. */
@@ -889,9 +893,9 @@ weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
 
 /* ---- Thread pool -------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on
- * it. NULL stands for "the calling thread" wherever a pool is asked for. What counts first: the pool of the
- * call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool
- * has not begun.
+ * it. NULL stands for "the calling thread" wherever a pool is asked for, but for an engine whose thread mode
+ * says otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the
+ * caller. weir never waits for a closure that your pool has not begun.
  */
 
 /**
@@ -1055,9 +1059,9 @@ weir_status weir_parallel_for(struct weir_threadpool *pool,
                               void *arg);
 
 /**
- * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are boxes of
- * whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which takes
- * whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+ * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
+ * boxes of whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which
+ * takes whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
  * only read during the call.
@@ -1075,20 +1079,20 @@ weir_status weir_parallel_nd(struct weir_threadpool *pool,
                              void *arg);
 
 /**
- * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could be worth a
- * thread does so too; call this to have it done at a time of your choice, with the pool as idle as it will be later.
+ * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could
+ * be worth a thread does so too; call this to have it done at a time of your choice, with the pool as idle as it
+ * will be later.
  *
  * Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
  * machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_measure(struct weir_threadpool *pool);
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_measure(struct weir_threadpool *pool);
 
 /**
- * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which regions would ask (schedule or
- * parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
+ * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which
+ * regions would ask (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared
+ * regions refine them.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -1181,8 +1185,8 @@ weir_status weir_threadpool_attr_get_checking(const struct weir_threadpool_attr 
                                               int32_t *out_checking);
 
 /**
- * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the figures all the same.
- * NULL costs: to be measured, the default.
+ * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the
+ * figures all the same. NULL costs: to be measured, the default.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
  * Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
@@ -2451,6 +2455,116 @@ weir_status weir_graph_dump(const struct weir_graph *graph,
                             char *buffer,
                             size_t capacity,
                             size_t *out_length);
+
+/**
+ * Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0, else
+ * else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have num_outputs outputs,
+ * alike in type and shape, which become the node's. A graph inside sees nothing of the graph around it but its inputs.
+ *
+ * The node begins when predicate and inputs are there. Each output is there as soon as the branch has computed it; a
+ * control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be changed or
+ * destroyed afterwards; name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than
+ * 32 graphs inside one another). Types and shapes are checked by weir_graph_compile.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_cond(struct weir_graph *graph,
+                                const char *name,
+                                weir_value predicate,
+                                const struct weir_graph *then_graph,
+                                const struct weir_graph *else_graph,
+                                const weir_value *inputs,
+                                size_t num_inputs,
+                                weir_value *out_outputs,
+                                size_t num_outputs,
+                                weir_node *out_node);
+
+/**
+ * Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the last
+ * one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
+ * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_case(struct weir_graph *graph,
+                                const char *name,
+                                weir_value index,
+                                const struct weir_graph *const *branches,
+                                size_t num_branches,
+                                const weir_value *inputs,
+                                size_t num_inputs,
+                                weir_value *out_outputs,
+                                size_t num_outputs,
+                                weir_node *out_node);
+
+/**
+ * Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the variables'
+ * next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants, which stay
+ * the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape. The node's outputs
+ * are the variables' last values; without an iteration, their first. parallel_iterations is how many iterations may
+ * run at once where their data allow it, at least 1; it never changes a result.
+ *
+ * The node begins when all variables and invariants are there.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
+ * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_while(struct weir_graph *graph,
+                                 const char *name,
+                                 const struct weir_graph *cond_graph,
+                                 const struct weir_graph *body_graph,
+                                 const weir_value *variables,
+                                 size_t num_variables,
+                                 const weir_value *invariants,
+                                 size_t num_invariants,
+                                 int32_t parallel_iterations,
+                                 weir_value *out_outputs,
+                                 weir_node *out_node);
+
+/**
+ * Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
+ * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is skipped, and its
+ * outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can be said
+ * as graphs, weir_graph_add_cond costs less.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent,
+ * unless weir_compile_options_set_allow_absent.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_switch(struct weir_graph *graph,
+                                  const char *name,
+                                  weir_value value,
+                                  weir_value predicate,
+                                  weir_value *out_false,
+                                  weir_value *out_true,
+                                  weir_node *out_node);
+
+/**
+ * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). If all are absent it is skipped; a
+ * skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
+ * the run (FAILED_PRECONDITION) that names the nodes which made them.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_merge(struct weir_graph *graph,
+                                 const char *name,
+                                 const weir_value *inputs,
+                                 size_t num_inputs,
+                                 weir_value *out_value,
+                                 weir_value *out_index,
+                                 weir_node *out_node);
 
 
 /* ---- Program -----------------------------------------------------------------------------------------------------

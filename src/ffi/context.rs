@@ -148,6 +148,27 @@ impl Kernel for HostKernel {
     }
 }
 
+/// As `borrow`, for calls that kernels make all the time: None if anything is wrong with the three pointers, so that
+/// another look can say what.
+///
+/// # Safety
+/// As `borrow`; the others are NULL or may be written to.
+#[inline]
+pub(super) unsafe fn borrow_right<'a, V>(
+    context: *const weir_kernel_context,
+    out_views: *mut *const V,
+    out_count: *mut usize,
+) -> Option<&'a KernelContext<'a>> {
+    if context.is_null() || !context.cast::<u64>().is_aligned() || out_views.is_null() || out_count.is_null() {
+        return None;
+    }
+    // SAFETY: every handle and every context begins with its tag; behind a context's tag there is a context.
+    unsafe {
+        let tag = context.cast::<u32>().read();
+        (tag == KernelContext::TAG).then(|| &*context.cast::<KernelContext<'a>>())
+    }
+}
+
 /// Borrows the context of a call.
 ///
 /// # Safety

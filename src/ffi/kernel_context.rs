@@ -19,6 +19,15 @@ pub unsafe extern "C" fn weir_kernel_context_get_inputs(
     out_views: *mut *const weir_tensor_view,
     out_count: *mut usize,
 ) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    if let Some(context) = unsafe { context::borrow_right(context, out_views, out_count) } {
+        // SAFETY: neither is NULL.
+        unsafe {
+            out_views.write(context.inputs().as_ptr().cast());
+            out_count.write(context.inputs().len());
+        }
+        return 0;
+    }
     guard("weir_kernel_context_get_inputs", || {
         // SAFETY: the caller's pointers, as documented.
         let (views, count, context) = unsafe {
@@ -45,6 +54,15 @@ pub unsafe extern "C" fn weir_kernel_context_get_outputs(
     out_views: *mut *const weir_tensor_view,
     out_count: *mut usize,
 ) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    if let Some(context) = unsafe { context::borrow_right(context, out_views, out_count) } {
+        // SAFETY: neither is NULL.
+        unsafe {
+            out_views.write(context.outputs().as_ptr().cast());
+            out_count.write(context.outputs().len());
+        }
+        return 0;
+    }
     guard("weir_kernel_context_get_outputs", || {
         // SAFETY: the caller's pointers, as documented.
         let (views, count, context) = unsafe {

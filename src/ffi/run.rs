@@ -96,7 +96,9 @@ pub unsafe extern "C" fn weir_program_run(
     guard("weir_program_run", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let program = handle::share(program, "program")?;
+            // The host's reference outlives the call, so this one need not be counted.
+            let program = handle::borrow(program.cast_const(), "program")?;
+            let program = ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(program)));
             let stream = handle::borrow_opt(stream, "stream")?;
             let options = handle::borrow_opt(options, "options")?;
             let inputs = array(inputs, num_inputs, "inputs")?;

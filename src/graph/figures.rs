@@ -47,12 +47,21 @@ pub struct NodeStats {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(in crate::graph) struct Tally {
+    begun: AtomicU64,
     ended: AtomicU64,
     failed: AtomicU64,
     cancelled: AtomicU64,
 }
 
 impl Tally {
+    /// How many runs began before this one.
+    #[inline]
+    pub fn begin(&self) -> u64 {
+        let begun = self.begun.load(Relaxed);
+        self.begun.store(begun + 1, Relaxed);
+        begun
+    }
+
     #[inline]
     pub fn ended(&self) {
         self.ended.store(self.ended.load(Relaxed) + 1, Relaxed);
@@ -66,7 +75,7 @@ impl Tally {
 
 /// The tallies of all steps, and the sums of those that are gone.
 #[derive(Debug, Default)]
-pub(in crate::graph) struct Tallies(Mutex<(Vec<Arc<Tally>>, [u64; 3])>);
+pub(in crate::graph) struct Tallies(Mutex<(Vec<Arc<Tally>>, [u64; 4])>);
 
 impl Tallies {
     pub fn open(&self) -> Arc<Tally> {
@@ -81,7 +90,7 @@ impl Tallies {
         add(gone, tally);
     }
 
-    fn sums(&self) -> [u64; 3] {
+    fn sums(&self) -> [u64; 4] {
         let (open, gone) = &*self.0.lock();
         let mut sums = *gone;
         open.iter().for_each(|tally| add(&mut sums, tally));
@@ -89,8 +98,8 @@ impl Tallies {
     }
 }
 
-fn add(sums: &mut [u64; 3], tally: &Tally) {
-    for (sum, counter) in sums.iter_mut().zip([&tally.ended, &tally.failed, &tally.cancelled]) {
+fn add(sums: &mut [u64; 4], tally: &Tally) {
+    for (sum, counter) in sums.iter_mut().zip([&tally.begun, &tally.ended, &tally.failed, &tally.cancelled]) {
         *sum += counter.load(Relaxed);
     }
 }
@@ -107,10 +116,9 @@ pub struct ProgramCounters {
 
 impl Program {
     pub fn counters(&self) -> ProgramCounters {
-        // First what has ended: so that no more can have ended than have begun.
-        let [ended, failed, cancelled] = self.layout.tallies.sums();
-        let begun = self.layout.runs.load(Relaxed).max(ended);
-        ProgramCounters { begun, ended, failed, cancelled }
+        let [begun, ended, failed, cancelled] = self.layout.tallies.sums();
+        // A run may have ended between the looks at its two counters.
+        ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
     }
 
     /// The figures of node `index`, in the program's order.

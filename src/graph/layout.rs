@@ -83,6 +83,10 @@ pub(in crate::graph) struct Select {
 pub(in crate::graph) struct Branch {
     pub nodes: Range<u32>,
     pub release: Release,
+    /// The arguments of what is in it.
+    pub args: Range<u32>,
+    /// Its part of `Layout::bound`, without that of branches inside.
+    pub bound: Range<u32>,
 }
 
 /// A while loop.
@@ -237,6 +241,11 @@ pub(in crate::graph) struct Layout {
     /// How many ends a run has: nodes that nobody waits for.
     pub ends: u32,
     pub args: Vec<Arg>,
+    /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which are
+    /// bound when it is taken.
+    pub bound: Vec<u32>,
+    /// How many are outside of branches.
+    pub always_bound: u32,
     pub constants: Vec<Ref<Tensor>>,
     pub arena_bytes: usize,
     /// Scratch bytes per slot of each node that wants some.
@@ -252,7 +261,7 @@ pub(in crate::graph) struct Layout {
     /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
-    /// Runs begun.
+    /// Runs that were measured.
     pub runs: AtomicU64,
     pub report: super::report::Compiled,
     /// Figures of every node, if they were asked for.

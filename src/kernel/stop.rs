@@ -28,10 +28,8 @@ impl Stop {
         self.flag.load(Relaxed) != 0
     }
 
-    /// Whether it was set; it is not any more.
-    #[inline]
-    pub fn take(&self) -> bool {
-        self.flag.swap(0, Relaxed) != 0
+    pub fn clear(&self) {
+        self.flag.store(0, Relaxed);
     }
 
     /// When the time is over; 0 = never.

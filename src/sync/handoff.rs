@@ -41,6 +41,10 @@ impl<T> HandOff<T> {
 
     /// Takes the value out, if there is one.
     pub fn take(&self) -> Option<T> {
+        // An empty cell is left alone: looking costs nothing.
+        if self.state.load(Relaxed) != FULL {
+            return None;
+        }
         // ORDERING: Acquire pairs with the Release in `put`.
         self.state.compare_exchange(FULL, BUSY, Acquire, Relaxed).ok()?;
         // SAFETY: BUSY by this thread.

@@ -16,7 +16,7 @@ mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
 use super::figures::{Figures, Tallies};
-use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Port};
+use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
 use super::program::Program;
 use super::report;
@@ -127,6 +127,7 @@ fn finish(
     for arg in &flat.args {
         args.push(Arg { desc: arg.desc, bytes: arg.desc.bytes()?, place: places.of[arg.storage as usize] });
     }
+    let (bound, always_bound) = bound(&args, &mut flat.selects);
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
@@ -155,6 +156,8 @@ fn finish(
         roots: region.roots.iter().rev().copied().collect(),
         ends,
         args,
+        bound,
+        always_bound,
         constants: flat.constants,
         arena_bytes: places.arena_bytes,
         scratch,
@@ -171,6 +174,29 @@ fn finish(
     };
     layout.weigh();
     Ok(layout)
+}
+
+/// The arguments that are inputs and outputs of a run: those outside of branches, then branch by branch.
+fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
+    let is_bound = |arg: &u32| matches!(args[*arg as usize].place, Place::Input(_) | Place::Output(_));
+    // The innermost branch of each argument: a Select comes before those that lie inside of it.
+    let mut owner = vec![u32::MAX; args.len()];
+    let mut number = 0;
+    for branch in selects.iter().flat_map(|select| &select.branches) {
+        owner[branch.args.start as usize..branch.args.end as usize].fill(number);
+        number += 1;
+    }
+    let mut bound: Vec<u32> = (0..args.len() as u32).filter(is_bound).collect();
+    bound.sort_by_key(|&arg| owner[arg as usize].wrapping_add(1));
+    let mut number = 0;
+    for branch in selects.iter_mut().flat_map(|select| &mut select.branches) {
+        let start = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) < number + 1);
+        let end = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) <= number + 1);
+        branch.bound = start as u32..end as u32;
+        number += 1;
+    }
+    let always = bound.partition_point(|&arg| owner[arg as usize] == u32::MAX);
+    (bound, always as u32)
 }
 
 /// The edges in rows, by the node that they leave.

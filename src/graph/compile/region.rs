@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicU32;
 pub(super) struct Region {
     pub outputs: Vec<Val>,
     pub nodes: Range<u32>,
+    pub args: Range<u32>,
     /// What waits for nothing in here.
     pub roots: Vec<u32>,
     /// What nobody waits for in here, and is no output.
@@ -81,7 +82,7 @@ pub(super) fn lay(
     want: &[Want],
     scope: &Scope,
 ) -> Result<Region> {
-    let first = flat.bodies.len() as u32;
+    let (first, first_arg) = (flat.bodies.len() as u32, flat.args.len() as u32);
     let wanted: Vec<bool> = want.iter().map(|want| !matches!(want, Want::Nothing)).collect();
     let live = schedule::live(graph, verified, &wanted);
     let costs = schedule::costs(graph, verified, &live);
@@ -122,7 +123,8 @@ pub(super) fn lay(
     let dangling = work.dangling(&order, want);
     let roots = std::mem::take(&mut work.roots);
     let end = work.flat.bodies.len() as u32;
-    Ok(Region { outputs, nodes: first..end, roots, dangling })
+    let args = first_arg..work.flat.args.len() as u32;
+    Ok(Region { outputs, nodes: first..end, args, roots, dangling })
 }
 
 impl Work<'_> {
@@ -365,7 +367,12 @@ impl Work<'_> {
             if let Some(ends) = &ends {
                 first.extend(ends[i].1.then_some(ends[i].0));
             }
-            laid.push(Branch { nodes: region.nodes.clone(), release: self.flat.release(&first) });
+            laid.push(Branch {
+                nodes: region.nodes.clone(),
+                release: self.flat.release(&first),
+                args: region.args.clone(),
+                bound: 0..0,
+            });
         }
         let end = self.flat.bodies.len() as u32;
         let select = &mut self.flat.selects[number];

@@ -82,7 +82,7 @@ impl Bound<'_> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        step.point(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
         step.obey(orders);
         let result = step.run_here(pool);
         self.program.give_step(step);

@@ -116,7 +116,7 @@ impl Flight {
         let step = program.take_step(scratch_slots(pool.as_ref()));
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
-            step.point(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+            step.bind(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
             step.obey(self.orders.take());
         }
         let _ = pool.map(|pool| self.pool.put(pool));

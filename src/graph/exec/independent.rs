@@ -66,7 +66,7 @@ impl Step {
         match layout.bodies[node as usize] {
             Body::Select(index) => {
                 let select = &layout.selects[index as usize];
-                let nodes = &select.branches[self.branch(select)].nodes;
+                let nodes = &self.branch(select).nodes;
                 let whole = self.go(nodes.start, nodes.end, pool, poisoned);
                 // The ends of the branches lie behind them; that of the one which ran has got its poison.
                 let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);

@@ -2,7 +2,7 @@
 
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Loop, NO_BIT, Release, Select};
+use crate::graph::layout::{Body, Branch, Loop, NO_BIT, Release, Select};
 use crate::kernel::KernelContext;
 use crate::threadpool::ThreadPool;
 use std::sync::atomic::Ordering::*;
@@ -42,7 +42,7 @@ impl Step {
     }
 
     #[inline]
-    fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+    pub(super) fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         let node = &self.layout.kernels[index];
         let args = &self.args[node.args as usize..];
         let (inputs, rest) = args.split_at(usize::from(node.num_inputs));
@@ -106,14 +106,18 @@ impl Step {
         self.absent[bit as usize].store(absent, Relaxed);
     }
 
-    /// The branch that a Select takes.
-    pub(super) fn branch(&self, select: &Select) -> usize {
+    /// The branch that a Select takes, with its arguments bound.
+    pub(super) fn branch<'a>(&self, select: &'a Select) -> &'a Branch {
         let value = self.args[select.selector as usize].read_integer();
         let last = select.branches.len() - 1;
-        if select.is_cond {
-            return usize::from(value != 0);
-        }
-        usize::try_from(value).map_or(last, |index| index.min(last))
+        let index = if select.is_cond {
+            usize::from(value != 0)
+        } else {
+            usize::try_from(value).map_or(last, |index| index.min(last))
+        };
+        let branch = &select.branches[index];
+        self.point(&branch.bound);
+        branch
     }
 
     /// Gives a loop's variables their first values.

@@ -32,9 +32,13 @@ impl Step {
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let layout = &self.layout;
-        let run = layout.runs.fetch_add(1, Relaxed);
+        // By this step's own count: nothing that other threads write.
+        let run = self.tally.begin();
         let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);
         let measure = measured(run);
+        if measure {
+            layout.runs.fetch_add(1, Relaxed);
+        }
         if run > 0 && measured(run - 1) {
             layout.weigh();
         }
@@ -96,11 +100,12 @@ impl Step {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
         self.tally.ended();
-        let stopped = self.stop.take();
+        let stopped = self.is_stopped();
         self.report(!stopped);
         if !stopped {
             return Ok(());
         }
+        self.stop.clear();
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);

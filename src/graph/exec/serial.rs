@@ -68,9 +68,15 @@ impl Step {
                     }
                     node += 1;
                 }
+                Body::Kernel(kernel) if MODE == FAST => {
+                    if let Err(error) = self.compute_kernel(kernel as usize, pool) {
+                        self.fail_at(node, &error);
+                    }
+                    node += 1;
+                }
                 Body::Select(index) => {
                     let select = &layout.selects[index as usize];
-                    let branch = &select.branches[self.branch(select)].nodes;
+                    let branch = self.branch(select).nodes.clone();
                     self.walk::<MODE, ABSENCE>(branch.start, branch.end, pool, at);
                     node = select.end;
                 }

@@ -11,8 +11,9 @@ use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// How a run failed.
 #[derive(Default)]
@@ -36,6 +37,8 @@ pub struct Step {
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
+    /// The run's inputs, then its outputs.
+    given: Box<[AtomicPtr<u8>]>,
     _arena: Buffer,
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
@@ -111,6 +114,9 @@ impl Step {
             id: NEXT.fetch_add(1, Relaxed),
             layout: Arc::clone(layout),
             args: args.into_boxed_slice(),
+            given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
+                AtomicPtr::new(std::ptr::null_mut())
+            })?,
             _arena: arena,
             scratch: scratch.into_boxed_slice(),
             slots,
@@ -142,13 +148,25 @@ impl Step {
     }
 
     /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
-    pub(super) fn point(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
-        for (view, arg) in self.args.iter().zip(&self.layout.args) {
-            match arg.place {
-                Place::Input(i) => view.set_data(input(i)),
-                Place::Output(o) => view.set_data(output(o)),
-                Place::Arena(_) | Place::Constant(_) => {}
-            }
+    pub(super) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+        let num_inputs = self.layout.inputs.len();
+        for (i, given) in self.given.iter().enumerate() {
+            // ORDERING: Relaxed; published with the run.
+            given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
+        }
+        self.point(&(0..self.layout.always_bound));
+    }
+
+    /// Points some of the bound arguments at what was given. By the owner, or by the one who takes a branch.
+    #[inline]
+    pub(super) fn point(&self, bound: &Range<u32>) {
+        for &arg in &self.layout.bound[bound.start as usize..bound.end as usize] {
+            let given = match self.layout.args[arg as usize].place {
+                Place::Input(i) => i,
+                Place::Output(o) => self.layout.inputs.len() + o,
+                Place::Arena(_) | Place::Constant(_) => continue,
+            };
+            self.args[arg as usize].set_data(self.given[given].load(Relaxed));
         }
     }
 

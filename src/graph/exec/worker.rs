@@ -218,7 +218,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => {
                 let select = &layout.selects[index as usize];
-                return After::Release(select.branches[step.branch(select)].release);
+                return After::Release(step.branch(select).release);
             }
             Body::Enter(index) => return After::Release(step.enter(index as usize).release_condition),
             Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
