@@ -28,6 +28,7 @@
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
  *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
+ *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
  * Rules for every call
  *
