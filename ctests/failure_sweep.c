@@ -22,6 +22,7 @@ typedef struct record {
     atomic_int calls;
 } record;
 
+/* The run that goes on. */
 static struct {
     atomic_int step;          /* calls of kernels in this run */
     atomic_int order[MAX_CALLS]; /* who they were */
@@ -31,21 +32,21 @@ static struct {
     atomic_int culprit_calls;
     atomic_int here; /* DEED_CANCELLED: the kernel waits to be cancelled */
     _Atomic(weir_run *) run;
-} now;
+} current;
 
 static record records[MAX_NODES];
 static int num_records;
 
 static void do_deed(weir_kernel_context *context) {
     int32_t cancelled = 0;
-    if (now.deed == DEED_CANCEL) {
+    if (current.deed == DEED_CANCEL) {
         weir_run *run;
-        while ((run = atomic_load(&now.run)) == NULL) sched_yield();
+        while ((run = atomic_load(&current.run)) == NULL) sched_yield();
         CHECK_OK(weir_run_cancel(run));
         CHECK_OK(weir_kernel_context_is_cancelled(context, &cancelled));
         CHECK_EQ(cancelled, 1);
-    } else if (now.deed == DEED_CANCELLED || now.deed == DEED_LATE) {
-        atomic_store(&now.here, 1);
+    } else if (current.deed == DEED_CANCELLED || current.deed == DEED_LATE) {
+        atomic_store(&current.here, 1);
         while (!cancelled) {
             CHECK_OK(weir_kernel_context_is_cancelled(context, &cancelled));
             if (!cancelled) sched_yield();
@@ -58,11 +59,11 @@ static int32_t compute(void *user, weir_kernel_context *context) {
     record *self = user;
     const weir_tensor_view *in = NULL, *out = NULL;
     size_t num_in = 0, num_out = 0;
-    int step = atomic_fetch_add(&now.step, 1);
+    int step = atomic_fetch_add(&current.step, 1);
     int calls = atomic_fetch_add(&self->calls, 1) + 1;
     int32_t sum = 1;
     CHECK(step < MAX_CALLS);
-    atomic_store(&now.order[step], (int)(self - records));
+    atomic_store(&current.order[step], (int)(self - records));
     CHECK_OK(weir_kernel_context_get_inputs(context, &in, &num_in));
     CHECK_OK(weir_kernel_context_get_outputs(context, &out, &num_out));
     for (size_t i = 0; i < num_in; i++) sum += *(const int32_t *)in[i].data;
@@ -70,11 +71,13 @@ static int32_t compute(void *user, weir_kernel_context *context) {
         sum = *(const int32_t *)in[0].data < *(const int32_t *)in[1].data;
     }
     *(int32_t *)out->data = sum;
-    if (now.deed == DEED_NONE || step != now.at) return WEIR_OK;
-    atomic_store(&now.culprit_calls, calls);
-    atomic_store(&now.culprit, (int)(self - records));
+    /* Long enough to be worth another thread. */
+    for (uint64_t end = now_ns() + 3000; now_ns() < end;) continue;
+    if (current.deed == DEED_NONE || step != current.at) return WEIR_OK;
+    atomic_store(&current.culprit_calls, calls);
+    atomic_store(&current.culprit, (int)(self - records));
     do_deed(context);
-    return now.deed == DEED_FAIL ? WEIR_DATA_LOSS : WEIR_OK;
+    return current.deed == DEED_FAIL ? WEIR_DATA_LOSS : WEIR_OK;
 }
 
 static weir_tensor_desc integer(void) {
@@ -228,12 +231,12 @@ static bool is_inside(const char *name, const char *node) {
 }
 
 static void prepare(deed what, int at) {
-    atomic_store(&now.step, 0);
-    now.deed = what;
-    now.at = at;
-    atomic_store(&now.culprit, -1);
-    atomic_store(&now.here, 0);
-    atomic_store(&now.run, NULL);
+    atomic_store(&current.step, 0);
+    current.deed = what;
+    current.at = at;
+    atomic_store(&current.culprit, -1);
+    atomic_store(&current.here, 0);
+    atomic_store(&current.run, NULL);
     for (int i = 0; i < num_records; i++) atomic_store(&records[i].calls, 0);
 }
 
@@ -302,12 +305,12 @@ static void check_exactly(const sweep *s, const outcome *o, int k) {
 }
 
 static void check_where(const outcome *o) {
-    const char *name = records[atomic_load(&now.culprit)].name;
+    const char *name = records[atomic_load(&current.culprit)].name;
     CHECK(strcmp(o->failure.node, name) == 0);
     CHECK(strcmp(o->failure.engine, "cpu:0") == 0);
     if (is_inside(name, "loop")) {
         CHECK(strcmp(o->failure.loop_node, "loop") == 0);
-        CHECK_EQ(o->failure.iteration, atomic_load(&now.culprit_calls) - 1);
+        CHECK_EQ(o->failure.iteration, atomic_load(&current.culprit_calls) - 1);
     } else {
         CHECK(strcmp(o->failure.loop_node, "") == 0);
         CHECK_EQ(o->failure.iteration, -1);
@@ -335,7 +338,7 @@ static void check_again(sweep *s, weir_run_options *options) {
     CHECK_OK(run(s, options));
     CHECK_EQ(*number(s->outputs[0]), s->expected[0]);
     CHECK_EQ(*number(s->outputs[1]), s->expected[1]);
-    CHECK_EQ(atomic_load(&now.step), s->num_calls);
+    CHECK_EQ(atomic_load(&current.step), s->num_calls);
     check_counters(s, WEIR_OK);
 }
 
@@ -351,9 +354,9 @@ static void sweep_begin(sweep *s) {
     *number(s->inputs[1]) = ITERATIONS;
     prepare(DEED_NONE, 0);
     CHECK_OK(run(s, NULL));
-    s->num_calls = atomic_load(&now.step);
+    s->num_calls = atomic_load(&current.step);
     CHECK_EQ(s->num_calls, 11 + 4 * ITERATIONS + 1);
-    for (int i = 0; i < s->num_calls; i++) s->order[i] = atomic_load(&now.order[i]);
+    for (int i = 0; i < s->num_calls; i++) s->order[i] = atomic_load(&current.order[i]);
     for (int i = 0; i < 2; i++) s->expected[i] = *number(s->outputs[i]);
     check_counters(s, WEIR_OK);
 
@@ -366,7 +369,7 @@ static void sweep_begin(sweep *s) {
     outcome o = outcome_of(NULL);
     CHECK_EQ(o.failure.code, WEIR_DEADLINE_EXCEEDED);
     CHECK(o.failure.node[0] == 0 && o.failure.engine[0] == 0 && o.failure.iteration == -1);
-    CHECK_EQ(atomic_load(&now.step), 0);
+    CHECK_EQ(atomic_load(&current.step), 0);
     s->num_top = o.failure.num_not_run;
     for (size_t i = 0; i < s->num_top; i++) s->top[i] = strdup(o.names[i]);
     CHECK_EQ(s->num_top, 9);
@@ -398,12 +401,12 @@ static void sweep_here(sweep *s, weir_threadpool *pool, bool deterministic) {
     CHECK_OK(weir_run_options_set_deadline_ns(late, 2000000));
     for (int k = 0; k < s->num_calls; k++) {
         prepare(DEED_FAIL, k);
-        CHECK_CODE(run(s, options), WEIR_DATA_LOSS, records[atomic_load(&now.culprit)].name);
+        CHECK_CODE(run(s, options), WEIR_DATA_LOSS, records[atomic_load(&current.culprit)].name);
         outcome o = outcome_of(NULL);
         CHECK_EQ(o.failure.code, WEIR_DATA_LOSS);
         check_where(&o);
         check_partition(&o);
-        if (exact) CHECK_EQ(atomic_load(&now.culprit), s->order[k]);
+        if (exact) CHECK_EQ(atomic_load(&current.culprit), s->order[k]);
         if (exact) check_exactly(s, &o, k);
         outcome_end(&o);
         check_counters(s, WEIR_DATA_LOSS);
@@ -412,13 +415,13 @@ static void sweep_here(sweep *s, weir_threadpool *pool, bool deterministic) {
         prepare(DEED_LATE, k);
         weir_status code = run(s, late);
         if (code == WEIR_OK) {
-            CHECK_EQ(atomic_load(&now.step), s->num_calls); /* nothing was left to begin */
+            CHECK_EQ(atomic_load(&current.step), s->num_calls); /* nothing was left to begin */
         } else {
             CHECK_EQ(code, WEIR_DEADLINE_EXCEEDED);
             o = outcome_of(NULL);
             CHECK(o.failure.node[0] == 0);
             check_partition(&o);
-            if (exact && atomic_load(&now.culprit) >= 0) check_exactly(s, &o, k);
+            if (exact && atomic_load(&current.culprit) >= 0) check_exactly(s, &o, k);
             outcome_end(&o);
         }
         check_counters(s, code);
@@ -435,9 +438,9 @@ static void sweep_cancels(sweep *s, weir_threadpool *pool, deed what) {
         weir_run *handle = NULL;
         prepare(what, k);
         CHECK_OK(weir_program_start(s->program, stream, s->inputs, 2, s->outputs, 2, NULL, &handle));
-        atomic_store(&now.run, handle);
+        atomic_store(&current.run, handle);
         if (what == DEED_CANCELLED) {
-            while (!atomic_load(&now.here)) sched_yield();
+            while (!atomic_load(&current.here)) sched_yield();
             CHECK_OK(weir_run_cancel(handle));
         }
         CHECK_CODE(weir_run_wait(handle, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "cancelled");
@@ -507,6 +510,7 @@ int main(void) {
         sweep_here(&s, pool, false);
         sweep_here(&s, pool, true);
         sweep_finishing(&s, pool);
+        if (test_pool_kind(host) == POOL_FIFO) CHECK(test_pool_counters(host).tasks > 0);
         weir_threadpool_release(pool);
         test_pool_destroy(host);
     }
