@@ -138,7 +138,7 @@ OFFSET(weir_tensor_desc, dtype, 0);
 OFFSET(weir_tensor_desc, rank, 4);
 OFFSET(weir_tensor_desc, dims, 8);
 
-SIZE(weir_host_kernel_desc, 104);
+SIZE(weir_host_kernel_desc, 112);
 OFFSET(weir_host_kernel_desc, struct_size, 0);
 OFFSET(weir_host_kernel_desc, name, 8);
 OFFSET(weir_host_kernel_desc, compute, 16);
@@ -152,6 +152,7 @@ OFFSET(weir_host_kernel_desc, infer, 72);
 OFFSET(weir_host_kernel_desc, cost_ns, 80);
 OFFSET(weir_host_kernel_desc, scratch_bytes, 88);
 OFFSET(weir_host_kernel_desc, flags, 96);
+OFFSET(weir_host_kernel_desc, compute_async, 104);
 
 SIZE(weir_matmul_desc, 16);
 OFFSET(weir_matmul_desc, struct_size, 0);

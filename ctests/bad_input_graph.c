@@ -89,6 +89,19 @@ static void rows_of_kernels_and_tasks(const builder *b) {
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &foreign, 1, &out.value, 1, &out.node), INVALID, "'k'");
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &garbage, 1, &out.value, 1, &out.node), INVALID, "'k'");
     ROW(weir_graph_add_kernel, (graph, "x", kernel, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
+    weir_program *program = good.program;
+    ROW(weir_graph_add_program, (NULL, "p", program, &x, 1, &out.value, 1, &out.node), INVALID, "graph is NULL");
+    ROW(weir_graph_add_program, (graph, NULL, program, &x, 1, &out.value, 1, &out.node), INVALID, "name is NULL");
+    ROW(weir_graph_add_program, (graph, "p", NULL, &x, 1, &out.value, 1, &out.node), INVALID, "program is NULL");
+    ROW(weir_graph_add_program, (graph, "p", WRONG(kernel), &x, 1, &out.value, 1, &out.node),
+        INVALID, "program is not a program (it is a kernel)");
+    ROW(weir_graph_add_program, (graph, "p", program, NULL, 1, &out.value, 1, &out.node),
+        INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 1, NULL, 1, &out.node), INVALID, "out_outputs is NULL");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 0, &out.value, 1, &out.node), INVALID, "node 'p': ");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 1, out.values, 2, &out.node), INVALID, "node 'p': ");
+    ROW(weir_graph_add_program, (graph, "p", program, &foreign, 1, &out.value, 1, &out.node), INVALID, "'p'");
+    ROW(weir_graph_add_program, (graph, "x", program, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
     ROW(weir_graph_add_task, (NULL, "t", never_called, NULL, never_destroyed, 0, &out.node), INVALID, "graph is NULL");
     ROW(weir_graph_add_task, (WRONG(run), "t", never_called, NULL, never_destroyed, 0, &out.node),
         INVALID, "graph is not a graph");
@@ -127,6 +140,42 @@ static void rows_of_edges_and_outputs(const builder *b) {
     ROW(weir_graph_dump, (graph, WEIR_DUMP_JSON, buffer, 4, NULL), RANGE, "capacity is 4");
 }
 
+static void rows_of_control_flow(const builder *b) {
+    weir_graph *graph = b->graph, *inner = good.graph;
+    const weir_graph *branches[2] = {inner, inner}, *missing[1] = {NULL};
+    weir_value x = b->x;
+
+    ROW(weir_graph_add_cond, (NULL, "c", x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "graph");
+    ROW(weir_graph_add_cond, (graph, NULL, x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", x, NULL, inner, NULL, 0, NULL, 0, NULL), INVALID, "then_graph is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", x, inner, WRONG(tensor), NULL, 0, NULL, 0, NULL),
+        INVALID, "else_graph is not a graph (it is a tensor)");
+    ROW(weir_graph_add_cond, (graph, "c", x, graph, inner, NULL, 0, NULL, 0, NULL), INVALID, "inside of itself");
+    ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, NULL, 1, NULL, 0, NULL), INVALID, "inputs is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, &x, 1, &out.value, 99, NULL), INVALID, "num_outputs is 99");
+    ROW(weir_graph_add_case, (NULL, "c", x, branches, 2, NULL, 0, NULL, 0, NULL), INVALID, "graph");
+    ROW(weir_graph_add_case, (graph, "c", x, NULL, 2, NULL, 0, NULL, 0, NULL), INVALID, "branches is NULL");
+    ROW(weir_graph_add_case, (graph, "c", x, branches, 0, NULL, 0, NULL, 0, NULL), INVALID, "num_branches is 0");
+    ROW(weir_graph_add_case, (graph, "c", x, missing, 1, NULL, 0, NULL, 0, NULL), INVALID, "branches[0] is NULL");
+    ROW(weir_graph_add_while, (NULL, "w", inner, inner, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "graph");
+    ROW(weir_graph_add_while, (graph, "w", NULL, inner, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "cond_graph is NULL");
+    ROW(weir_graph_add_while, (graph, "w", inner, NULL, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "body_graph is NULL");
+    ROW(weir_graph_add_while, (graph, "w", inner, inner, NULL, 0, NULL, 0, 0, NULL, NULL),
+        INVALID, "parallel_iterations is 0");
+    ROW(weir_graph_add_while, (graph, "w", inner, inner, NULL, 1, NULL, 0, 1, &out.value, NULL),
+        INVALID, "variables is NULL");
+    ROW(weir_graph_add_switch, (NULL, "s", x, x, &out.value, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_switch, (graph, "s", UINT64_MAX, x, &out.value, &out.value, NULL), INVALID, "'s' value");
+    ROW(weir_graph_add_switch, (graph, "s", x, b->foreign_value, &out.value, &out.value, NULL), INVALID, "'s' predicate");
+    ROW(weir_graph_add_switch, (graph, "s", x, x, NULL, &out.value, NULL), INVALID, "out_false is NULL");
+    ROW(weir_graph_add_switch, (graph, "s", x, x, &out.value, NULL, NULL), INVALID, "out_true is NULL");
+    ROW(weir_graph_add_merge, (NULL, "m", &x, 1, &out.value, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_merge, (graph, "m", &x, 0, &out.value, &out.value, NULL), INVALID, "num_inputs is 0");
+    ROW(weir_graph_add_merge, (graph, "m", NULL, 1, &out.value, &out.value, NULL), INVALID, "inputs is NULL");
+    ROW(weir_graph_add_merge, (graph, "m", &x, 1, NULL, &out.value, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_merge, (graph, "m", &x, 1, &out.value, NULL, NULL), INVALID, "out_index is NULL");
+}
+
 static void rows_of_compile(void) {
     weir_engine *engine = good.engine, *missing = NULL, *odd = WRONG(stream);
     weir_graph *graph = good.graph;
@@ -137,7 +186,16 @@ static void rows_of_compile(void) {
         INVALID, "options is not a compile_options (it is a run_options)");
     ROW(weir_compile_options_get_hop_ns, (NULL, &out.u64), INVALID, "options is NULL");
     ROW(weir_compile_options_get_hop_ns, (good.compile_options, NULL), INVALID, "out_hop_ns is NULL");
+    ROW(weir_compile_options_set_allow_absent, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_allow_absent, (good.compile_options, 2), INVALID, "allow is 2");
+    ROW(weir_compile_options_get_allow_absent, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_allow_absent, (good.compile_options, NULL), INVALID, "out_allow is NULL");
     ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_blocking_threadpool, (NULL, NULL), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_blocking_threadpool, (good.compile_options, WRONG(stream)),
+        INVALID, "pool is not a threadpool (it is a stream)");
+    ROW(weir_compile_options_get_blocking_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_blocking_threadpool, (good.compile_options, NULL), INVALID, "out_pool is NULL");
     ROW(weir_graph_compile, (NULL, &engine, 1, NULL, NEW(program)), INVALID, "graph is NULL");
     ROW(weir_graph_compile, (WRONG(program), &engine, 1, NULL, NEW(program)),
         INVALID, "graph is not a graph (it is a program)");
@@ -229,6 +287,7 @@ void bad_input_graph(void) {
     rows_of_inputs_and_constants(&b);
     rows_of_kernels_and_tasks(&b);
     rows_of_edges_and_outputs(&b);
+    rows_of_control_flow(&b);
     rows_of_compile();
     rows_of_programs();
     rows_of_statistics();

@@ -24,6 +24,7 @@
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
+ *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
@@ -241,6 +242,11 @@ typedef enum weir_event_flags {
 typedef enum weir_kernel_flags {
   /** Output i may share memory with an input. Without it overlapping arguments are refused. */
   WEIR_KERNEL_IN_PLACE = 1,
+  /**
+   * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
+   * (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+   */
+  WEIR_KERNEL_MAY_BLOCK = 4,
 } weir_kernel_flags;
 
 /** Flags of weir_matmul_desc. */
@@ -275,6 +281,12 @@ typedef enum weir_dump_format_value {
 
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
+
+/**
+ * A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither retained nor
+ * released.
+ */
+typedef struct weir_completion weir_completion;
 
 /** A device that runs kernels and owns memory. Shared: create, retain, release. */
 typedef struct weir_engine weir_engine;
@@ -641,13 +653,21 @@ typedef int32_t (*weir_infer_fn)(void *user,
                                  struct weir_tensor_desc *outputs,
                                  size_t num_outputs);
 
+/**
+ * Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any thread and
+ * at any time, also before this function returns, the host calls weir_completion_done with `done`, once. Until then `context`, the
+ * tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to begin; then the call has failed and
+ * weir_completion_done must not be called. May run on any thread, several calls at once. Must not block, throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_compute_async_fn)(void *user, struct weir_kernel_context *context, struct weir_completion *done);
+
 /** A kernel that the host implements. */
 typedef struct weir_host_kernel_desc {
   /** sizeof(weir_host_kernel_desc) of the caller's header. */
   size_t struct_size;
   /** Name for error texts and dumps, UTF-8; copied. */
   const char *name;
-  /** The body. Required. */
+  /** The body. Either this or `compute_async` is given. */
   weir_compute_fn compute;
   /** First argument of `compute` and `infer`. */
   void *user;
@@ -669,6 +689,8 @@ typedef struct weir_host_kernel_desc {
   size_t scratch_bytes;
   /** OR of weir_kernel_flags. */
   uint64_t flags;
+  /** The beginning of a body that completes later. Such kernels run as nodes of graphs. */
+  weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
 /**
@@ -2237,6 +2259,47 @@ weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      weir_status code,
                                      const char *message);
 
+/**
+ * Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
+ * failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
+ * any more.
+ *
+ * The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
+ * program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+ *
+ * Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
+ * waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
+ * asynchronous stream.
+ * Ownership: done ends here; text is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
+ * completed before.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_completion_done(struct weir_completion *done,
+                                 weir_status status,
+                                 const char *text);
+
+/**
+ * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
+ * inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
+ * once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
+ * failure is returned, and the rest is not begun.
+ *
+ * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
+ * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
+ * FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_run_program(const struct weir_kernel_context *context,
+                                            struct weir_program *program,
+                                            size_t count,
+                                            struct weir_tensor *const *inputs,
+                                            size_t num_inputs,
+                                            struct weir_tensor *const *outputs,
+                                            size_t num_outputs);
+
 
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------
  * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says
@@ -2406,6 +2469,27 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
                                   weir_value *out_outputs,
                                   size_t num_outputs,
                                   weir_node *out_node);
+
+/**
+ * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
+ * in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
+ * A cancel of the run takes effect behind this node.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * program; name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
+ * ALREADY_EXISTS (name); UNIMPLEMENTED for a program with kernels that complete later or may block.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_program(struct weir_graph *graph,
+                                   const char *name,
+                                   struct weir_program *program,
+                                   const weir_value *inputs,
+                                   size_t num_inputs,
+                                   weir_value *out_outputs,
+                                   size_t num_outputs,
+                                   weir_node *out_node);
 
 /**
  * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
@@ -2588,8 +2672,8 @@ WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options)
 
 /**
  * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
- * thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known. It never
- * changes a result.
+ * thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
+ * turn out to be faster on the caller alone are made there. It never changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -2630,6 +2714,33 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
                                                   int32_t *out_allow);
 
 /**
+ * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
+ * meanwhile. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
+ * threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
+ * no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
+ * kernels are not compiled.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
+ * them, take references of their own.
+ * Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_blocking_threadpool(struct weir_compile_options *options,
+                                                         struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compile_options *options,
+                                                         struct weir_threadpool **out_pool);
+
+/**
  * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
@@ -2637,7 +2748,8 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+ * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2985,7 +3097,8 @@ weir_status weir_run_options_get_absent(const struct weir_run_options *options,
 /**
  * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
  * state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
- * is always the same one that does. Kernels may still use the pool for their regions, which changes no result.
+ * is always the same one that does. Kernels may still use the pool for their regions, which changes no result. A program with
+ * kernels that complete later refuses such runs (FAILED_PRECONDITION).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -3008,7 +3121,7 @@ weir_status weir_run_options_get_deterministic(const struct weir_run_options *op
  * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
  * What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
  * first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
- * thread, as if deterministic. A cancel or a deadline still ends it.
+ * thread, as if deterministic, and the same programs refuse it. A cancel or a deadline still ends it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */

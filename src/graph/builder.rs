@@ -1,6 +1,8 @@
 //! The builder: nodes in the order in which they were added.
 
 use super::ids::{NodeId, ValueId};
+use super::nested::Nested;
+use super::program::Program;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Ref, Result, live};
 use crate::engine::{BoundKernel, Tensor};
@@ -127,7 +129,7 @@ impl Contents {
 }
 
 /// Most graphs inside one another.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// A graph under construction.
 pub struct Graph {
@@ -179,6 +181,18 @@ impl Graph {
         signature::check_count("output", kernel.num_outputs(), num_outputs).map_err(named)?;
         let inputs = self.resolve_all(name, "input", inputs)?;
         self.add(name, Body::Kernel { kernel, inputs, num_outputs })
+    }
+
+    /// Another program as one node.
+    pub fn add_program(
+        &mut self,
+        name: &str,
+        program: &Ref<Program>,
+        inputs: &[ValueId],
+        num_outputs: usize,
+    ) -> Result<NodeId> {
+        let kernel = Nested::kernel(program).map_err(|error| error.within(format_args!("node '{name}'")))?;
+        self.add_kernel(name, kernel, inputs, num_outputs)
     }
 
     /// A choice of two graphs by a predicate. `inputs` become the inputs of both, in their order.

@@ -84,7 +84,8 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
 fn item(layout: &Layout, index: usize) -> Item {
     let mut facts = Vec::new();
     let kind = match layout.bodies[index] {
-        Body::Kernel(number) => {
+        body @ (Body::Kernel(number) | Body::Async(number)) => {
+            let number = if let Body::Async(call) = body { layout.calls[call as usize].0 } else { number };
             let node = &layout.kernels[number as usize];
             let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
             let (inputs, outputs) = args.split_at(usize::from(node.num_inputs));

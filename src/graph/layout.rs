@@ -13,11 +13,13 @@
 //! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The first nodes
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 
+use super::builder::MAX_DEPTH;
 use super::figures::{Figures, Tallies};
+use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
-use crate::threadpool::HostCall;
+use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -36,6 +38,8 @@ pub(in crate::graph) enum Body {
     Call(u32, HostCall),
     Task(u32),
     Kernel(u32),
+    /// A kernel that completes later, or runs on the pool for kernels that block: of the call with this index.
+    Async(u32),
     Select(u32),
     /// Waits for what is left of a branch.
     End,
@@ -222,6 +226,8 @@ pub(in crate::graph) struct Layout {
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,
+    /// These kernels: each one's index in `kernels`, and its node.
+    pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
@@ -252,6 +258,8 @@ pub(in crate::graph) struct Layout {
     pub scratch: Vec<usize>,
     /// What the options say that bringing work to another thread costs; None = what the pool costs.
     pub hop_ns: Option<u64>,
+    /// Runs the kernels that may block.
+    pub blocking_pool: Option<Ref<ThreadPool>>,
     /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
     pub costs: Vec<AtomicU32>,
     /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
@@ -261,6 +269,13 @@ pub(in crate::graph) struct Layout {
     /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
+    /// The costs of all nodes, those too that do not count.
+    pub all_ns: AtomicU64,
+    /// The longest path from each node to the end, as bits of an f32. Statistics: ORDERING Relaxed.
+    pub paths: Vec<AtomicU32>,
+    /// The loops, the one that ends last first, and of two the one around the other.
+    pub loops_by_end: Vec<u32>,
+    pub ways: Ways,
     /// Runs that were measured.
     pub runs: AtomicU64,
     pub report: super::report::Compiled,
@@ -273,29 +288,67 @@ pub(in crate::graph) struct Layout {
 
 /// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
 /// move cost as much.
-const WORTH_A_THREAD_NS: u32 = 50;
+const WORTH_A_THREAD_NS: u32 = 150;
+
+/// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
+struct Factor<'a> {
+    layout: &'a Layout,
+    /// Loops that the walk has not come to, by their place in `loops_by_end`.
+    next: usize,
+    /// Where each loop that the walk is in begins, and the product.
+    inside: [(u32, u64); MAX_DEPTH],
+    depth: usize,
+}
+
+impl<'a> Factor<'a> {
+    fn new(layout: &'a Layout) -> Factor<'a> {
+        Factor { layout, next: 0, inside: [(0, 1); MAX_DEPTH], depth: 0 }
+    }
+
+    fn at(&mut self, node: u32) -> u64 {
+        while self.depth > 0 && node < self.inside[self.depth - 1].0 {
+            self.depth -= 1;
+        }
+        let mut times = if self.depth > 0 { self.inside[self.depth - 1].1 } else { 1 };
+        while let Some(&index) = self.layout.loops_by_end.get(self.next) {
+            let looped = &self.layout.loops[index as usize];
+            if looped.end <= node {
+                self.next += 1;
+                continue;
+            }
+            if looped.first > node || looped.end != node + 1 {
+                break;
+            }
+            times = times.saturating_mul(u64::from(looped.iterations.load(Relaxed).max(1)));
+            self.inside[self.depth] = (looped.first, times);
+            self.depth += 1;
+            self.next += 1;
+        }
+        times
+    }
+}
 
 impl Layout {
     pub fn len(&self) -> usize {
         self.bodies.len()
     }
 
-    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does.
+    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing.
     pub fn weigh(&self) {
-        let mut total = 0;
-        let mut longest = 0;
-        // The longest path from each node; those of nodes inside of a loop count once for each iteration.
-        let mut paths = vec![0u64; self.len()];
-        let factors = self.factors();
+        let (mut total, mut all) = (0u64, 0u64);
+        let mut longest = 0f32;
+        let mut factor = Factor::new(self);
         for node in (0..self.len()).rev() {
             let cost = self.costs[node].load(Relaxed);
             let counts = if cost < WORTH_A_THREAD_NS { 0 } else { cost };
-            let times = factors.as_ref().map_or(1, |factors| factors[node]);
-            total += u64::from(counts) * times;
+            let times = factor.at(node as u32);
+            total = total.saturating_add(u64::from(counts).saturating_mul(times));
+            all = all.saturating_add(u64::from(cost).saturating_mul(times));
             let mut worth = counts;
-            let mut behind = 0;
+            let mut behind = 0f32;
+            let path = |target: u32| f32::from_bits(self.paths[target as usize].load(Relaxed));
             for edge in self.edges(node) {
-                behind = behind.max(paths[edge.target as usize]);
+                behind = behind.max(path(edge.target));
                 if edge.counter == DIRECT {
                     worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
                 }
@@ -303,29 +356,18 @@ impl Layout {
             for &target in self.released(node) {
                 // A Next releases what lies before it: another iteration, counted by the factor.
                 if target as usize > node {
-                    behind = behind.max(paths[target as usize]);
+                    behind = behind.max(path(target));
                     worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
                 }
             }
             self.worth[node].store(worth, Relaxed);
-            paths[node] = behind + u64::from(counts) * times;
-            longest = longest.max(paths[node]);
+            let path = behind + counts as f32 * times as f32;
+            self.paths[node].store(path.to_bits(), Relaxed);
+            longest = longest.max(path);
         }
         self.total_ns.store(total, Relaxed);
-        self.longest_ns.store(longest, Relaxed);
-    }
-
-    /// How often each node runs; None if there are no loops.
-    fn factors(&self) -> Option<Vec<u64>> {
-        if self.loops.is_empty() {
-            return None;
-        }
-        let mut factors = vec![1u64; self.len()];
-        for looped in &self.loops {
-            let times = u64::from(looped.iterations.load(Relaxed).max(1));
-            factors[looped.first as usize..looped.end as usize].iter_mut().for_each(|f| *f = f.saturating_mul(times));
-        }
-        Some(factors)
+        self.all_ns.store(all, Relaxed);
+        self.longest_ns.store(longest as u64, Relaxed);
     }
 
     /// The nodes that a node may release.
@@ -377,6 +419,7 @@ impl Layout {
             + of(&self.bodies)
             + of(&self.tasks)
             + of(&self.kernels)
+            + of(&self.calls)
             + of(&self.first_edge)
             + of(&self.edges)
             + of(&self.releases)
@@ -387,6 +430,7 @@ impl Layout {
             + of(&self.scratch)
             + of(&self.costs)
             + of(&self.worth)
+            + of(&self.paths)
             + of(&self.absence.own)
             + of(&self.absence.starts)
             + of(&self.absence.needs)

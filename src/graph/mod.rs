@@ -13,12 +13,14 @@ mod exec;
 mod figures;
 mod ids;
 mod layout;
+mod nested;
 mod options;
 mod presence;
 mod profile;
 mod program;
 mod report;
 mod verify;
+mod ways;
 
 pub use builder::Graph;
 pub use dump::DumpFormat;

@@ -13,6 +13,8 @@ pub struct CompileOptions {
     pub allow_absent: bool,
     /// Whether to keep figures of every node.
     pub statistics: bool,
+    /// Runs the kernels that may block.
+    pub blocking_pool: Option<Ref<ThreadPool>>,
 }
 
 #[derive(Clone, Debug, Default)]

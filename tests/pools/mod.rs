@@ -10,9 +10,13 @@ use weir::threadpool::{HostVtable, PoolAttr, ThreadPool};
 
 /// A pool of `threads` threads, or what WEIR_TEST_POOL says.
 pub fn of(threads: usize) -> Ref<ThreadPool> {
+    named(&std::env::var("WEIR_TEST_POOL").unwrap_or_default(), threads)
+}
+
+/// The pool that this value of WEIR_TEST_POOL stands for.
+pub fn named(name: &str, threads: usize) -> Ref<ThreadPool> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let name = std::env::var("WEIR_TEST_POOL").unwrap_or_default();
-    match name.as_str() {
+    match name {
         "" => builtin(threads),
         "inline" => ThreadPool::inline(),
         "one" => builtin(1),

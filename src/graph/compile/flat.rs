@@ -71,6 +71,8 @@ pub(super) struct Flat {
     pub costs: Vec<u32>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<FlatKernel>,
+    /// Those that complete later: index above, and node.
+    pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,

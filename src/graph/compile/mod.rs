@@ -21,6 +21,7 @@ use super::options::CompileOptions;
 use super::program::Program;
 use super::report;
 use super::verify::{self, Verified};
+use super::ways::Ways;
 use crate::base::{Desc, Object, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
@@ -49,6 +50,9 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;
+        if options.blocking_pool.is_none() {
+            verify::check_blocking(contents)?;
+        }
         let layout = compile(contents, &verified, engines, options)?;
         Ok(Object::shared(Program::new(layout)))
     }
@@ -131,6 +135,9 @@ fn finish(
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
+    let mut loops_by_end: Vec<u32> = (0..flat.loops.len() as u32).collect();
+    // Of two that end together the first one is around the other.
+    loops_by_end.sort_by_key(|&index| std::cmp::Reverse(flat.loops[index as usize].end));
     let layout = Layout {
         name: graph.name.clone(),
         engines,
@@ -141,6 +148,7 @@ fn finish(
         bodies: flat.bodies,
         tasks: flat.tasks,
         kernels,
+        calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
         switches: flat.switches,
@@ -162,10 +170,15 @@ fn finish(
         arena_bytes: places.arena_bytes,
         scratch,
         hop_ns: options.hop_ns,
+        blocking_pool: options.blocking_pool.clone(),
         worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),
         longest_ns: AtomicU64::new(0),
+        all_ns: AtomicU64::new(0),
+        paths: (0..n).map(|_| AtomicU32::new(0)).collect(),
+        loops_by_end,
+        ways: Ways::default(),
         runs: AtomicU64::new(0),
         report: report::Compiled {},
         figures: options.statistics.then(|| (0..n).map(|_| Figures::default()).collect()),
@@ -221,7 +234,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
     let mut ends = 0;
     for (node, body) in flat.bodies.iter().enumerate() {
         let counts = match body {
-            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => {
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::Switch(_) | Body::Merge(_) => {
                 degree(node as u32) == 0
             }
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,

@@ -202,7 +202,7 @@ impl Work<'_> {
     fn push(&mut self, body: FlatBody, index: usize) -> u32 {
         let name = &self.graph.nodes[index].name;
         let cost = match body {
-            FlatBody::Call(..) | FlatBody::Task(_) | FlatBody::Kernel(_) => self.costs[index],
+            FlatBody::Call(..) | FlatBody::Task(_) | FlatBody::Kernel(_) | FlatBody::Async(_) => self.costs[index],
             _ => 0,
         };
         if self.scope.prefix.is_empty() {
@@ -259,7 +259,15 @@ impl Work<'_> {
     fn add_kernel(&mut self, index: usize, kernel: &Arc<dyn Kernel>, descs: &[Desc]) -> Result<()> {
         let node = &self.graph.nodes[index];
         let number = self.flat.kernels.len() as u32;
-        let id = self.push(FlatBody::Kernel(number), index);
+        let body = if kernel.is_async() || kernel.may_block() {
+            FlatBody::Async(self.flat.calls.len() as u32)
+        } else {
+            FlatBody::Kernel(number)
+        };
+        let id = self.push(body, index);
+        if let FlatBody::Async(_) = body {
+            self.flat.calls.push((number, id));
+        }
         self.arrive(id, node);
         let bit = self.skip_bit(id, index);
         let args = self.flat.args.len() as u32;

@@ -70,7 +70,7 @@ impl Bound<'_> {
         let orders = Orders::of(options, &self.program.layout)?;
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders)?,
-            None => self.run_here(pool, orders)?,
+            None => self.run_told(pool, orders)?,
         }
         match pool {
             Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
@@ -78,7 +78,12 @@ impl Bound<'_> {
         }
     }
 
-    fn run_here(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>) -> Result<()> {
+    /// Runs in this thread, with helpers from the pool.
+    pub fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.run_told(pool, None)
+    }
+
+    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());

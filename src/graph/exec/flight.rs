@@ -98,7 +98,30 @@ impl Flight {
         let _ = handle.map(|handle| self.handle.put(handle));
         let _ = self.step.put(Arc::clone(&step));
         let _ = step.waiter.put((Arc::clone(self), Arc::clone(queue)));
-        match step.open_and_work(pool) {
+        if step.has_calls() {
+            *step.calls.stream.lock() = Some(Arc::clone(queue));
+        }
+        let exit = step.open_and_work(pool);
+        let exit = if exit == Exit::Open && step.has_calls() { step.work_until_asleep(pool) } else { exit };
+        let _ = own.map(|pool| self.pool.put(pool));
+        self.worked(&step, exit)
+    }
+
+    /// Something may have come back to a run that is under way.
+    fn go_on(self: &Arc<Self>) -> Poll<Result<()>> {
+        let Some(step) = self.step.take() else { return Poll::Pending };
+        let _ = self.step.put(Arc::clone(&step));
+        if !step.has_calls() {
+            return Poll::Pending;
+        }
+        let pool = self.pool.take();
+        let exit = step.work_until_asleep(pool.as_ref());
+        let _ = pool.map(|pool| self.pool.put(pool));
+        self.worked(&step, exit)
+    }
+
+    fn worked(self: &Arc<Self>, step: &Step, exit: Exit) -> Poll<Result<()>> {
+        match exit {
             Exit::Open => Poll::Pending,
             Exit::Closed => {
                 drop(step.waiter.take());
@@ -138,6 +161,10 @@ impl Flight {
         let Some(step) = self.step.take() else { return Err(Error::internal("a run without a step")) };
         if let Some(handle) = &handle {
             handle.detach();
+        }
+        if step.has_calls() {
+            drop(step.calls.stream.lock().take());
+            step.calls.returns.wake();
         }
         let result = step.result();
         self.land(step);
@@ -179,7 +206,7 @@ impl Flight {
 impl Work for Flight {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.phase.load(Acquire) {
-            RUNNING => Poll::Pending,
+            RUNNING => self.go_on(),
             CLOSED => Poll::Ready(self.complete()),
             _ => self.begin(queue),
         }

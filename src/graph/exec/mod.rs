@@ -48,6 +48,7 @@ mod flight;
 mod independent;
 mod ops;
 mod orders;
+mod pending;
 mod queue;
 mod run;
 mod serial;

@@ -16,6 +16,8 @@ pub(super) enum After {
     Release(Release),
     /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
     Nothing(u32),
+    /// Nowhere: the node completes later.
+    Later,
 }
 
 impl Step {
@@ -28,6 +30,8 @@ impl Step {
                 status => Err(self.layout.tasks[task as usize].failed(status)),
             },
             Body::Kernel(kernel) => self.compute_kernel(kernel as usize, pool),
+            // Only workers start these.
+            Body::Async(_) => Err(Error::internal("a kernel that completes later")),
             Body::Task(task) => self.layout.tasks[task as usize].run(),
             Body::Switch(switch) => {
                 let switch = &self.layout.switches[switch as usize];

@@ -43,6 +43,12 @@ impl Orders {
         if care == 0 {
             return Ok(None);
         }
+        if care & SERIAL != 0 && !layout.calls.is_empty() {
+            return Err(Error::precondition(format!(
+                "program '{}' has kernels that complete later: its runs can't be deterministic, nor finish what is independent",
+                layout.name
+            )));
+        }
         let outputs = layout.outputs.len();
         if let Some(flags) = options.absent.filter(|flags| flags.count() != outputs) {
             return Err(Error::invalid(format!(
@@ -61,8 +67,10 @@ impl Step {
         let figures = if self.layout.figures.is_some() { FIGURES } else { 0 };
         // ORDERING: Relaxed; published to helpers by `open`.
         self.care.store(orders.map_or(0, |orders| orders.care) | figures, Relaxed);
+        let deadline = orders.map_or(0, |orders| orders.deadline_at_ns);
+        self.stop.set_deadline(deadline);
+        self.calls.set_deadline(deadline);
         if let Some(orders) = orders {
-            self.stop.set_deadline(orders.deadline_at_ns);
             *self.orders.lock() = orders;
         }
     }
@@ -117,7 +125,6 @@ impl Step {
         if !self.cares(DEADLINE | ABSENT) {
             return;
         }
-        self.stop.set_deadline(0);
         let orders = std::mem::take(&mut *self.orders.lock());
         if let Some(flags) = orders.absent.filter(|_| succeeded) {
             for (i, &bit) in self.layout.output_bits.iter().enumerate() {

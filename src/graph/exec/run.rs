@@ -4,9 +4,10 @@ use super::ops::cancelled;
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Role, Worker};
 use crate::base::object::tag;
-use crate::base::time::Deadline;
+use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::graph::layout::Layout;
+use crate::graph::ways::Turn;
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -22,11 +23,28 @@ const MEASURE_EVERY: u64 = 512;
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.may_wait_here(pool)?;
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
-            self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            if self.has_calls() {
+                self.see_to_the_end(pool, closed);
+            } else {
+                self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            }
         }
         self.result()
+    }
+
+    /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
+    pub fn run_over(
+        self: &Arc<Self>,
+        pool: Option<&Ref<ThreadPool>>,
+        input: impl Fn(usize) -> *mut u8,
+        output: impl Fn(usize) -> *mut u8,
+    ) -> Result<()> {
+        self.bind(input, output);
+        self.obey(None);
+        self.run_here(pool)
     }
 
     /// Opens the run, works in it, and leaves it.
@@ -47,7 +65,15 @@ impl Step {
             self.run_independent(pool);
             return Exit::Closed;
         }
-        if width == 0 {
+        let turn = match pool {
+            // Whoever says what a hop costs decides.
+            Some(_) if width > 0 && layout.hop_ns.is_some() => Turn { shared: true, timed: false },
+            Some(pool) if width > 0 => layout.ways.choose(pool.id(), layout.all_ns.load(Relaxed)),
+            _ => Turn { shared: false, timed: false },
+        };
+        // Measuring makes the nodes slower.
+        self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
+        if !turn.shared && !self.has_calls() {
             let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
             self.run_alone(pool, mode);
             return Exit::Closed;
@@ -91,7 +117,12 @@ impl Step {
                 flight.closed();
                 queue.resume();
             }
-            None => self.closed.advance(1),
+            None => {
+                self.closed.advance(1);
+                if self.has_calls() {
+                    self.calls.news.advance(1);
+                }
+            }
         }
     }
 
@@ -103,9 +134,13 @@ impl Step {
         let stopped = self.is_stopped();
         self.report(!stopped);
         if !stopped {
+            if let Some((turn, start)) = self.began.take() {
+                self.layout.ways.took(turn, now_ns() - start);
+            }
             return Ok(());
         }
         self.stop.clear();
+        self.calls.set_stop(false);
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);

@@ -2,18 +2,40 @@
 
 use super::flight::Flight;
 use super::orders::Orders;
+use super::pending::Calls;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
 use crate::graph::figures::Tally;
 use crate::graph::layout::{Layout, Place};
+use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
+use crate::sync::{Arrivals, Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+/// A run that is timed: its beginning in nanoseconds, shared or not; 0 = none.
+#[derive(Default)]
+pub(super) struct Began(AtomicU64);
+
+impl Began {
+    pub fn set(&self, began: Option<(Turn, u64)>) {
+        // ORDERING: Relaxed here and below; by the owner of the step alone, who hands it on with an order of its own.
+        self.0.store(began.map_or(0, |(turn, ns)| ns << 1 | u64::from(turn.shared)), Relaxed);
+    }
+
+    pub fn take(&self) -> Option<(Turn, u64)> {
+        let word = self.0.load(Relaxed);
+        if word == 0 {
+            return None;
+        }
+        self.0.store(0, Relaxed);
+        Some((Turn { shared: word & 1 == 1, timed: true }, word >> 1))
+    }
+}
 
 /// How a run failed.
 #[derive(Default)]
@@ -37,13 +59,15 @@ pub struct Step {
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
+    /// When a run began that is timed, and how it is made. As `runs`.
+    pub(super) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
     _arena: Buffer,
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
 
-    pub(super) counters: Box<[AtomicU64]>,
+    pub(super) counters: Box<[Arrivals]>,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -59,6 +83,9 @@ pub struct Step {
     pub(super) hungry: AtomicU32,
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
+
+    /// Nodes that complete later.
+    pub(super) calls: Calls,
 
     /// What is absent in this run, by bit.
     pub(super) absent: Box<[AtomicBool]>,
@@ -105,10 +132,12 @@ impl Step {
                 .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
             scratch.push((Buffer::zeroed(total, &format!("scratch of program '{name}'"))?, bytes));
         }
+        let scratch = scratch.into_boxed_slice();
+        let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
         let n = layout.len();
         let mut start = layout.counters.iter();
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
-            AtomicU64::new(start.next().map_or(0, |&n| u64::from(n)))
+            Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
         Ok(Arc::new(Step {
             id: NEXT.fetch_add(1, Relaxed),
@@ -117,8 +146,9 @@ impl Step {
             given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
                 AtomicPtr::new(std::ptr::null_mut())
             })?,
+            began: Began::default(),
             _arena: arena,
-            scratch: scratch.into_boxed_slice(),
+            scratch,
             slots,
             counters,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
@@ -130,6 +160,7 @@ impl Step {
             ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             closed: Gate::new(),
+            calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
             stop: Stop::default(),
@@ -172,10 +203,7 @@ impl Step {
 
     /// The scratch memory of a node.
     pub(super) fn scratch(&self, index: u32) -> Scratch {
-        match self.scratch.get(index as usize) {
-            Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, self.slots),
-            None => Scratch::new(std::ptr::null_mut(), 0, self.slots),
-        }
+        scratch_of(&self.scratch, self.slots, index)
     }
 
     /// Keeps the first failure and stops the rest.
@@ -206,11 +234,19 @@ impl Step {
     /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
     pub(super) fn stop(&self) {
         self.stop.set();
+        self.calls.set_stop(true);
     }
 }
 
 impl Drop for Step {
     fn drop(&mut self) {
         self.layout.tallies.close(&self.tally);
+    }
+}
+
+fn scratch_of(all: &[(Buffer, usize)], slots: usize, index: u32) -> Scratch {
+    match all.get(index as usize) {
+        Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, slots),
+        None => Scratch::new(std::ptr::null_mut(), 0, slots),
     }
 }

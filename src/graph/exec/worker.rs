@@ -8,7 +8,7 @@ use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::layout::{Body, DIRECT, Layout, Release};
-use crate::sync::{Entry, Exit, ambient};
+use crate::sync::{Arrival, Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -165,14 +165,32 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             while let Some(node) = self.pop() {
                 self.chain(node);
             }
+            if self.take_up() {
+                continue;
+            }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
+                None if self.step.calls.returns.any() => {}
                 None => return,
             }
         }
+    }
+
+    /// Takes up what was started and has come back; false if there is nothing.
+    fn take_up(&mut self) -> bool {
+        let Some(mut node) = self.step.calls.returns.take() else { return false };
+        while node != NONE {
+            // The link is the node's again as soon as the next one is ready.
+            let below = self.step.links[node as usize].load(Relaxed);
+            if let Some(next) = self.finish(node, After::Edges) {
+                self.push(next);
+            }
+            node = below;
+        }
+        true
     }
 
     /// Runs a node, then its best ready successor, and so on.
@@ -193,6 +211,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         let next = match after {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
+            After::Later => None,
             After::Nothing(uncounted) => {
                 self.done += uncounted;
                 self.follow_edges(node)
@@ -227,13 +246,16 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             _ => {}
         }
         let start = if MODE != FAST { now_ns() } else { 0 };
-        if let Err(error) = step.compute(body, self.pool) {
+        let mut after = After::Edges;
+        if let Body::Async(call) = body {
+            after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
+        } else if let Err(error) = step.compute(body, self.pool) {
             step.fail_at(node, &error);
         }
         if MODE != FAST {
             step.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
         }
-        After::Edges
+        after
     }
 
     fn test(&self, index: usize) -> After {
@@ -306,14 +328,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
     fn arrive(&self, index: u32) -> bool {
-        let counter = &self.step.counters[index as usize];
-        // ORDERING: AcqRel; the last arrival acquires what every earlier one released: the producers' outputs.
-        if counter.fetch_sub(1, AcqRel) != 1 {
+        let start = self.layout.counters[index as usize];
+        if self.step.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
             return false;
         }
-        // ORDERING: Relaxed; this thread owns the node, and whoever arrives for the node's next turn is ordered behind it: by
-        // what the node does next, or by the run's closing.
-        counter.store(u64::from(self.layout.counters[index as usize]), Relaxed);
         match index.checked_sub(self.layout.first_leaf) {
             None => true,
             Some(leaf) => self.arrive(self.layout.leaf_of[leaf as usize]),
@@ -472,7 +490,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             if let Some(offer) = self.take() {
                 break Some(offer);
             }
-            if step.tokens.is_finished() || now_ns() - start > LOOK_NS {
+            if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             (0..8).for_each(|_| std::hint::spin_loop());

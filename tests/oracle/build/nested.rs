@@ -1,0 +1,139 @@
+//! Cond, case and while as kernels that run programs of their own: nested runs, on the pool of the outer one.
+
+use super::super::leaves::{desc, read};
+use super::super::probe::Board;
+use super::super::spec::{Data, Graph, Kind, Node, Type};
+use super::Builder;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use weir::base::{Desc, Error, Ref, Result};
+use weir::engine::{Engine, Tensor};
+use weir::graph::{self, NodeId, Program, RunOptions, ValueId};
+use weir::kernel::{Kernel, KernelContext, Task};
+
+/// Runs one of its programs, or two by turns.
+struct Nested {
+    form: Form,
+    programs: Vec<Ref<Program>>,
+    engine: Ref<Engine>,
+    board: Arc<Board>,
+    inputs: Vec<Type>,
+    outputs: Vec<Type>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Cond,
+    Case,
+    While,
+}
+
+/// Waits for a node, so that it is not left out although nobody uses its outputs.
+struct Keep;
+
+impl Task for Keep {
+    fn run(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Builder<'_> {
+    pub fn add_nested(
+        &self,
+        graph: &mut graph::Graph,
+        spec: &Graph,
+        node: &Node,
+        values: &[ValueId],
+    ) -> Result<NodeId> {
+        let form = match &node.kind {
+            Kind::Cond { .. } => Form::Cond,
+            Kind::Case { .. } => Form::Case,
+            Kind::While { .. } => Form::While,
+            _ => return Err(Error::internal(format!("{} can't be built of nested programs", node.name()))),
+        };
+        let mut programs = Vec::new();
+        for (what, inner) in node.graphs() {
+            let inner = self.graph(what, inner)?;
+            programs.push(Program::compile(&inner, vec![Ref::clone(self.engine)], &self.options(false))?);
+        }
+        let kernel = Nested {
+            form,
+            programs,
+            engine: Ref::clone(self.engine),
+            board: Arc::clone(self.board),
+            inputs: node.inputs.iter().map(|&value| spec.type_of(value)).collect(),
+            outputs: node.outputs.clone(),
+        };
+        let id = self.kernel(graph, &node.name(), kernel, values)?;
+        if !node.outputs.is_empty() {
+            let keep = graph.add_task(&format!("keep {}", node.name()), Arc::new(Keep), 0)?;
+            graph.add_control_edge(id, keep)?;
+        }
+        Ok(id)
+    }
+}
+
+impl Kernel for Nested {
+    fn name(&self) -> &str {
+        "nested"
+    }
+    fn num_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+    fn num_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(self.outputs.iter().map(|&kind| desc(kind)).collect())
+    }
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let mut inputs = Vec::new();
+        for view in context.inputs() {
+            let tensor = Tensor::create(Ref::clone(&self.engine), *view.desc())?;
+            tensor.view().copy_from(view);
+            inputs.push(tensor);
+        }
+        let first = |tensors: &[Ref<Tensor>], kind: Type| Data::new(kind, &read(tensors[0].view(), kind));
+        let results = match self.form {
+            Form::Cond => {
+                let predicate = first(&inputs, self.inputs[0]);
+                self.run(&self.programs[usize::from(!predicate.is_true())], &inputs[1..])?
+            }
+            Form::Case => {
+                let index = first(&inputs, self.inputs[0]).items[0];
+                let last = self.programs.len() - 1;
+                self.run(&self.programs[usize::try_from(index).map_or(last, |index| index.min(last))], &inputs[1..])?
+            }
+            Form::While => {
+                let predicate = |more: &[Ref<Tensor>]| {
+                    let kind = *Type::PREDICATES.iter().find(|&&kind| desc(kind) == *more[0].desc()).unwrap();
+                    first(more, kind).is_true()
+                };
+                while predicate(&self.run(&self.programs[0], &inputs)?) {
+                    let next = self.run(&self.programs[1], &inputs)?;
+                    inputs.splice(..next.len(), next);
+                }
+                inputs
+            }
+        };
+        for (view, result) in context.outputs().iter().zip(&results) {
+            view.copy_from(result.view());
+        }
+        Ok(())
+    }
+}
+
+impl Nested {
+    fn run(&self, program: &Ref<Program>, inputs: &[Ref<Tensor>]) -> Result<Vec<Ref<Tensor>>> {
+        let make = |port: &graph::Port| Tensor::create(Ref::clone(&self.engine), port.desc);
+        let outputs = program.outputs().iter().map(make).collect::<Result<Vec<_>>>()?;
+        let lookup = |all: &[Ref<Tensor>], i: usize| {
+            // SAFETY: a second owner that is never dropped; the first one outlives the call.
+            Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))
+        };
+        let (input, output) = (|i: usize| lookup(inputs, i), |i: usize| lookup(&outputs, i));
+        let options = RunOptions { threadpool: self.board.pool(), ..RunOptions::default() };
+        Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?.run(None, Some(&options))?;
+        Ok(outputs)
+    }
+}

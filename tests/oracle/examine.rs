@@ -1,0 +1,112 @@
+//! One spec on all pools, in all manners of running, against what the interpreter says.
+
+use super::build::Lowering;
+use super::compare::Expected;
+use super::random::Random;
+use super::spec::Spec;
+use super::stage::{Place, Stage, Subject, Targets, synchronize};
+use weir::abi::WEIR_TIMEOUT_INFINITE;
+use weir::base::Result as LibraryResult;
+
+/// Whether the library does as the interpreter says; else what it does.
+pub fn examine(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), String> {
+    let expected = Expected::of(spec).map_err(|useless| format!("{useless:?}"))?;
+    examine_against(&expected, spec, stage, lowering)
+}
+
+/// As `examine`, with an expectation that may be another spec's.
+pub fn examine_against(expected: &Expected, spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), String> {
+    let subject = Subject::new(spec, stage, lowering).map_err(|error| format!("is refused: {error}"))?;
+    let mut random = Random::new(spec.seed ^ 0xace);
+    let seeded = stage.seeded(spec.seed);
+    for place in stage.places.iter().chain([&seeded]) {
+        let examination = Examination { expected, subject: &subject, place };
+        subject.board.set_pool(place.pool.as_ref());
+        let told =
+            |how: &str, result: Result<(), String>| result.map_err(|text| format!("on {}, {how}: {text}", place.name));
+        for set in 0..subject.sets() {
+            told(&format!("set {set}"), examination.alone(set, &mut random))?;
+        }
+        told("queued", examination.queued(&mut random))?;
+        told("at once", examination.at_once(&mut random))?;
+        subject.board.set_pool(None);
+    }
+    Ok(())
+}
+
+struct Examination<'a> {
+    expected: &'a Expected,
+    subject: &'a Subject,
+    place: &'a Place,
+}
+
+/// A run's set, where its outputs go, and how it ended.
+type Ended = (usize, Targets, LibraryResult<()>);
+
+impl Examination<'_> {
+    /// In this thread, with nothing else going on.
+    fn alone(&self, set: usize, random: &mut Random) -> Result<(), String> {
+        let (subject, expected) = (self.subject, self.expected);
+        subject.board.reset();
+        let outputs = subject.targets(random);
+        let result = subject.run(set, &outputs, None, self.place.pool.as_ref());
+        expected.check_end(set, &result, &outputs)?;
+        if expected.conflicts(set) {
+            return Ok(());
+        }
+        expected.check_tallies(&[set], &subject.board)?;
+        expected.check_order(set, &subject.board)
+    }
+
+    /// All sets one behind the other on each stream, without waiting in between.
+    fn queued(&self, random: &mut Random) -> Result<(), String> {
+        let (subject, pool) = (self.subject, self.place.pool.as_ref());
+        for stream in &self.place.streams {
+            subject.board.reset();
+            let sets: Vec<usize> = (0..subject.sets()).filter(|&set| !self.expected.conflicts(set)).collect();
+            let mut ended: Vec<Ended> = Vec::new();
+            for set in sets {
+                let outputs = subject.targets(random);
+                let result = subject.run(set, &outputs, Some(stream), pool);
+                ended.push((set, outputs, result));
+            }
+            synchronize(stream).map_err(|error| format!("failed: {error}"))?;
+            self.check(&ended)?;
+        }
+        Ok(())
+    }
+
+    /// On all streams and in this thread.
+    fn at_once(&self, random: &mut Random) -> Result<(), String> {
+        let (subject, pool) = (self.subject, self.place.pool.as_ref());
+        subject.board.reset();
+        let mut started = Vec::new();
+        for (i, stream) in self.place.streams.iter().enumerate() {
+            for set in [i % subject.sets(), random.below(subject.sets())] {
+                let outputs = subject.targets(random);
+                let run = subject.start(set, &outputs, stream, pool);
+                started.push((set, outputs, run));
+            }
+        }
+        let set = random.below(subject.sets());
+        let outputs = subject.targets(random);
+        let result = subject.run(set, &outputs, None, pool);
+        let mut ended: Vec<Ended> = vec![(set, outputs, result)];
+        for (set, outputs, run) in started {
+            ended.push((set, outputs, run.and_then(|run| run.wait(WEIR_TIMEOUT_INFINITE))));
+        }
+        self.check(&ended)
+    }
+
+    fn check(&self, ended: &[Ended]) -> Result<(), String> {
+        for (set, outputs, result) in ended {
+            let told = |text| format!("set {set}: {text}");
+            self.expected.check_end(*set, result, outputs).map_err(told)?;
+        }
+        let sets: Vec<usize> = ended.iter().map(|ended| ended.0).collect();
+        if sets.iter().any(|&set| self.expected.conflicts(set)) {
+            return Ok(());
+        }
+        self.expected.check_tallies(&sets, &self.subject.board)
+    }
+}

@@ -1,0 +1,91 @@
+//! Random graphs on all kinds of pools, against an interpreter that is slow and obvious.
+//!
+//! `spec` is a graph as plain data, `generate` draws one from a seed. `interpret` says what must come out of it and how
+//! often each node must run, `needed` what may be left out; `build` makes a program of it. `examine` runs the program on
+//! every pool, and `compare` compares outputs bit for bit, and calls and what they saw node by node. `faults` does so
+//! while nodes fail. `sweep` goes through many seeds; what fails is made smaller by `shrink`.
+
+mod build;
+mod compare;
+mod coverage;
+mod examine;
+mod faults;
+mod generate;
+mod interpret;
+mod known;
+mod leaves;
+mod needed;
+mod ops;
+mod planted;
+#[path = "../pools/mod.rs"]
+mod pools;
+mod probe;
+mod random;
+mod shrink;
+mod sketch;
+mod spec;
+mod stage;
+mod sweep;
+
+use build::Lowering;
+use generate::{CONFLICTS, DIAMONDS, EVERYTHING, PLAIN, STRUCTURED};
+use sweep::{endure_all, examine_all, seeds};
+
+#[test]
+fn plain_graphs_do_as_the_interpreter_says() {
+    examine_all("plain", PLAIN, Lowering::Regions, seeds(15));
+}
+
+#[test]
+fn nested_programs_do_as_the_interpreter_says() {
+    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(10));
+}
+
+#[test]
+fn regions_do_as_the_interpreter_says() {
+    examine_all("regions", STRUCTURED, Lowering::Regions, seeds(20));
+}
+
+#[test]
+fn diamonds_do_as_the_interpreter_says() {
+    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(15));
+}
+
+#[test]
+fn everything_does_as_the_interpreter_says() {
+    examine_all("everything", EVERYTHING, Lowering::Regions, seeds(20));
+}
+
+#[test]
+fn conflicts_are_errors_as_the_interpreter_says() {
+    examine_all("conflicts", CONFLICTS, Lowering::Regions, seeds(5));
+}
+
+#[test]
+fn plain_graphs_endure_what_befalls_their_nodes() {
+    endure_all("plain faults", PLAIN, Lowering::Regions, seeds(3));
+}
+
+#[test]
+fn nested_programs_endure_what_befalls_their_nodes() {
+    endure_all("nested faults", STRUCTURED, Lowering::Nested, seeds(3));
+}
+
+#[test]
+fn everything_endures_what_befalls_its_nodes() {
+    endure_all("faults", EVERYTHING, Lowering::Regions, seeds(9));
+}
+
+/// Graphs that failed once; each is run many times. A seed means another graph when the generator changes: what it was
+/// when it was made small belongs into `known`.
+const PAST: &[(generate::Profile, u64)] = &[];
+
+#[test]
+fn graphs_that_failed_once_do_not_fail_again() {
+    for &(profile, seed) in PAST {
+        for _ in 0..20 {
+            examine_all("past", profile, Lowering::Regions, seed..seed + 1);
+            endure_all("past faults", profile, Lowering::Regions, seed..seed + 1);
+        }
+    }
+}

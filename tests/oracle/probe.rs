@@ -1,0 +1,157 @@
+//! What the leaves of a program write down while they run, and the mischief that they make when they are asked to.
+
+use super::interpret::Tally;
+use super::spec::Spec;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use weir::base::{Code, Error, Ref, Result};
+use weir::graph::Run;
+use weir::threadpool::ThreadPool;
+
+/// What a leaf does instead of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Fail,
+    Panic,
+    /// Cancels the run that it is in, and does its work all the same.
+    Cancel,
+}
+
+pub const FAILURE: &str = "asked to fail";
+pub const PANIC: &str = "asked to panic";
+
+const NEVER: u64 = u64::MAX;
+
+/// One leaf's notes. ORDERING: Relaxed throughout; they are read when the run is over, which its end orders.
+#[derive(Default)]
+pub struct Probe {
+    calls: AtomicU64,
+    sight: AtomicU64,
+    /// When its first call began and its last one ended, by the board's clock; begun is kept one higher, 0 = never.
+    begun: AtomicU64,
+    ended: AtomicU64,
+    /// The call in which to make trouble, counted from 1; 0 = none.
+    trouble_at: AtomicU64,
+    trouble: AtomicU32,
+}
+
+/// The notes of all leaves of a program, by node id.
+pub struct Board {
+    probes: Vec<Probe>,
+    clock: AtomicU64,
+    /// The run that `Trouble::Cancel` is for.
+    cancel: Mutex<Cancel>,
+    /// Where nested runs find helpers.
+    pool: Mutex<Option<Ref<ThreadPool>>>,
+    /// Whether some trouble was made since the last reset.
+    made: AtomicBool,
+}
+
+#[derive(Default)]
+struct Cancel {
+    run: Option<Ref<Run>>,
+    wanted: bool,
+    /// The leaf had the run and cancelled it while it was in it.
+    done: bool,
+}
+
+impl Board {
+    pub fn new(spec: &Spec) -> Board {
+        Board {
+            probes: (0..spec.num_ids).map(|_| Probe::default()).collect(),
+            clock: AtomicU64::new(1),
+            cancel: Mutex::default(),
+            pool: Mutex::new(None),
+            made: AtomicBool::new(false),
+        }
+    }
+
+    /// Forgets everything, trouble included.
+    pub fn reset(&self) {
+        for probe in &self.probes {
+            for word in [&probe.calls, &probe.sight, &probe.begun, &probe.ended, &probe.trouble_at] {
+                word.store(0, Relaxed);
+            }
+        }
+        self.made.store(false, Relaxed);
+        *self.cancel.lock().unwrap() = Cancel::default();
+    }
+
+    pub fn tally(&self, id: usize) -> Tally {
+        Tally { calls: self.probes[id].calls.load(Relaxed), sight: self.probes[id].sight.load(Relaxed) }
+    }
+
+    /// When leaf `id` began first and ended last; None if it never ran.
+    pub fn span(&self, id: usize) -> Option<(u64, u64)> {
+        let probe = &self.probes[id];
+        let begun = probe.begun.load(Relaxed);
+        (begun != 0).then(|| (NEVER - begun, probe.ended.load(Relaxed)))
+    }
+
+    pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) {
+        *self.pool.lock().unwrap() = pool.cloned();
+    }
+
+    pub fn pool(&self) -> Option<Ref<ThreadPool>> {
+        self.pool.lock().unwrap().clone()
+    }
+
+    /// Leaf `id` makes trouble in call `at`, counted from 1.
+    pub fn plant(&self, id: usize, at: u64, trouble: Trouble) {
+        self.probes[id].trouble.store(trouble as u32, Relaxed);
+        self.probes[id].trouble_at.store(at, Relaxed);
+    }
+
+    /// Whether the planted trouble was made.
+    pub fn was_made(&self) -> bool {
+        self.made.load(Relaxed)
+    }
+
+    /// The run that a leaf may cancel; cancels it if the leaf was reached before. Gives whether a leaf cancels it, or
+    /// has done so, from inside.
+    pub fn give_run(&self, run: &Ref<Run>) {
+        let mut cancel = self.cancel.lock().unwrap();
+        cancel.run = Some(Ref::clone(run));
+        if cancel.wanted {
+            run.cancel();
+        }
+    }
+
+    /// Whether the leaf itself cancelled the run, so that it can't have been too late.
+    pub fn cancelled_from_inside(&self) -> bool {
+        self.cancel.lock().unwrap().done
+    }
+
+    /// The body of leaf `id`: notes what it sees, makes trouble, or works.
+    pub fn call(&self, id: usize, sight: u64, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let probe = &self.probes[id];
+        // The earliest begin is the largest of these.
+        probe.begun.fetch_max(NEVER - self.clock.fetch_add(1, Relaxed), Relaxed);
+        let call = probe.calls.fetch_add(1, Relaxed) + 1;
+        probe.sight.fetch_add(sight, Relaxed);
+        if call == probe.trouble_at.load(Relaxed) {
+            self.made.store(true, Relaxed);
+            let is = |trouble: Trouble| probe.trouble.load(Relaxed) == trouble as u32;
+            if is(Trouble::Fail) {
+                return Err(Error::new(Code::DataLoss, FAILURE));
+            }
+            assert!(!is(Trouble::Panic), "{PANIC}");
+            self.cancel_run();
+        }
+        let result = work();
+        probe.ended.fetch_max(self.clock.fetch_add(1, Relaxed), Relaxed);
+        result
+    }
+
+    fn cancel_run(&self) {
+        let mut cancel = self.cancel.lock().unwrap();
+        match &cancel.run {
+            Some(run) => {
+                run.cancel();
+                cancel.done = true;
+            }
+            // The run was started by a thread that has not got its handle yet; it may be this very thread.
+            None => cancel.wanted = true,
+        }
+    }
+}
