@@ -416,6 +416,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             kept += self.worth(last);
         }
         let first = links[last as usize].load(Relaxed);
+        if first == NONE && last == self.list.first && kept >= SHARE_NS {
+            // The only one: this worker has a node in hand, and would come to it later than a helper.
+            self.list = EMPTY;
+            return Some(Offer { first: last, worth_ns: clamp(kept) });
+        }
         let worth_ns = self.list.worth_ns.saturating_sub(kept);
         if first == NONE || worth_ns < SHARE_NS {
             return None;
