@@ -255,6 +255,7 @@ VALUE(WEIR_EVENT_TIMING, 1);
 
 /* weir_kernel_flags */
 VALUE(WEIR_KERNEL_IN_PLACE, 1);
+VALUE(WEIR_KERNEL_PURE, 2);
 
 /* weir_matmul_flags */
 VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
@@ -267,6 +268,14 @@ VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
 VALUE(WEIR_GEMM_OFFSET_ROW, 2);
 VALUE(WEIR_GEMM_OFFSET_COLUMN, 3);
 
+/* weir_report_format_value */
+VALUE(WEIR_REPORT_TEXT, 1);
+VALUE(WEIR_REPORT_JSON, 2);
+
+/* weir_forwarding_value */
+VALUE(WEIR_FORWARD_AUTO, -1);
+VALUE(WEIR_FORWARD_NEVER, -2);
+
 /* weir_dump_format_value */
 VALUE(WEIR_DUMP_DOT, 1);
 VALUE(WEIR_DUMP_JSON, 2);
@@ -278,6 +287,7 @@ _Static_assert(sizeof(weir_engine_kind) == 4, "width of weir_engine_kind");
 _Static_assert(sizeof(weir_thread_mode) == 4, "width of weir_thread_mode");
 _Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
 _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
+_Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");

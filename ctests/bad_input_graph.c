@@ -124,6 +124,13 @@ static void rows_of_edges_and_outputs(const builder *b) {
     ROW(weir_graph_add_control_edge, (graph, b->node, b->node), INVALID, "'node'");
     ROW(weir_graph_add_control_edge, (graph, UINT64_MAX, b->node), INVALID, "from");
     ROW(weir_graph_add_control_edge, (graph, b->node, b->foreign_node), INVALID, "to");
+    ROW(weir_graph_set_forwarding, (NULL, b->node, 0, 0), INVALID, "graph is NULL");
+    ROW(weir_graph_set_forwarding, (WRONG(tensor), b->node, 0, 0),
+        INVALID, "graph is not a graph (it is a tensor)");
+    ROW(weir_graph_set_forwarding, (graph, b->foreign_node, 0, 0), INVALID, "node");
+    ROW(weir_graph_set_forwarding, (graph, b->node, -1, 0), RANGE, "output is -1");
+    ROW(weir_graph_set_forwarding, (graph, b->node, 0, -3), INVALID, "input is -3");
+    ROW(weir_graph_set_forwarding, (graph, b->node, 0, INT32_MAX), RANGE, "input is 2147483647");
     ROW(weir_graph_add_output, (NULL, "o", b->x), INVALID, "graph is NULL");
     ROW(weir_graph_add_output, (WRONG(stream), "o", b->x), INVALID, "graph is not a graph (it is a stream)");
     ROW(weir_graph_add_output, (graph, NULL, b->x), INVALID, "name is NULL");
@@ -280,6 +287,14 @@ static void rows_of_programs(void) {
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 0, NULL), INVALID, "out_length is NULL");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, buffer, 4, NULL), RANGE, "capacity is 4");
+    ROW(weir_program_report, (NULL, WEIR_REPORT_JSON, buffer, 4, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_report, (WRONG(graph), WEIR_REPORT_JSON, buffer, 4, &out.size),
+        INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_report, (program, 0, buffer, 4, &out.size), INVALID, "format is 0");
+    ROW(weir_program_report, (program, WEIR_REPORT_TEXT, NULL, 4, &out.size),
+        INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_program_report, (program, WEIR_REPORT_TEXT, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_program_report, (program, WEIR_REPORT_TEXT, buffer, 4, NULL), RANGE, "capacity is 4");
 }
 
 void bad_input_graph(void) {

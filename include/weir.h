@@ -242,6 +242,8 @@ typedef enum weir_event_flags {
 typedef enum weir_kernel_flags {
   /** Output i may share memory with an input. Without it overlapping arguments are refused. */
   WEIR_KERNEL_IN_PLACE = 1,
+  /** The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs. */
+  WEIR_KERNEL_PURE = 2,
   /**
    * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
    * (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
@@ -278,6 +280,25 @@ typedef enum weir_dump_format_value {
   /** JSON (RFC 8259). */
   WEIR_DUMP_JSON = 2,
 } weir_dump_format_value;
+
+/** Text formats of reports. */
+typedef enum weir_report_format_value {
+  /** Lines to read. */
+  WEIR_REPORT_TEXT = 1,
+  /** JSON (RFC 8259). */
+  WEIR_REPORT_JSON = 2,
+} weir_report_format_value;
+
+/** What weir_graph_set_forwarding says of an output, where it is not an input's index. */
+typedef enum weir_forwarding_value {
+  /**
+   * The output takes over an input's memory if the kernel says WEIR_KERNEL_IN_PLACE and is the last who uses it: the
+   * default.
+   */
+  WEIR_FORWARD_AUTO = -1,
+  /** It has memory of its own. */
+  WEIR_FORWARD_NEVER = -2,
+} weir_forwarding_value;
 
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
@@ -767,6 +788,9 @@ typedef uint64_t weir_node;
 
 /** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
+
+/** A text format of reports: one of enum weir_report_format_value. */
+typedef uint32_t weir_report_format;
 
 /** What a node has taken, over all runs since the program was compiled. */
 typedef struct weir_node_stats {
@@ -2519,6 +2543,21 @@ weir_status weir_graph_add_task(struct weir_graph *graph,
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(struct weir_graph *graph, weir_node from, weir_node to);
 
 /**
+ * Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the default),
+ * WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the graph where
+ * that cannot be.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_forwarding(struct weir_graph *graph,
+                                      weir_node node,
+                                      int32_t output,
+                                      int32_t input);
+
+/**
  * Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in
  * the order in which they were added.
  *
@@ -2819,6 +2858,22 @@ weir_status weir_program_dump(const struct weir_program *program,
                               char *buffer,
                               size_t capacity,
                               size_t *out_length);
+
+/**
+ * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
+ * that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
+ * other threads. The members of the JSON stay what they are; more may be added.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_report(const struct weir_program *program,
+                                weir_report_format format,
+                                char *buffer,
+                                size_t capacity,
+                                size_t *out_length);
 
 /**
  * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each run reads

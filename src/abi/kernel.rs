@@ -69,6 +69,8 @@ pub struct weir_host_kernel_desc {
 pub enum weir_kernel_flags {
     /// Output i may share memory with an input. Without it overlapping arguments are refused.
     WEIR_KERNEL_IN_PLACE = 1,
+    /// The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs.
+    WEIR_KERNEL_PURE = 2,
     /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
     /// (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
     WEIR_KERNEL_MAY_BLOCK = 4,
@@ -148,6 +150,30 @@ pub type weir_value = u64;
 
 /// A node in a graph under construction. Meaningful only for the graph that gave it.
 pub type weir_node = u64;
+
+/// A text format of reports: one of enum weir_report_format_value.
+pub type weir_report_format = u32;
+
+/// Text formats of reports.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_report_format_value {
+    /// Lines to read.
+    WEIR_REPORT_TEXT = 1,
+    /// JSON (RFC 8259).
+    WEIR_REPORT_JSON = 2,
+}
+
+/// What weir_graph_set_forwarding says of an output, where it is not an input's index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_forwarding_value {
+    /// The output takes over an input's memory if the kernel says WEIR_KERNEL_IN_PLACE and is the last who uses it: the
+    /// default.
+    WEIR_FORWARD_AUTO = -1,
+    /// It has memory of its own.
+    WEIR_FORWARD_NEVER = -2,
+}
 
 /// A text format for dumps: one of enum weir_dump_format_value.
 pub type weir_dump_format = u32;

@@ -33,6 +33,7 @@ pub(super) struct HostKernel {
     scratch_bytes: usize,
     in_place: bool,
     may_block: bool,
+    is_pure: bool,
 }
 
 // SAFETY: the host promises that its functions may run on any thread, several calls at once.
@@ -87,6 +88,7 @@ impl HostKernel {
             scratch_bytes: desc.scratch_bytes,
             in_place: desc.flags & weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64 != 0,
             may_block: desc.flags & weir_kernel_flags::WEIR_KERNEL_MAY_BLOCK as u64 != 0,
+            is_pure: desc.flags & weir_kernel_flags::WEIR_KERNEL_PURE as u64 != 0,
         }))
     }
 
@@ -153,6 +155,10 @@ impl Kernel for HostKernel {
 
     fn in_place(&self) -> bool {
         self.in_place
+    }
+
+    fn is_pure(&self) -> bool {
+        self.is_pure
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

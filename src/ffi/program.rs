@@ -6,7 +6,7 @@ use super::guard::{guard, guard_release};
 use super::{handle, text};
 use crate::abi::*;
 use crate::base::Error;
-use crate::graph::{CompileOptions, Program};
+use crate::graph::{CompileOptions, Program, ReportFormat};
 use std::ffi::c_char;
 
 /// Makes settings for weir_graph_compile, all default.
@@ -279,6 +279,32 @@ pub unsafe extern "C" fn weir_program_dump(
         unsafe {
             let program = handle::borrow(program, "program")?;
             text::copy(&program.dump(dump_format(format)?), buffer, capacity, out_length)
+        }
+    })
+}
+
+/// Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
+/// that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
+/// other threads. The members of the JSON stay what they are; more may be added.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_report(
+    program: *const weir_program,
+    format: weir_report_format,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_program_report", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let program = handle::borrow(program, "program")?;
+            let format = ReportFormat::from_value(format)
+                .ok_or_else(|| Error::invalid(format!("format is {format}, expected 1 (TEXT) or 2 (JSON)")))?;
+            text::copy(&program.report(format), buffer, capacity, out_length)
         }
     })
 }

@@ -2,6 +2,7 @@
 
 use super::ids::{NodeId, ValueId};
 use super::nested::Nested;
+use super::options::Forwarding;
 use super::program::Program;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Ref, Result, live};
@@ -116,6 +117,8 @@ pub(super) struct Contents {
     pub nodes: Vec<Node>,
     /// Name and value of each output of the graph.
     pub outputs: Vec<(String, Value)>,
+    /// Outputs of kernels that do not take over memory as they see fit.
+    pub forwarding: HashMap<Value, Forwarding>,
     /// How many graphs lie inside one another here.
     pub depth: usize,
 }
@@ -318,6 +321,29 @@ impl Graph {
         }
         let value = self.resolve(value, "value")?;
         self.contents.outputs.push((name.to_owned(), value));
+        Ok(())
+    }
+
+    /// Says whether an output of a kernel takes over the memory of an input.
+    pub fn set_forwarding(&mut self, node: NodeId, output: usize, forwarding: Forwarding) -> Result<()> {
+        let index = self.index(node, "node")?;
+        let node = &self.contents.nodes[index];
+        let Body::Kernel { inputs, num_outputs, .. } = &node.body else {
+            return Err(Error::invalid(format!("node '{}' is a {}, expected a kernel", node.name, node.kind())));
+        };
+        let outside = |what: &str, at: usize, all: usize| {
+            Error::out_of_range(format!("{what} is {at}, node '{}' has {all}", node.name))
+        };
+        if output >= *num_outputs {
+            return Err(outside("output", output, *num_outputs));
+        }
+        match forwarding {
+            Forwarding::Reserved(input) if usize::from(input) >= inputs.len() => {
+                return Err(outside("input", usize::from(input), inputs.len()));
+            }
+            Forwarding::ByLastUse => drop(self.contents.forwarding.remove(&(index, output))),
+            _ => drop(self.contents.forwarding.insert((index, output), forwarding)),
+        }
         Ok(())
     }
 

@@ -163,7 +163,7 @@ fn json(name: &str, items: &[Item]) -> String {
 }
 
 /// A quoted JSON string (RFC 8259, section 7).
-fn json_string(text: &str) -> String {
+pub(super) fn json_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

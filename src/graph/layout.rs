@@ -173,26 +173,42 @@ pub(in crate::graph) struct Arg {
     pub place: Place,
 }
 
-/// The nodes' names, one behind the other.
+/// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there are
+/// many.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Names {
-    text: String,
-    ends: Vec<u32>,
+    text: Vec<u8>,
+    starts: Vec<u32>,
+    count: usize,
 }
 
 impl Names {
-    pub fn push(&mut self, name: &str) {
-        self.text.push_str(name);
-        self.ends.push(self.text.len() as u32);
+    const STRIDE: usize = 16;
+    /// Behind each name; no byte of UTF-8.
+    const END: u8 = 0xff;
+
+    pub fn push(&mut self, parts: &[&str]) {
+        if self.count.is_multiple_of(Self::STRIDE) {
+            self.starts.push(self.text.len() as u32);
+        }
+        parts.iter().for_each(|part| self.text.extend_from_slice(part.as_bytes()));
+        self.text.push(Self::END);
+        self.count += 1;
     }
 
     pub fn get(&self, node: usize) -> &str {
-        let start = if node == 0 { 0 } else { self.ends[node - 1] };
-        &self.text[start as usize..self.ends[node] as usize]
+        let start = self.starts[node / Self::STRIDE] as usize;
+        let name = self.text[start..].split(|&byte| byte == Self::END).nth(node % Self::STRIDE);
+        name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default()
     }
 
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.ends.capacity() * size_of::<u32>()
+        self.text.capacity() + self.starts.capacity() * size_of::<u32>()
+    }
+
+    pub fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.starts.shrink_to_fit();
     }
 }
 
@@ -384,6 +400,21 @@ impl Layout {
             Body::Test(i) => of(self.loops[i as usize].release_body),
             _ => &[],
         }
+    }
+
+    /// Gives back what the arrays have too much.
+    pub fn shrink(&mut self) {
+        self.names.shrink();
+        self.bodies.shrink_to_fit();
+        self.tasks.shrink_to_fit();
+        self.releases.shrink_to_fit();
+        self.counters.shrink_to_fit();
+        self.leaf_of.shrink_to_fit();
+        self.switches.shrink_to_fit();
+        self.merges.shrink_to_fit();
+        self.absence.own.shrink_to_fit();
+        self.absence.starts.shrink_to_fit();
+        self.absence.needs.shrink_to_fit();
     }
 
     /// The edges that leave a node.

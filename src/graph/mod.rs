@@ -28,5 +28,6 @@ pub use exec::{Bound, Run};
 pub use figures::{NodeStats, ProgramCounters};
 pub use ids::{NodeId, ValueId};
 pub use layout::Port;
-pub use options::{CompileOptions, RunOptions};
+pub use options::{CompileOptions, Forwarding, RunOptions};
 pub use program::Program;
+pub use report::ReportFormat;

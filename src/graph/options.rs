@@ -17,6 +17,17 @@ pub struct CompileOptions {
     pub blocking_pool: Option<Ref<ThreadPool>>,
 }
 
+/// Whether an output of a kernel takes over the memory of an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// If the kernel can work in place and is the last who uses the input.
+    #[default]
+    ByLastUse,
+    Never,
+    /// It must be this input's, or the graph is refused.
+    Reserved(u16),
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Comes before the stream's pool and the engine's.

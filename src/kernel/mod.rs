@@ -46,6 +46,11 @@ pub trait Kernel: Send + Sync {
         false
     }
 
+    /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the outputs.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
     /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread,
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;

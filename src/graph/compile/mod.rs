@@ -1,16 +1,21 @@
 //! From a graph to a program's arrays.
 //!
 //! 1. `verify`: an order, types and shapes, what can be absent.
-//! 2. `schedule`: in each graph, keep what matters; the longest path to the end first.
-//! 3. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
+//! 2. `fold`: what constants decide is decided.
+//! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
+//! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
 //!    place, a variable of a loop where its kernel allows it.
-//! 4. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 5. `memory`: places in the arena.
+//! 5. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
+//! 6. `memory`: places in the arena, shared where the order along the edges allows it.
 
+mod accesses;
 mod flat;
+mod fold;
 mod joins;
 mod memory;
+#[cfg(debug_assertions)]
+mod proof;
 mod region;
 mod schedule;
 
@@ -19,7 +24,7 @@ use super::figures::{Figures, Tallies};
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
 use super::program::Program;
-use super::report;
+use super::report::Compiled as Facts;
 use super::verify::{self, Verified};
 use super::ways::Ways;
 use crate::base::{Desc, Object, Ref, Result};
@@ -29,17 +34,6 @@ use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
 use region::{Region, Scope, Want};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-
-/// What the report counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Facts {
-    pub dead_nodes: usize,
-    pub parallel_edges: usize,
-    pub in_place: usize,
-    pub copies: usize,
-    pub control_edges: usize,
-    pub arena_bytes_unshared: usize,
-}
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
@@ -53,9 +47,23 @@ impl Program {
         if options.blocking_pool.is_none() {
             verify::check_blocking(contents)?;
         }
-        let layout = compile(contents, &verified, engines, options)?;
+        let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
+        let layout = match fold::fold(contents, &verified) {
+            None => compile(contents, &verified, engines, options, facts)?,
+            Some(fold::Folded { contents, nodes }) => {
+                facts.folded = nodes;
+                let verified = verify::verify(&contents, &engines, options.allow_absent)?;
+                compile(&contents, &verified, engines, options, facts)?
+            }
+        };
         Ok(Object::shared(Program::new(layout)))
     }
+}
+
+/// Nodes, those inside of others too.
+fn num_nodes(graph: &Contents) -> usize {
+    let inside = |node: &super::builder::Node| node.inner().map(|inner| num_nodes(inner)).sum::<usize>();
+    graph.nodes.len() + graph.nodes.iter().map(inside).sum::<usize>()
 }
 
 /// Nodes and edges, those inside of others too.
@@ -71,8 +79,9 @@ fn compile(
     verified: &Verified,
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
+    facts: Facts,
 ) -> Result<Layout> {
-    let mut flat = Flat { has_absence: has_switch(graph), ..Flat::default() };
+    let mut flat = Flat { has_absence: has_switch(graph), facts, ..Flat::default() };
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
@@ -92,7 +101,7 @@ fn add_end(flat: &mut Flat, region: &Region) {
     let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
     let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
     if !sources.is_empty() {
-        let end = flat.push(Body::End, "outputs", 0);
+        let end = flat.push(Body::End, &["outputs"], 0);
         flat.wait_for(end, &mut sources);
         flat.end = Some(end);
     }
@@ -114,9 +123,12 @@ fn finish(
     options: &CompileOptions,
 ) -> Result<Layout> {
     let n = flat.bodies.len();
-    let places = memory::places(&mut flat)?;
+    flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
+    let places = memory::places(&mut flat, &first_edge, &edges)?;
+    #[cfg(debug_assertions)]
+    proof::check(&flat, &places);
     let degree = |node: u32| first_edge[node as usize + 1] - first_edge[node as usize];
     for select in &mut flat.selects {
         let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
@@ -126,6 +138,7 @@ fn finish(
         looped.uncounted = u32::from(degree(looped.condition.end) == 0);
     }
     let ends = ends(&flat, &degree);
+    let facts = flat.facts;
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {
@@ -138,7 +151,7 @@ fn finish(
     let mut loops_by_end: Vec<u32> = (0..flat.loops.len() as u32).collect();
     // Of two that end together the first one is around the other.
     loops_by_end.sort_by_key(|&index| std::cmp::Reverse(flat.loops[index as usize].end));
-    let layout = Layout {
+    let mut layout = Layout {
         name: graph.name.clone(),
         engines,
         inputs: ports(graph.inputs().map(|index| (graph.nodes[index].name.as_str(), verified.descs[index][0]))),
@@ -180,11 +193,12 @@ fn finish(
         loops_by_end,
         ways: Ways::default(),
         runs: AtomicU64::new(0),
-        report: report::Compiled {},
+        report: facts,
         figures: options.statistics.then(|| (0..n).map(|_| Figures::default()).collect()),
         tallies: Tallies::default(),
         primed: AtomicBool::new(false),
     };
+    layout.shrink();
     layout.weigh();
     Ok(layout)
 }

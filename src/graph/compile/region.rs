@@ -6,6 +6,7 @@ use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::Copy;
 use crate::graph::layout::{Body as FlatBody, Branch, Loop, Merge, MergeInput, NO_BIT, Release, Select, Switch};
+use crate::graph::options::Forwarding;
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
 use std::collections::HashMap;
@@ -205,11 +206,7 @@ impl Work<'_> {
             FlatBody::Call(..) | FlatBody::Task(_) | FlatBody::Kernel(_) | FlatBody::Async(_) => self.costs[index],
             _ => 0,
         };
-        if self.scope.prefix.is_empty() {
-            return self.flat.push(body, name, cost);
-        }
-        let name = format!("{}{name}", self.scope.prefix);
-        self.flat.push(body, &name, cost)
+        self.flat.push(body, &[&self.scope.prefix, name], cost)
     }
 
     /// Makes a flat node wait for what a node of the graph waits for.
@@ -287,8 +284,15 @@ impl Work<'_> {
             num_inputs: node.inputs().len() as u16,
             num_outputs: descs.len() as u16,
             node: id,
+            forwarding: self.forwarding(index, descs.len()),
         });
         Ok(())
+    }
+
+    fn forwarding(&self, index: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
+        let said = &self.graph.forwarding;
+        let outputs = if said.is_empty() { 0 } else { num_outputs };
+        (0..outputs).filter_map(|output| Some((output as u16, *said.get(&(index, output))?))).collect()
     }
 
     /// Where a value is written: where it is wanted, else in a storage of its own.
@@ -525,9 +529,14 @@ impl Work<'_> {
             let none = Vec::new();
             let read_by = readers.get(&port).unwrap_or(&none);
             let in_place = match &body.nodes[maker].body {
-                Body::Kernel { kernel, .. } => {
+                Body::Kernel { kernel, inputs: maker_inputs, .. } => {
                     let only_reader = read_by.iter().all(|&reader| reader == maker) && kernel.kernel().in_place();
-                    (read_by.is_empty() || only_reader && output == 0) && outputs(port) == 0 && outputs(maker) == 1
+                    let may = match body.forwarding.get(&(maker, output)) {
+                        None | Some(Forwarding::ByLastUse) => output == 0,
+                        Some(Forwarding::Never) => false,
+                        Some(Forwarding::Reserved(input)) => maker_inputs[usize::from(*input)] == (port, 0),
+                    };
+                    (read_by.is_empty() || only_reader && may) && outputs(port) == 0 && outputs(maker) == 1
                 }
                 _ => false,
             };
@@ -571,7 +580,7 @@ impl Work<'_> {
         let desc = *self.verified.desc(value);
         let name = format!("{}copy to output '{output}'", self.scope.prefix);
         let number = self.flat.kernels.len() as u32;
-        let id = self.flat.push(FlatBody::Kernel(number), &name, Copy.cost_ns(&[desc], &[desc]));
+        let id = self.flat.push(FlatBody::Kernel(number), &[&name], Copy.cost_ns(&[desc], &[desc]));
         self.awaited[value.0] = true;
         if !self.flat.wait_for(id, &mut vec![from.source]) {
             self.roots.push(id);
@@ -580,7 +589,14 @@ impl Work<'_> {
         let args = self.flat.arg(desc, from.storage);
         self.flat.arg(desc, storage);
         let kernel: Arc<dyn Kernel> = Arc::new(Copy);
-        self.flat.kernels.push(FlatKernel { kernel, args, num_inputs: 1, num_outputs: 1, node: id });
+        self.flat.kernels.push(FlatKernel {
+            kernel,
+            args,
+            num_inputs: 1,
+            num_outputs: 1,
+            node: id,
+            forwarding: Vec::new(),
+        });
         self.flat.facts.copies += 1;
         Ok(Val { storage, source: Source::Node(id), bit })
     }
