@@ -18,6 +18,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/tensor.rs",
     "src/abi/kernel.rs",
     "src/abi/gemm.rs",
+    "src/abi/run.rs",
     "src/ffi/version.rs",
     "src/ffi/threadpool.rs",
     "src/ffi/threadpool_attr.rs",
@@ -33,7 +34,10 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/graph.rs",
     "src/ffi/control.rs",
     "src/ffi/program.rs",
+    "src/ffi/program_stats.rs",
     "src/ffi/run.rs",
+    "src/ffi/run_options.rs",
+    "src/ffi/failure.rs",
 ];
 
 /// The number in the soname: libweir.so.0.<ABI>. The same as WEIR_ABI_VERSION.

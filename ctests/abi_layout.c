@@ -49,6 +49,32 @@ OFFSET(weir_thread_info, os_id, 24);
 OFFSET(weir_thread_info, name, 32);
 OFFSET(weir_thread_info, owner, 64);
 
+SIZE(weir_run_failure, 352);
+OFFSET(weir_run_failure, struct_size, 0);
+OFFSET(weir_run_failure, code, 8);
+OFFSET(weir_run_failure, reserved, 12);
+OFFSET(weir_run_failure, iteration, 16);
+OFFSET(weir_run_failure, num_not_run, 24);
+OFFSET(weir_run_failure, node, 32);
+OFFSET(weir_run_failure, loop_node, 160);
+OFFSET(weir_run_failure, engine, 288);
+
+SIZE(weir_program_counters, 48);
+OFFSET(weir_program_counters, struct_size, 0);
+OFFSET(weir_program_counters, begun, 8);
+OFFSET(weir_program_counters, ended, 16);
+OFFSET(weir_program_counters, failed, 24);
+OFFSET(weir_program_counters, cancelled, 32);
+OFFSET(weir_program_counters, running, 40);
+
+SIZE(weir_node_stats, 168);
+OFFSET(weir_node_stats, struct_size, 0);
+OFFSET(weir_node_stats, count, 8);
+OFFSET(weir_node_stats, total_ns, 16);
+OFFSET(weir_node_stats, min_ns, 24);
+OFFSET(weir_node_stats, max_ns, 32);
+OFFSET(weir_node_stats, name, 40);
+
 SIZE(weir_task_hint, 24);
 OFFSET(weir_task_hint, struct_size, 0);
 OFFSET(weir_task_hint, cost_ns, 8);

@@ -217,6 +217,48 @@ static void rows_of_compile(void) {
     ROW(weir_graph_compile, (graph, &engine, 1, NULL, NULL), INVALID, "out_program is NULL");
 }
 
+static void rows_of_statistics(void) {
+    char buffer[4];
+    weir_program *program = good.program;
+    weir_node_stats stats;
+    weir_program_counters counters, small;
+    memset(&stats, 0, sizeof stats);
+    stats.struct_size = sizeof stats;
+    memset(&counters, 0, sizeof counters);
+    counters.struct_size = sizeof counters;
+    memset(&small, 0, sizeof small);
+    small.struct_size = 8;
+
+    ROW(weir_compile_options_set_statistics, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_statistics, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_statistics, (good.compile_options, 2), INVALID, "statistics is 2");
+    ROW(weir_compile_options_get_statistics, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_statistics, (WRONG(run_options), &out.i32), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_get_statistics, (good.compile_options, NULL), INVALID, "out_statistics is NULL");
+    ROW(weir_program_get_num_nodes, (NULL, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_get_num_nodes, (WRONG(graph), &out.size), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_num_nodes, (program, NULL), INVALID, "out_num_nodes is NULL");
+    ROW(weir_program_get_node_stats, (NULL, 0, &stats), INVALID, "program is NULL");
+    ROW(weir_program_get_node_stats, (WRONG(run), 0, &stats), INVALID, "program is not a program (it is a run)");
+    ROW(weir_program_get_node_stats, (program, 0, &stats), PRECONDITION, "was compiled without statistics");
+    ROW(weir_program_get_counters, (NULL, &counters), INVALID, "program is NULL");
+    ROW(weir_program_get_counters, (WRONG(graph), &counters), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_counters, (program, NULL), INVALID, "out_counters is NULL");
+    ROW(weir_program_get_counters, (program, &small), INVALID, "out_counters->struct_size is 8");
+    ROW(weir_program_save_profile, (NULL, buffer, 4, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_save_profile, (WRONG(graph), buffer, 4, &out.size), INVALID, "program is not a program");
+    ROW(weir_program_save_profile, (program, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_program_save_profile, (program, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_program_save_profile, (program, buffer, 4, NULL), RANGE, "capacity is 4");
+    ROW(weir_program_load_profile, (NULL, "weir profile 1", &out.size), INVALID, "program is NULL");
+    ROW(weir_program_load_profile, (WRONG(graph), "weir profile 1", &out.size), INVALID, "program is not a program");
+    ROW(weir_program_load_profile, (program, NULL, &out.size), INVALID, "profile is NULL");
+    ROW(weir_program_load_profile, (program, BAD_UTF8, &out.size), INVALID, "profile");
+    ROW(weir_program_load_profile, (program, "profile", &out.size), INVALID, "the text is no profile");
+    ROW(weir_program_load_profile, (program, "weir profile 1\nx", &out.size), INVALID, "line 2");
+    ROW(weir_program_load_profile, (program, "weir profile 1", NULL), INVALID, "out_num_known is NULL");
+}
+
 static void rows_of_programs(void) {
     char buffer[4];
     weir_program *program = good.program;
@@ -263,6 +305,7 @@ void bad_input_graph(void) {
     rows_of_control_flow(&b);
     rows_of_compile();
     rows_of_programs();
+    rows_of_statistics();
     weir_graph_destroy(b.graph);
     weir_graph_destroy(b.other);
 }

@@ -28,6 +28,8 @@
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
+ *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
+ *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
  * Rules for every call
  *
@@ -789,6 +791,61 @@ typedef uint32_t weir_dump_format;
 
 /** A text format of reports: one of enum weir_report_format_value. */
 typedef uint32_t weir_report_format;
+
+/** What a node has taken, over all runs since the program was compiled. */
+typedef struct weir_node_stats {
+  /** sizeof(weir_node_stats), set by the caller before the call. */
+  size_t struct_size;
+  /** How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond, case, while). */
+  uint64_t count;
+  /** Nanoseconds of all runs together, of the shortest and of the longest; a look at the clock is taken off. */
+  uint64_t total_ns;
+  /** The shortest; 0 while count is 0. */
+  uint64_t min_ns;
+  /** The longest. */
+  uint64_t max_ns;
+  /** The node's name, NUL-terminated UTF-8, cut if too long. */
+  char name[128];
+} weir_node_stats;
+
+/** The runs of a program since it was compiled. */
+typedef struct weir_program_counters {
+  /** sizeof(weir_program_counters), set by the caller before the call. */
+  size_t struct_size;
+  /** Runs that have begun. One that was cancelled before its turn in a stream never does. */
+  uint64_t begun;
+  /** Runs that have ended. */
+  uint64_t ended;
+  /** Of those, the ones that failed, also by a deadline, but were not cancelled. */
+  uint64_t failed;
+  /** Of those that have ended, the ones that were cancelled. */
+  uint64_t cancelled;
+  /** Runs that have begun and not ended. */
+  uint64_t running;
+} weir_program_counters;
+
+/** How a run failed. Names are NUL-terminated UTF-8, cut if too long; the text of the error has them whole. */
+typedef struct weir_run_failure {
+  /** sizeof(weir_run_failure), set by the caller before the call. */
+  size_t struct_size;
+  /** The run's code; WEIR_OK if no run has failed, and then the rest is empty. */
+  weir_status code;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** Iterations of the innermost loop around the node that were over; -1 if the node is in no loop. */
+  int64_t iteration;
+  /**
+   * How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only that
+   * node itself counts.
+   */
+  size_t num_not_run;
+  /** The node that failed; "" if the run was cancelled or its deadline has passed. */
+  char node[128];
+  /** The node of that loop, or "". */
+  char loop_node[128];
+  /** The engine that the node ran on ("cpu:0"), or "". */
+  char engine[64];
+} weir_run_failure;
 
 #ifdef __cplusplus
 extern "C" {
@@ -2818,6 +2875,87 @@ weir_status weir_program_report(const struct weir_program *program,
                                 size_t capacity,
                                 size_t *out_length);
 
+/**
+ * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each run reads
+ * the clock twice for each node; without, it costs nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_statistics(struct weir_compile_options *options,
+                                                int32_t statistics);
+
+/**
+ * What weir_compile_options_set_statistics set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_statistics(const struct weir_compile_options *options,
+                                                int32_t *out_statistics);
+
+/**
+ * How many nodes a run goes through: those that compile has kept, with those inside of others.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_num_nodes(const struct weir_program *program,
+                                       size_t *out_num_nodes);
+
+/**
+ * Fills *out_stats with what node `index` has taken. Runs that go on meanwhile may be counted in part.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
+ * weir_compile_options_set_statistics.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_node_stats(const struct weir_program *program,
+                                        size_t index,
+                                        struct weir_node_stats *out_stats);
+
+/**
+ * Fills *out_counters with how many runs have begun, ended, failed, and go on.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_counters(const struct weir_program *program,
+                                      struct weir_program_counters *out_counters);
+
+/**
+ * Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
+ * copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too short.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_save_profile(const struct weir_program *program,
+                                      char *buffer,
+                                      size_t capacity,
+                                      size_t *out_length);
+
+/**
+ * Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
+ * *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side knows is left alone. No result changes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no profile; the
+ * text names the line), and then nothing has changed.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_load_profile(struct weir_program *program,
+                                      const char *profile,
+                                      size_t *out_num_known);
+
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------
  * A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.
@@ -2959,6 +3097,155 @@ weir_status weir_run_error(const struct weir_run *run,
                            char *buffer,
                            size_t capacity,
                            size_t *out_length);
+
+/**
+ * How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the stream's queue
+ * included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the kernels that run then,
+ * with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin
+ * succeeds. There is no timer: with a deadline the clock is read before each node, and without one it costs nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_deadline_ns(struct weir_run_options *options,
+                                             uint64_t deadline_ns);
+
+/**
+ * What weir_run_options_set_deadline_ns set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_deadline_ns(const struct weir_run_options *options,
+                                             uint64_t *out_deadline_ns);
+
+/**
+ * Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left as
+ * it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and 0 = do
+ * not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
+ * overlap take options of their own. Errors: INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start say
+ * INVALID_ARGUMENT if count is not the number of outputs.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_absent(struct weir_run_options *options,
+                                        uint8_t *flags,
+                                        size_t count);
+
+/**
+ * What weir_run_options_set_absent set: NULL and 0 if nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set. Errors:
+ * INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_absent(const struct weir_run_options *options,
+                                        uint8_t **out_flags,
+                                        size_t *out_count);
+
+/**
+ * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
+ * state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
+ * is always the same one that does. Kernels may still use the pool for their regions, which changes no result. A program with
+ * kernels that complete later refuses such runs (FAILED_PRECONDITION).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_deterministic(struct weir_run_options *options,
+                                               int32_t deterministic);
+
+/**
+ * What weir_run_options_set_deterministic set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_deterministic(const struct weir_run_options *options,
+                                               int32_t *out_deterministic);
+
+/**
+ * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
+ * What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
+ * first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
+ * thread, as if deterministic, and the same programs refuse it. A cancel or a deadline still ends it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_finish_independent(struct weir_run_options *options,
+                                                    int32_t finish);
+
+/**
+ * What weir_run_options_set_finish_independent set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_finish_independent(const struct weir_run_options *options,
+                                                    int32_t *out_finish);
+
+/**
+ * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,
+ * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
+ * has, code is WEIR_OK and the rest empty. Successful calls leave it.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
+
+/**
+ * Copies the name of a node that was not begun, of the failure that weir_last_failure_get describes, as
+ * weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_last_failure_copy_not_run(size_t index,
+                                           char *buffer,
+                                           size_t capacity,
+                                           size_t *out_length);
+
+/**
+ * As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not done, and
+ * if it succeeded.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_get_failure(const struct weir_run *run,
+                                 struct weir_run_failure *out_failure);
+
+/**
+ * As weir_last_failure_copy_not_run, of a run that was started with weir_program_start.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_copy_not_run(const struct weir_run *run,
+                                  size_t index,
+                                  char *buffer,
+                                  size_t capacity,
+                                  size_t *out_length);
 
 #ifdef __cplusplus
 }  // extern "C"

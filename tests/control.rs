@@ -128,7 +128,7 @@ fn try_run(program: &Ref<Program>, inputs: &[i32], outputs: usize, pool: Option<
     // SAFETY: the copies are never dropped, and do not outlive the vectors.
     let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
     let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
-    let options = RunOptions { threadpool: pool.cloned() };
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
     Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?.run(None, Some(&options))?;
     Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
 }

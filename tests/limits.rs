@@ -28,7 +28,7 @@ fn cpu() -> Ref<Engine> {
 
 fn run(program: &Ref<Program>, pool: &Ref<ThreadPool>) {
     let none = |_: usize| Err(Error::internal("no tensors"));
-    let options = RunOptions { threadpool: Some(Ref::clone(pool)) };
+    let options = RunOptions { threadpool: Some(Ref::clone(pool)), ..RunOptions::default() };
     Program::bind(program, (0, &none), (0, &none)).unwrap().run(None, Some(&options)).unwrap();
 }
 

@@ -287,7 +287,7 @@ fn run(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<ThreadPool
     // SAFETY: second owners that are never dropped; the first ones outlive the call.
     let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
     let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
-    let options = RunOptions { threadpool: pool.cloned() };
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
     let bound = Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out)).unwrap();
     bound.run(None, Some(&options)).unwrap();
     outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect()

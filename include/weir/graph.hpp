@@ -38,6 +38,20 @@ public:
     }
 };
 
+/// What is known of the run behind the calling thread's last failed call; code is WEIR_OK if that call was no run.
+inline weir_run_failure last_failure() {
+    auto failure = sized<weir_run_failure>();
+    check(weir_last_failure_get(&failure));
+    return failure;
+}
+
+/// The names of the nodes that were not begun because of it.
+inline std::vector<std::string> last_failure_not_run() {
+    std::vector<std::string> names(last_failure().num_not_run);
+    for (std::size_t i = 0; i < names.size(); i++) names[i] = detail::text(weir_last_failure_copy_not_run, i);
+    return names;
+}
+
 /// A run that was started with program::start. Letting go of it does not end it.
 class run : public shared<weir_run> {
 public:
@@ -55,6 +69,18 @@ public:
         auto text = detail::text(weir_run_error, get(), &code);
         if (code == WEIR_OK) return std::nullopt;
         return weir::error(code, text);
+    }
+    /// Where it failed; code is WEIR_OK if it has not.
+    weir_run_failure failure() const {
+        auto failure = sized<weir_run_failure>();
+        check(weir_run_get_failure(*this, &failure));
+        return failure;
+    }
+    /// The names of the nodes that were not begun because of it.
+    std::vector<std::string> not_run() const {
+        std::vector<std::string> names(failure().num_not_run);
+        for (std::size_t i = 0; i < names.size(); i++) names[i] = detail::text(weir_run_copy_not_run, get(), i);
+        return names;
     }
 };
 

@@ -14,6 +14,7 @@
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 
 use super::builder::MAX_DEPTH;
+use super::figures::{Figures, Tallies};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
@@ -21,7 +22,7 @@ use crate::kernel::{Kernel, Task};
 use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// An input or output of a program.
 #[derive(Clone, Debug)]
@@ -296,6 +297,11 @@ pub(in crate::graph) struct Layout {
     /// Runs that were measured.
     pub runs: AtomicU64,
     pub report: super::report::Compiled,
+    /// Figures of every node, if they were asked for.
+    pub figures: Option<Box<[Figures]>>,
+    pub tallies: Tallies,
+    /// The costs come from a profile: the first measurement is one like any other. ORDERING Relaxed.
+    pub primed: AtomicBool,
 }
 
 /// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
@@ -417,6 +423,20 @@ impl Layout {
     #[inline]
     pub fn edges(&self, node: usize) -> &[Edge] {
         &self.edges[self.first_edge[node] as usize..self.first_edge[node + 1] as usize]
+    }
+
+    /// The node behind this one and all that is inside of it.
+    pub fn behind(&self, node: u32) -> u32 {
+        match self.bodies[node as usize] {
+            Body::Select(index) => self.selects[index as usize].end,
+            Body::Enter(index) => self.loops[index as usize].end,
+            _ => node + 1,
+        }
+    }
+
+    /// Whether a list of what was not run tells of this node: of all but those that only close others.
+    pub fn is_step(&self, node: u32) -> bool {
+        !matches!(self.bodies[node as usize], Body::End | Body::Test(_) | Body::Next(_))
     }
 
     pub fn name_of(&self, node: u32) -> &str {

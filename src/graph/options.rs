@@ -2,6 +2,7 @@
 
 use crate::base::object::tag;
 use crate::base::{Kind, Ref, live};
+use crate::memory::Flags;
 use crate::threadpool::ThreadPool;
 
 #[derive(Clone, Debug, Default)]
@@ -10,6 +11,8 @@ pub struct CompileOptions {
     pub hop_ns: Option<u64>,
     /// Whether outputs may be absent.
     pub allow_absent: bool,
+    /// Whether to keep figures of every node.
+    pub statistics: bool,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
 }
@@ -29,6 +32,14 @@ pub enum Forwarding {
 pub struct RunOptions {
     /// Comes before the stream's pool and the engine's.
     pub threadpool: Option<Ref<ThreadPool>>,
+    /// How long after the call nothing is begun any more, in nanoseconds; 0 = no limit.
+    pub deadline_ns: u64,
+    /// Where to say which outputs were absent.
+    pub absent: Option<Flags>,
+    /// One thread, in the program's order.
+    pub deterministic: bool,
+    /// After a failure, run what does not depend on it.
+    pub finish_independent: bool,
 }
 
 impl Kind for CompileOptions {

@@ -1,13 +1,14 @@
 //! What a kernel sees of the call it serves.
 #![forbid(unsafe_code)]
 
+use super::Stop;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Ref, Result};
 use crate::memory::View;
 use crate::sync::{Claim, HandOff, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Scratch memory of a call: `slots` stretches of `bytes` each.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub struct KernelContext<'a> {
 
 /// What a call has of its surroundings.
 enum Of<'a> {
-    Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a AtomicU32 },
+    Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
     Kept(Kept),
 }
 
@@ -52,22 +53,19 @@ pub struct Kept {
     pub bounds: [usize; 3],
     /// The pool of the call that is under way.
     pub pool: Mutex<Option<Ref<ThreadPool>>>,
-    pub stop: Arc<AtomicU32>,
+    pub stop: Arc<Stop>,
 }
-
-/// Nobody can stop this call.
-pub static NEVER: AtomicU32 = AtomicU32::new(0);
 
 impl<'a> KernelContext<'a> {
     pub const TAG: u32 = tag::KERNEL_CONTEXT;
 
-    /// `stop` is nonzero once the result is not wanted any more.
+    /// `stop` is set once the result is not wanted any more.
     pub fn new(
         inputs: &'a [View],
         outputs: &'a [View],
         pool: Option<&'a Ref<ThreadPool>>,
         scratch: Scratch,
-        stop: &'a AtomicU32,
+        stop: &'a Stop,
     ) -> KernelContext<'a> {
         let of = Of::Borrowed { inputs, outputs, pool, stop };
         KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
@@ -129,13 +127,13 @@ impl<'a> KernelContext<'a> {
         self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
     }
 
-    /// Whether the result is not wanted any more. ORDERING: Relaxed; a hint to stop early, nothing is read on the
-    /// strength of it.
+    /// Whether the result is not wanted any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
-        match &self.of {
-            Of::Borrowed { stop, .. } => stop.load(Relaxed) != 0,
-            Of::Kept(kept) => kept.stop.load(Relaxed) != 0,
-        }
+        let stop = match &self.of {
+            Of::Borrowed { stop, .. } => stop,
+            Of::Kept(kept) => &*kept.stop,
+        };
+        stop.is_set() || stop.is_late()
     }
 
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.

@@ -7,10 +7,12 @@ pub mod builtin;
 mod completion;
 mod context;
 pub mod signature;
+mod stop;
 pub mod vector;
 
 pub use completion::{Caller, Completion, Pending};
-pub use context::{Kept, KernelContext, NEVER, Scratch};
+pub use context::{Kept, KernelContext, Scratch};
+pub use stop::{NEVER, Stop};
 
 use crate::base::{Desc, Error, Result};
 use crate::threadpool::HostCall;

@@ -12,6 +12,7 @@
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
+//! - `Keepsake`: a value of each thread's own that is dropped with it.
 //! - `Arrivals`: what a node of a run still waits for.
 //! - `Merge`: the same for a node that goes on with the first value that comes.
 //! - `Ring`: which iterations of a loop may begin.
@@ -30,6 +31,7 @@ pub mod futex;
 mod gate;
 mod handoff;
 mod inbox;
+mod keepsake;
 mod lock;
 mod merge;
 mod pending;
@@ -47,6 +49,7 @@ pub use claim::Claim;
 pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
+pub use keepsake::Keepsake;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use pending::{Meeting, Returns};

@@ -21,6 +21,7 @@ mod region;
 mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
+use super::figures::{Figures, Tallies};
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
 use super::program::Program;
@@ -33,7 +34,7 @@ use crate::memory::heap;
 use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
 use region::{Region, Scope, Want};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
@@ -194,6 +195,9 @@ fn finish(
         ways: Ways::default(),
         runs: AtomicU64::new(0),
         report: facts,
+        figures: options.statistics.then(|| (0..n).map(|_| Figures::default()).collect()),
+        tallies: Tallies::default(),
+        primed: AtomicBool::new(false),
     };
     layout.shrink();
     layout.weigh();

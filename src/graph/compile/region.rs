@@ -8,7 +8,6 @@ use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::Copy;
 use crate::graph::layout::{Body as FlatBody, Merge, MergeInput, NO_BIT, Switch};
-use crate::graph::options::Forwarding;
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
 use std::collections::HashMap;

@@ -12,7 +12,8 @@
 //! | RUNNING | the step is open; the stream is parked or about to be    | CLOSED by the last worker out (`Step::close`)    |
 //! | CLOSED  | the step's result is there                               | back to the stock, by `poll`                     |
 
-use super::run::Run;
+use super::orders::Orders;
+use super::run::{Run, none_begun};
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
@@ -37,6 +38,7 @@ pub struct Flight {
     pool: HandOff<Ref<ThreadPool>>,
     handle: HandOff<Ref<Run>>,
     step: HandOff<Arc<Step>>,
+    orders: HandOff<Orders>,
 }
 
 impl Flight {
@@ -65,6 +67,11 @@ impl Flight {
         let _ = self.tensors.put(tensors);
         let _ = pool.map(|pool| self.pool.put(Ref::clone(pool)));
         let _ = handle.map(|handle| self.handle.put(Ref::clone(handle)));
+    }
+
+    /// What the run is told.
+    pub(super) fn order(&self, orders: Option<Orders>) {
+        let _ = orders.map(|orders| self.orders.put(orders));
     }
 
     /// By the last worker out. ORDERING: Release pairs with the Acquire in `poll`.
@@ -133,6 +140,7 @@ impl Flight {
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
             step.bind(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+            step.obey(self.orders.take());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
         let _ = self.tensors.put(tensors);
@@ -175,6 +183,8 @@ impl Flight {
     /// goes on), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
         drop(self.pool.take());
+        // Still there if it never began.
+        let _ = self.orders.take();
         if let Some(mut tensors) = self.tensors.take() {
             tensors.clear();
             let _ = self.tensors.put(tensors);
@@ -204,13 +214,12 @@ impl Work for Flight {
 
     fn skip(self: Arc<Self>, cause: &Error) {
         let handle = self.handle.take();
+        let program = self.program.take();
         // Only a handle hears of it: the stream has its own error.
-        let _ = self.end(
-            handle,
-            Err(Error::new(
-                Code::Aborted,
-                format!("the run did not begin, because its stream had failed: {}", cause.message()),
-            )),
-        );
+        let text = || format!("the run did not begin, because its stream had failed: {}", cause.message());
+        let error = || Error::new(Code::Aborted, text());
+        let error = program.as_ref().map_or_else(error, |program| none_begun(&program.layout, error()));
+        let _ = program.map(|program| self.program.put(program));
+        let _ = self.end(handle, Err(error));
     }
 }

@@ -45,7 +45,9 @@
 
 mod bind;
 mod flight;
+mod independent;
 mod ops;
+mod orders;
 mod pending;
 mod queue;
 mod run;

@@ -156,20 +156,29 @@ impl Step {
     /// "node 'x', iteration 3 of 'loop'"
     #[cold]
     pub(super) fn fail_at(&self, node: u32, error: &Error) {
+        if self.ended_late(node, error) {
+            return;
+        }
         let layout = &self.layout;
         let mut place = format!("node '{}'", layout.name_of(node));
-        let inside = layout.loops.iter().enumerate().filter(|(_, l)| l.first < node && node < l.end);
-        for (index, looped) in inside {
-            let iteration = self.iterations[index].load(Relaxed);
-            place += &format!(", iteration {iteration} of '{}'", layout.name_of(looped.first));
+        for (index, iteration) in self.loops_around(node) {
+            place += &format!(", iteration {iteration} of '{}'", layout.name_of(layout.loops[index as usize].first));
         }
         self.fail(Some(node), error.clone().within(place));
+    }
+
+    /// The loops that a node is inside of, the innermost first, and how many iterations of each are over.
+    pub(super) fn loops_around(&self, node: u32) -> impl Iterator<Item = (u32, u64)> {
+        // A loop comes before those inside of it.
+        let loops = self.layout.loops.iter().enumerate().rev();
+        let around = loops.filter(move |(_, l)| l.first < node && node < l.end);
+        around.map(|(index, _)| (index as u32, self.iterations[index].load(Relaxed)))
     }
 
     /// Whether anything but a failure may still be begun. ORDERING: Relaxed; whoever sees it late begins a node more.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed) != 0
+        self.stop.is_set()
     }
 }
 

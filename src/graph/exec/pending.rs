@@ -38,18 +38,18 @@
 //! stay as they are until it is done, whatever becomes of the run.
 
 use super::step::Step;
-use super::worker::{Role, Worker};
+use super::worker::{CAREFUL, FAST, Role, Worker};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;
-use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch};
+use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::Queue;
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
@@ -86,13 +86,13 @@ pub(super) struct Calls {
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
     /// The same as the step's, shared with the calls' contexts.
-    stop: Arc<AtomicU32>,
+    stop: Arc<Stop>,
 }
 
 impl Calls {
     /// `scratch` gives the memory of the scratch with that number.
     pub fn create(layout: &Layout, args: &[View], scratch: &dyn Fn(u32) -> Scratch) -> Result<Calls> {
-        let stop = Arc::new(AtomicU32::new(0));
+        let stop = Arc::new(Stop::default());
         let mut list = Vec::new();
         let bytes = layout.calls.len() * size_of::<Call>();
         list.try_reserve_exact(layout.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
@@ -123,9 +123,18 @@ impl Calls {
     }
 
     /// Nothing is begun any more, or is begun again.
-    pub fn set_stop(&self, stop: u32) {
+    pub fn set_stop(&self, stop: bool) {
+        match stop {
+            _ if self.list.is_empty() => {}
+            true => self.stop.set(),
+            false => self.stop.clear(),
+        }
+    }
+
+    /// When the calls' time is over; 0 = never.
+    pub fn set_deadline(&self, at_ns: u64) {
         if !self.list.is_empty() {
-            self.stop.store(stop, Relaxed);
+            self.stop.set_deadline(at_ns);
         }
     }
 }
@@ -255,7 +264,12 @@ impl Step {
             return Exit::Open;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
-        Worker::<false>::new(self, pool, generation, Role::of_caller(pool)).work()
+        let role = Role::of_caller(pool);
+        if self.is_careful() {
+            Worker::<CAREFUL>::new(self, pool, generation, role).work()
+        } else {
+            Worker::<FAST>::new(self, pool, generation, role).work()
+        }
     }
 
     /// Asks the pool for a helper who takes up what came back, if the run may have one more.

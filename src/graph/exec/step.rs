@@ -1,12 +1,14 @@
 //! The memory of one run at a time, kept for the next run.
 
 use super::flight::Flight;
+use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
+use crate::graph::figures::Tally;
 use crate::graph::layout::{Layout, Place};
 use crate::graph::ways::Turn;
-use crate::kernel::Scratch;
+use crate::kernel::{Scratch, Stop};
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Arrivals, Gate, HandOff, Mutex, Slots, Tokens};
@@ -40,6 +42,8 @@ impl Began {
 pub(super) struct Failure {
     pub error: Option<Error>,
     pub node: Option<u32>,
+    /// The innermost loop around the node, by index, and its iterations that were over.
+    pub iteration: Option<(u32, u64)>,
     /// Nodes that were not begun because of it; of what is inside of a cond or a loop that was not begun only that one.
     pub left_out: Vec<u32>,
 }
@@ -59,8 +63,6 @@ pub struct Step {
     pub(super) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
-    /// Runs that it has served. Only the owner of a closed step touches it; ORDERING: Relaxed.
-    pub(super) runs: AtomicU64,
     _arena: Buffer,
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
@@ -90,9 +92,16 @@ pub struct Step {
     /// Iterations of each loop that are over.
     pub(super) iterations: Box<[AtomicU64]>,
 
-    /// Nonzero: nothing is begun any more.
-    pub(super) stop: AtomicU32,
+    /// Once it is set, nothing is begun any more.
+    pub(super) stop: Stop,
     pub(super) failure: Mutex<Failure>,
+    /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
+    pub(super) care: AtomicU32,
+    pub(super) orders: Mutex<Orders>,
+    /// By the thread that collects a run's result.
+    pub(super) tally: Arc<Tally>,
+    /// What waits for a failure, in a run that finishes the rest. Empty until there is one.
+    pub(super) poisoned: Mutex<Vec<bool>>,
 
     /// Who goes on when somebody else than the flight's thread closed the run.
     pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
@@ -137,7 +146,6 @@ impl Step {
             given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
                 AtomicPtr::new(std::ptr::null_mut())
             })?,
-            runs: AtomicU64::new(0),
             began: Began::default(),
             _arena: arena,
             scratch,
@@ -155,8 +163,12 @@ impl Step {
             calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
-            stop: AtomicU32::new(0),
+            stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
+            care: AtomicU32::new(0),
+            orders: Mutex::default(),
+            tally: layout.tallies.open(),
+            poisoned: Mutex::default(),
             waiter: HandOff::default(),
         }))
     }
@@ -196,12 +208,18 @@ impl Step {
 
     /// Keeps the first failure and stops the rest.
     pub(super) fn fail(&self, node: Option<u32>, error: Error) {
+        self.keep_failure(node, error);
+        if !self.is_independent() {
+            self.stop();
+        }
+    }
+
+    pub(super) fn keep_failure(&self, node: Option<u32>, error: Error) {
         let mut failure = self.failure.lock();
         if failure.error.is_none() {
-            (failure.error, failure.node) = (Some(error), node);
+            let iteration = node.and_then(|node| self.loops_around(node).next());
+            (failure.error, failure.node, failure.iteration) = (Some(error), node, iteration);
         }
-        drop(failure);
-        self.stop();
     }
 
     /// A node was not begun because the run has stopped.
@@ -215,8 +233,14 @@ impl Step {
 
     /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
     pub(super) fn stop(&self) {
-        self.stop.store(1, Relaxed);
-        self.calls.set_stop(1);
+        self.stop.set();
+        self.calls.set_stop(true);
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.layout.tallies.close(&self.tally);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the run.
 
 use super::step::Step;
-use super::worker::{Role, Worker};
+use super::worker::{CAREFUL, FAST, Role, Worker};
 use crate::base::Ref;
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
@@ -15,7 +15,12 @@ impl Step {
             (self.tokens.leave(0), false)
         } else {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<false>::new(self, pool, self.tokens.generation(), Role::Visitor).visit()
+            let generation = self.tokens.generation();
+            if self.is_careful() {
+                Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit()
+            } else {
+                Worker::<FAST>::new(self, pool, generation, Role::Visitor).visit()
+            }
         };
         if exit == Exit::Closed {
             self.close();
@@ -32,7 +37,12 @@ impl Job for Step {
         }
         let exit = {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<false>::new(&self, Some(pool), generation, Role::of_helper(pool)).work()
+            let role = Role::of_helper(pool);
+            if self.is_careful() {
+                Worker::<CAREFUL>::new(&self, Some(pool), generation, role).work()
+            } else {
+                Worker::<FAST>::new(&self, Some(pool), generation, role).work()
+            }
         };
         if exit == Exit::Closed {
             self.close();

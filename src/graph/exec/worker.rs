@@ -1,6 +1,6 @@
 //! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
 //!
-//! The loop exists in two versions, with and without measuring.
+//! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
 
 use super::ops::After;
 use super::queue::Offer;
@@ -13,6 +13,12 @@ use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
+
+/// The versions of the loops, here and in `serial`: without a look at the clock; with two for each node; with a look at
+/// what the run was told, too.
+pub(super) const FAST: u8 = 0;
+pub(super) const MEASURED: u8 = 1;
+pub(super) const CAREFUL: u8 = 2;
 
 /// End of a list.
 const NONE: u32 = u32::MAX;
@@ -61,7 +67,7 @@ struct List {
 
 const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
-pub(super) struct Worker<'a, const MEASURE: bool> {
+pub(super) struct Worker<'a, const MODE: u8> {
     step: &'a Arc<Step>,
     layout: &'a Layout,
     pool: Option<&'a Ref<ThreadPool>>,
@@ -80,7 +86,7 @@ pub(super) struct Worker<'a, const MEASURE: bool> {
     taken_ns: u64,
 }
 
-impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
+impl<'a, const MODE: u8> Worker<'a, MODE> {
     pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
         let own = step.owners.claim();
         let layout = &*step.layout;
@@ -220,6 +226,9 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     fn run(&self, node: u32) -> After {
         let (step, layout) = (self.step, self.layout);
         let body = layout.bodies[node as usize];
+        if MODE == CAREFUL && (layout.is_step(node) || matches!(body, Body::Next(_))) {
+            step.look_at_clock(node);
+        }
         let stopped = step.is_stopped();
         let absent = !stopped && !layout.absence.own.is_empty() && step.skips(node as usize);
         if stopped || absent {
@@ -236,14 +245,14 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             Body::End => return After::Edges,
             _ => {}
         }
-        let start = if MEASURE { now_ns() } else { 0 };
+        let start = if MODE != FAST { now_ns() } else { 0 };
         let mut after = After::Edges;
         if let Body::Async(call) = body {
             after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
         } else if let Err(error) = step.compute(body, self.pool) {
             step.fail_at(node, &error);
         }
-        if MEASURE {
+        if MODE != FAST {
             step.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
         }
         after
@@ -252,9 +261,15 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     fn test(&self, index: usize) -> After {
         let looped = &self.layout.loops[index];
         if self.step.goes_on(looped) {
+            if MODE == CAREFUL {
+                self.step.look_at_clock(looped.first);
+                if self.step.is_stopped() {
+                    return After::Edges;
+                }
+            }
             return After::Release(looped.release_body);
         }
-        if MEASURE {
+        if MODE != FAST {
             let iterations = self.step.iterations[index].load(Relaxed);
             looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
         }
@@ -264,7 +279,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     /// A node that is not run because the run has stopped, or because something that it needs is absent.
     #[cold]
     fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
-        if stopped && !matches!(body, Body::End | Body::Test(_) | Body::Next(_)) {
+        if stopped && self.layout.is_step(node) {
             self.step.left_out(node);
         }
         match body {
@@ -401,6 +416,11 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             kept += self.worth(last);
         }
         let first = links[last as usize].load(Relaxed);
+        if first == NONE && last == self.list.first && kept >= SHARE_NS {
+            // The only one: this worker has a node in hand, and would come to it later than a helper.
+            self.list = EMPTY;
+            return Some(Offer { first: last, worth_ns: clamp(kept) });
+        }
         let worth_ns = self.list.worth_ns.saturating_sub(kept);
         if first == NONE || worth_ns < SHARE_NS {
             return None;
