@@ -56,9 +56,12 @@ static struct finisher {
     int count, wait_for, ending;
 } finisher = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+static atomic_int only_once;
+
 static void finish(const job *j) {
     add_one(j->context);
     CHECK_OK(weir_completion_done(j->done, j->status, j->text));
+    if (only_once) return;
     CHECK_CODE(weir_completion_done(j->done, WEIR_OK, NULL), WEIR_FAILED_PRECONDITION, "completed before");
 }
 
@@ -242,6 +245,28 @@ static void *run_here(void *arg) {
     return NULL;
 }
 
+/* From some run on the library asks for no memory; the first ones measure. */
+static void test_allocations(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    feed f = feed_create(engine);
+    later l = {.how = INLINE};
+    weir_program *program = make_program(engine, &l, 8, 4);
+    only_once = 1; /* the error of a second completion is memory */
+    for (int way = 0; way < 2; way++) {
+        l.how = way == 0 ? INLINE : ELSEWHERE;
+        for (int i = 0; i < 100; i++) {
+            uint64_t before = runtime_info().allocations;
+            CHECK_OK(weir_program_run(program, NULL, &f.in, 1, &f.out, 1, NULL));
+            if (i >= 8) CHECK_EQ(runtime_info().allocations, before);
+            check_result(&f, 8, 4);
+        }
+    }
+    only_once = 0;
+    weir_program_release(program);
+    feed_destroy(&f);
+    weir_engine_release(engine);
+}
+
 /* Several runs of one program at once, each with a caller of its own. */
 static void test_several(weir_threadpool *pool) {
     weir_engine *engine = make_engine(pool);
@@ -400,10 +425,12 @@ static void test_done_by_a_node(weir_threadpool *pool) {
 }
 
 /* A long chain of nodes that are done at once does not grow the stack. */
+static pool_kind test_pool_of_chain;
+
 static void *run_chain(void *arg) {
     weir_threadpool *pool = arg;
     weir_engine *engine = make_engine(pool);
-    int length = under_valgrind() || WITH_TSAN || WITH_ASAN ? 20000 : 1000000;
+    int length = scale(pool != NULL && test_pool_of_chain == POOL_INLINE ? 1000000 : 100000);
     later l = {.how = INLINE};
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_kernel *kernel = make_later_kernel(engine, "later", &l);
@@ -507,6 +534,7 @@ int main(void) {
     CHECK(pthread_create(&finisher.thread, NULL, finish_all, NULL) == 0);
     test_signatures();
     test_ways(NULL);
+    test_allocations(NULL);
     test_several(NULL);
     test_errors(NULL);
     test_cancel(NULL);
@@ -517,10 +545,12 @@ int main(void) {
             if (kind == POOL_LATE) continue;
             test_pool *of = test_pool_create(kind, threads, &pool);
             test_ways(pool);
+            if (kind == POOL_FIFO) test_allocations(pool);
             test_several(pool);
             test_errors(pool);
             test_cancel(pool);
             test_done_by_a_node(pool);
+            test_pool_of_chain = test_pool_kind(of);
             if (threads == 1 && (kind == POOL_INLINE || kind == POOL_FIFO)) test_chain(pool);
             weir_threadpool_release(pool);
             test_pool_destroy(of);

@@ -73,17 +73,17 @@ impl Kernel for Nested {
     }
 }
 
-/// Binds the tensors of one of several runs, and hands them to its second argument.
-type Binding<'a> = dyn Fn(usize, &dyn Fn(&Bound<'_>) -> Result<()>) -> Result<()> + Sync + 'a;
+/// What is done with an instance's tensors once they are checked.
+type Then<'a> = &'a dyn Fn(&Bound<'_>) -> Result<()>;
 
 impl Program {
-    /// Runs the program `count` times in a region of a kernel's call, each time as `bind` says; the first error wins. All are checked before
+    /// Runs the program `count` times in a region of a kernel's call, each time as `with` binds it; the first error wins. All are checked before
     /// the first is run.
-    pub fn run_many<'a>(
+    pub fn run_many(
         program: &Ref<Program>,
         context: &KernelContext<'_>,
         count: usize,
-        with: &Binding<'a>,
+        with: &(dyn Fn(usize, Then<'_>) -> Result<()> + Sync),
     ) -> Result<()> {
         let named = |error: Error, i: usize| error.within(format_args!("program '{}' instance {i}", program.name()));
         for i in 0..count {

@@ -122,7 +122,9 @@ fn own(sleep: fn(&Run) -> bool) {
 /// Two calls come back while the owner goes to sleep: it takes both up.
 #[test]
 fn models_returns_wake_the_owner() {
-    loom::model(|| own(|run| run.returns.sleep()));
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| own(|run| run.returns.sleep()));
 }
 
 /// An owner that sleeps without saying so is not told.
