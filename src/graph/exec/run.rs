@@ -1,8 +1,9 @@
 //! From opening a step to its result; and the handle of an asynchronous run.
 
 use super::ops::cancelled;
+use super::role::Role;
 use super::step::Step;
-use super::worker::{CAREFUL, FAST, MEASURED, Role, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
