@@ -356,7 +356,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
         let may_ask =
             step.asked.load(Relaxed) < step.width.load(Relaxed) && self.list.worth_ns > step.ask_above_ns.load(Relaxed);
-        if !hungry && !may_ask {
+        let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
+        if !hungry && !may_ask && !may_call {
             return;
         }
         let Some(offer) = self.cut() else {
@@ -365,7 +366,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         };
         if !queue.push(offer) {
             self.append(offer);
-        } else if may_ask && !hungry {
+        } else if hungry {
+            // Somebody is about to take it.
+        } else if may_call && step.away.swap(0, Relaxed) == 1 {
+            step.calls.news.advance(1);
+        } else if may_ask {
             self.ask();
         }
     }
