@@ -20,11 +20,13 @@ fn cpu() -> Ref<Engine> {
     Engine::create(DeviceKind::Cpu, 0, None).unwrap()
 }
 
+type Function = dyn Fn(&[i32]) -> Result<i32> + Send + Sync;
+
 /// One integer from several.
 struct Op {
     inputs: usize,
     in_place: bool,
-    f: Box<dyn Fn(&[i32]) -> Result<i32> + Send + Sync>,
+    f: Box<Function>,
 }
 
 impl Kernel for Op {
@@ -123,6 +125,7 @@ fn try_run(program: &Ref<Program>, inputs: &[i32], outputs: usize, pool: Option<
     let engine = cpu();
     let inputs: Vec<_> = inputs.iter().map(|&value| tensor(&engine, value)).collect();
     let outputs: Vec<_> = (0..outputs).map(|_| tensor(&engine, -99)).collect();
+    // SAFETY: the copies are never dropped, and do not outlive the vectors.
     let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
     let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
     let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };

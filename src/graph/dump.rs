@@ -98,7 +98,11 @@ fn item(layout: &Layout, index: usize) -> Item {
         Body::Call(..) | Body::Task(_) => "task".to_owned(),
         Body::Select(_) => "select".to_owned(),
         Body::End => "end".to_owned(),
-        Body::Enter(_) => "enter".to_owned(),
+        Body::Enter(number) => {
+            let looped = &layout.loops[number as usize];
+            facts.push(("parallel_iterations", looped.parallel_iterations.to_string()));
+            "enter".to_owned()
+        }
         Body::Test(_) => "test".to_owned(),
         Body::Next(_) => "next".to_owned(),
         Body::Switch(_) => "switch".to_owned(),

@@ -111,6 +111,8 @@ pub(in crate::graph) struct Loop {
     pub end: u32,
     /// As of a Select.
     pub uncounted: u32,
+    /// How many iterations may run at once. One does.
+    pub parallel_iterations: u32,
     /// Where `releases` has the Test, for a loop that is stopped.
     pub stop: u32,
     /// Iterations of the last run that was measured. Statistics: ORDERING Relaxed.

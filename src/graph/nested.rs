@@ -73,6 +73,9 @@ impl Kernel for Nested {
     }
 }
 
+/// Binds the tensors of one of several runs, and hands them to its second argument.
+type Binding<'a> = dyn Fn(usize, &dyn Fn(&Bound<'_>) -> Result<()>) -> Result<()> + Sync + 'a;
+
 impl Program {
     /// Runs the program `count` times in a region of a kernel's call, each time as `bind` says; the first error wins. All are checked before
     /// the first is run.
@@ -80,7 +83,7 @@ impl Program {
         program: &Ref<Program>,
         context: &KernelContext<'_>,
         count: usize,
-        with: &(dyn Fn(usize, &dyn Fn(&Bound<'_>) -> Result<()>) -> Result<()> + Sync + 'a),
+        with: &Binding<'a>,
     ) -> Result<()> {
         let named = |error: Error, i: usize| error.within(format_args!("program '{}' instance {i}", program.name()));
         for i in 0..count {

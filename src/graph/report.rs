@@ -53,7 +53,10 @@ enum Fact {
 }
 
 /// The facts in groups: key, words, value. The keys are those of the JSON.
-fn facts(layout: &Layout) -> Vec<(&'static str, Vec<(&'static str, &'static str, Fact)>)> {
+/// A title, and of each fact its key, its words and its value.
+type Section = (&'static str, Vec<(&'static str, &'static str, Fact)>);
+
+fn facts(layout: &Layout) -> Vec<Section> {
     use Fact::*;
     let done = &layout.report;
     let nodes = layout.len();

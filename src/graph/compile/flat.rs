@@ -46,7 +46,7 @@ pub(super) struct Val {
 
 impl Val {
     /// What an inner graph sees of it: it begins when everything from outside is there.
-    pub fn from_outside(self) -> Val {
+    pub fn inside(self) -> Val {
         Val { source: Source::Nobody, bit: NO_BIT, ..self }
     }
 }

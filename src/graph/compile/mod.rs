@@ -208,19 +208,15 @@ fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
     let is_bound = |arg: &u32| matches!(args[*arg as usize].place, Place::Input(_) | Place::Output(_));
     // The innermost branch of each argument: a Select comes before those that lie inside of it.
     let mut owner = vec![u32::MAX; args.len()];
-    let mut number = 0;
-    for branch in selects.iter().flat_map(|select| &select.branches) {
+    for (number, branch) in (0u32..).zip(selects.iter().flat_map(|select| &select.branches)) {
         owner[branch.args.start as usize..branch.args.end as usize].fill(number);
-        number += 1;
     }
     let mut bound: Vec<u32> = (0..args.len() as u32).filter(is_bound).collect();
     bound.sort_by_key(|&arg| owner[arg as usize].wrapping_add(1));
-    let mut number = 0;
-    for branch in selects.iter_mut().flat_map(|select| &mut select.branches) {
+    for (number, branch) in (0u32..).zip(selects.iter_mut().flat_map(|select| &mut select.branches)) {
         let start = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) < number + 1);
         let end = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) <= number + 1);
         branch.bound = start as u32..end as u32;
-        number += 1;
     }
     let always = bound.partition_point(|&arg| owner[arg as usize] == u32::MAX);
     (bound, always as u32)

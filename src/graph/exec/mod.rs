@@ -53,6 +53,7 @@ mod queue;
 mod run;
 mod serial;
 mod step;
+mod visit;
 mod worker;
 
 pub use bind::Bound;

@@ -8,7 +8,7 @@ use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::layout::{Body, DIRECT, Layout, Release};
-use crate::sync::{Arrival, Entry, Exit, ambient};
+use crate::sync::{Arrival, Exit};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Role {
         if pool.is_some_and(|pool| !pool.can_spawn()) { Role::BulkCaller } else { Role::Caller }
     }
 
-    fn of_helper(pool: &Ref<ThreadPool>) -> Role {
+    pub(super) fn of_helper(pool: &Ref<ThreadPool>) -> Role {
         if pool.can_spawn() { Role::Helper } else { Role::BulkHelper }
     }
 }
@@ -117,7 +117,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     }
 
     /// As `work`, for a worker that brings no nodes of its own; and whether it found any.
-    fn visit(mut self) -> (Exit, bool) {
+    pub(super) fn visit(mut self) -> (Exit, bool) {
         let exit = self.work_and_leave();
         (exit, self.taken_ns > 0)
     }
@@ -503,48 +503,5 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         step.hungry.fetch_sub(1, Relaxed);
         // Something may have been offered to a worker that was counted as hungry and is about to leave.
         offer.or_else(|| self.take())
-    }
-}
-
-impl Step {
-    /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
-    pub(super) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
-        // A node of the run itself must not wait for it.
-        let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
-            (self.tokens.leave(0), false)
-        } else {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            let generation = self.tokens.generation();
-            if self.is_careful() {
-                Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit()
-            } else {
-                Worker::<FAST>::new(self, pool, generation, Role::Visitor).visit()
-            }
-        };
-        if exit == Exit::Closed {
-            self.close();
-        }
-        done
-    }
-}
-
-/// A helper that the pool sends.
-impl Job for Step {
-    fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
-        if ambient::within(ambient::Work::Run(self.id)) || self.tokens.enter(generation) == Entry::Over {
-            return;
-        }
-        let exit = {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            let role = Role::of_helper(pool);
-            if self.is_careful() {
-                Worker::<CAREFUL>::new(&self, Some(pool), generation, role).work()
-            } else {
-                Worker::<FAST>::new(&self, Some(pool), generation, role).work()
-            }
-        };
-        if exit == Exit::Closed {
-            self.close();
-        }
     }
 }
