@@ -18,6 +18,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/tensor.rs",
     "src/abi/kernel.rs",
     "src/abi/gemm.rs",
+    "src/abi/run.rs",
     "src/ffi/version.rs",
     "src/ffi/threadpool.rs",
     "src/ffi/threadpool_attr.rs",
@@ -33,7 +34,10 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/graph.rs",
     "src/ffi/control.rs",
     "src/ffi/program.rs",
+    "src/ffi/program_stats.rs",
     "src/ffi/run.rs",
+    "src/ffi/run_options.rs",
+    "src/ffi/failure.rs",
 ];
 
 /// The number in the soname: libweir.so.0.<ABI>. The same as WEIR_ABI_VERSION.
@@ -49,7 +53,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_threadpool_create",
         "Thread pool",
-        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands for \"the calling thread\" wherever a pool is asked for. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool has not begun.",
+        "A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it. NULL stands for \"the calling thread\" wherever a pool is asked for, but for an engine whose thread mode says otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool has not begun.",
     ),
     (
         "weir_threadpool_conformance",

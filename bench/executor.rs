@@ -22,7 +22,7 @@ fn run(program: &Ref<Program>, options: &RunOptions) {
 fn executor(c: &mut Criterion) {
     let shapes: [Shape; 5] = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
     let alone = RunOptions::default();
-    let with_pool = RunOptions { threadpool: Some(pool(1)) };
+    let with_pool = RunOptions { threadpool: Some(pool(1)), ..RunOptions::default() };
     for shape in &shapes {
         let built = build(shape, empty);
         let mut group = c.benchmark_group(shape.name);

@@ -1,4 +1,5 @@
-//! The matrix product on one thread beside the driver of the gemm-f32 crate, in turn, medians: `cargo bench --bench matmul`.
+//! The matrix product on one thread beside the driver of the gemm-f32 crate, in turn, medians:
+//! `cargo bench --bench matmul`.
 
 use std::time::Instant;
 use weir::base::{Desc, dtype};

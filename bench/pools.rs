@@ -1,7 +1,8 @@
-//! Regions on the built-in pool, as ratios: what an empty one costs, whether one is ever slower than the serial loop, and how well two threads share
-//! bodies of uneven cost. Its C++ twin, bench/peers, does the same on the pools of others.
+//! Regions on the built-in pool, as ratios: what an empty one costs, whether one is ever slower than the serial loop,
+//! and how well two threads share bodies of uneven cost. Its C++ twin, bench/peers, does the same on the pools of
+//! others.
 //!
-//! `cargo bench --bench pools`, with the number of rounds as an optional argument. Both sides run in turn, medians are shown.
+//! `cargo bench --bench pools`, with the number of rounds as an optional argument. Both sides run in turn; these are medians.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -24,7 +24,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn measure(shape: &Shape, body: Body, rounds: usize, pool: &Ref<ThreadPool>) -> [f64; 3] {
     let built = build(shape, body);
     let alone = RunOptions::default();
-    let with_pool = RunOptions { threadpool: Some(Ref::clone(pool)) };
+    let with_pool = RunOptions { threadpool: Some(Ref::clone(pool)), ..RunOptions::default() };
     let variants: [&dyn Fn(); 3] =
         [&|| serial(&built.nodes), &|| run(&built.program, &alone), &|| run(&built.program, &with_pool)];
     variants.iter().for_each(|variant| variant());

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The binary interface in numbers: the size of every public struct, the offset of every member, the value of every
- * enumerator, as they were published. It does its work when it is compiled; a change of a number here is a change of the
- * interface. Structs that begin with struct_size may grow at the end: then their size changes and a member is added
- * here, and nothing else. A script checks that nothing is missing.
+ * enumerator, as they were published. It does its work when it is compiled; a change of a number here is a change of
+ * the interface. Structs that begin with struct_size may grow at the end: then their size changes and a member is
+ * added here, and nothing else. A script checks that nothing is missing.
  */
 
 #include "weir.h"
@@ -48,6 +48,32 @@ OFFSET(weir_thread_info, pool, 16);
 OFFSET(weir_thread_info, os_id, 24);
 OFFSET(weir_thread_info, name, 32);
 OFFSET(weir_thread_info, owner, 64);
+
+SIZE(weir_run_failure, 352);
+OFFSET(weir_run_failure, struct_size, 0);
+OFFSET(weir_run_failure, code, 8);
+OFFSET(weir_run_failure, reserved, 12);
+OFFSET(weir_run_failure, iteration, 16);
+OFFSET(weir_run_failure, num_not_run, 24);
+OFFSET(weir_run_failure, node, 32);
+OFFSET(weir_run_failure, loop_node, 160);
+OFFSET(weir_run_failure, engine, 288);
+
+SIZE(weir_program_counters, 48);
+OFFSET(weir_program_counters, struct_size, 0);
+OFFSET(weir_program_counters, begun, 8);
+OFFSET(weir_program_counters, ended, 16);
+OFFSET(weir_program_counters, failed, 24);
+OFFSET(weir_program_counters, cancelled, 32);
+OFFSET(weir_program_counters, running, 40);
+
+SIZE(weir_node_stats, 168);
+OFFSET(weir_node_stats, struct_size, 0);
+OFFSET(weir_node_stats, count, 8);
+OFFSET(weir_node_stats, total_ns, 16);
+OFFSET(weir_node_stats, min_ns, 24);
+OFFSET(weir_node_stats, max_ns, 32);
+OFFSET(weir_node_stats, name, 40);
 
 SIZE(weir_task_hint, 24);
 OFFSET(weir_task_hint, struct_size, 0);
@@ -112,7 +138,7 @@ OFFSET(weir_tensor_desc, dtype, 0);
 OFFSET(weir_tensor_desc, rank, 4);
 OFFSET(weir_tensor_desc, dims, 8);
 
-SIZE(weir_host_kernel_desc, 104);
+SIZE(weir_host_kernel_desc, 112);
 OFFSET(weir_host_kernel_desc, struct_size, 0);
 OFFSET(weir_host_kernel_desc, name, 8);
 OFFSET(weir_host_kernel_desc, compute, 16);
@@ -126,6 +152,7 @@ OFFSET(weir_host_kernel_desc, infer, 72);
 OFFSET(weir_host_kernel_desc, cost_ns, 80);
 OFFSET(weir_host_kernel_desc, scratch_bytes, 88);
 OFFSET(weir_host_kernel_desc, flags, 96);
+OFFSET(weir_host_kernel_desc, compute_async, 104);
 
 SIZE(weir_matmul_desc, 16);
 OFFSET(weir_matmul_desc, struct_size, 0);
@@ -228,6 +255,7 @@ VALUE(WEIR_EVENT_TIMING, 1);
 
 /* weir_kernel_flags */
 VALUE(WEIR_KERNEL_IN_PLACE, 1);
+VALUE(WEIR_KERNEL_PURE, 2);
 
 /* weir_matmul_flags */
 VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
@@ -240,6 +268,14 @@ VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
 VALUE(WEIR_GEMM_OFFSET_ROW, 2);
 VALUE(WEIR_GEMM_OFFSET_COLUMN, 3);
 
+/* weir_report_format_value */
+VALUE(WEIR_REPORT_TEXT, 1);
+VALUE(WEIR_REPORT_JSON, 2);
+
+/* weir_forwarding_value */
+VALUE(WEIR_FORWARD_AUTO, -1);
+VALUE(WEIR_FORWARD_NEVER, -2);
+
 /* weir_dump_format_value */
 VALUE(WEIR_DUMP_DOT, 1);
 VALUE(WEIR_DUMP_JSON, 2);
@@ -251,6 +287,7 @@ _Static_assert(sizeof(weir_engine_kind) == 4, "width of weir_engine_kind");
 _Static_assert(sizeof(weir_thread_mode) == 4, "width of weir_thread_mode");
 _Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
 _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
+_Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");

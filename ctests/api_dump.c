@@ -100,6 +100,11 @@ static weir_status dump_program(const void *program, weir_dump_format format, ch
     return weir_program_dump(program, format, buffer, size, length);
 }
 
+static weir_status report_program(const void *program, weir_report_format format, char *buffer, size_t size,
+                                  size_t *length) {
+    return weir_program_report(program, format, buffer, size, length);
+}
+
 /* Asks for the length, then for the text; the same call twice gives the same text. */
 static char *dump(dump_fn fn, const void *object, weir_dump_format format) {
     size_t length = 0, again = 0;
@@ -157,6 +162,14 @@ int main(void) {
     check_dumps(dump_graph, graph, of_the_graph);
     weir_program *program = compile(graph, engine);
     check_dumps(dump_program, program, of_the_program);
+    char *report = dump(report_program, program, WEIR_REPORT_JSON);
+    const char *at_report = report;
+    parse_value(&at_report);
+    CHECK(*at_report == '\0');
+    free(report);
+    report = dump(report_program, program, WEIR_REPORT_TEXT);
+    CHECK_TEXT(report, "program 'net'");
+    free(report);
     weir_program_release(program);
     weir_graph_destroy(graph);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Waits inside tasks of a pool: they do what they wait for, also across streams and inside a run that others have begun, and
- * they never lie too deep on one stack.
+ * Waits inside tasks of a pool: they do what they wait for, also across streams and inside a run that others have
+ * begun, and they never lie too deep on one stack.
  */
 
 #include <pthread.h>
@@ -212,7 +212,7 @@ typedef struct circle {
 static int32_t wait_for_synchronous(void *arg) {
     circle *c = arg;
     atomic_store(&c->refused_begun, 1);
-    while (!atomic_load(&c->synchronous_begun)) sleep_ns(10000);
+    EVENTUALLY(atomic_load(&c->synchronous_begun));
     CHECK_OK(weir_stream_synchronize(c->synchronous, WEIR_TIMEOUT_INFINITE));
     return WEIR_OK;
 }
@@ -242,7 +242,7 @@ static void a_lane_that_runs_other_work_serves_its_own_stream(void) {
     CHECK_OK(weir_stream_wait_event(c.refused, event));
     CHECK_OK(weir_enqueue_task(c.refused, wait_for_synchronous, &c, NULL));
     open_gate(&c.held);
-    while (!atomic_load(&c.refused_begun)) sleep_ns(10000);
+    EVENTUALLY(atomic_load(&c.refused_begun));
     CHECK_OK(weir_enqueue_task(c.synchronous, wait_for_lane, &c, NULL));
     CHECK_EQ(atomic_load(&c.ran), 1);
     CHECK_OK(weir_stream_synchronize(c.refused, WEIR_TIMEOUT_INFINITE));
@@ -259,7 +259,7 @@ static void a_lane_that_runs_other_work_serves_its_own_stream(void) {
 static int32_t use_synchronous(void *arg) {
     circle *c = arg;
     atomic_store(&c->refused_begun, 1);
-    while (!atomic_load(&c->synchronous_begun)) sleep_ns(10000);
+    EVENTUALLY(atomic_load(&c->synchronous_begun));
     atomic_int ran = 0;
     int32_t status = weir_enqueue_task(c->synchronous, count_run, &ran, NULL);
     CHECK(status == WEIR_OK || status == WEIR_FAILED_PRECONDITION);
@@ -281,7 +281,7 @@ static void a_circle_through_a_stream_in_use_is_refused(void) {
     circle c = {.lane = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "lane"),
                 .synchronous = make_stream(engine, WEIR_STREAM_DEFAULT, NULL, "synchronous")};
     CHECK_OK(weir_enqueue_task(c.lane, use_synchronous, &c, NULL));
-    while (!atomic_load(&c.refused_begun)) sleep_ns(10000);
+    EVENTUALLY(atomic_load(&c.refused_begun));
     weir_status status = weir_enqueue_task(c.synchronous, try_to_wait_for_lane, &c, NULL);
     CHECK_OK(weir_stream_synchronize(c.lane, WEIR_TIMEOUT_INFINITE));
     CHECK(status == WEIR_FAILED_PRECONDITION || atomic_load(&c.ran) == WEIR_FAILED_PRECONDITION);

@@ -89,6 +89,19 @@ static void rows_of_kernels_and_tasks(const builder *b) {
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &foreign, 1, &out.value, 1, &out.node), INVALID, "'k'");
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &garbage, 1, &out.value, 1, &out.node), INVALID, "'k'");
     ROW(weir_graph_add_kernel, (graph, "x", kernel, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
+    weir_program *program = good.program;
+    ROW(weir_graph_add_program, (NULL, "p", program, &x, 1, &out.value, 1, &out.node), INVALID, "graph is NULL");
+    ROW(weir_graph_add_program, (graph, NULL, program, &x, 1, &out.value, 1, &out.node), INVALID, "name is NULL");
+    ROW(weir_graph_add_program, (graph, "p", NULL, &x, 1, &out.value, 1, &out.node), INVALID, "program is NULL");
+    ROW(weir_graph_add_program, (graph, "p", WRONG(kernel), &x, 1, &out.value, 1, &out.node),
+        INVALID, "program is not a program (it is a kernel)");
+    ROW(weir_graph_add_program, (graph, "p", program, NULL, 1, &out.value, 1, &out.node),
+        INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 1, NULL, 1, &out.node), INVALID, "out_outputs is NULL");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 0, &out.value, 1, &out.node), INVALID, "node 'p': ");
+    ROW(weir_graph_add_program, (graph, "p", program, &x, 1, out.values, 2, &out.node), INVALID, "node 'p': ");
+    ROW(weir_graph_add_program, (graph, "p", program, &foreign, 1, &out.value, 1, &out.node), INVALID, "'p'");
+    ROW(weir_graph_add_program, (graph, "x", program, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
     ROW(weir_graph_add_task, (NULL, "t", never_called, NULL, never_destroyed, 0, &out.node), INVALID, "graph is NULL");
     ROW(weir_graph_add_task, (WRONG(run), "t", never_called, NULL, never_destroyed, 0, &out.node),
         INVALID, "graph is not a graph");
@@ -111,6 +124,13 @@ static void rows_of_edges_and_outputs(const builder *b) {
     ROW(weir_graph_add_control_edge, (graph, b->node, b->node), INVALID, "'node'");
     ROW(weir_graph_add_control_edge, (graph, UINT64_MAX, b->node), INVALID, "from");
     ROW(weir_graph_add_control_edge, (graph, b->node, b->foreign_node), INVALID, "to");
+    ROW(weir_graph_set_forwarding, (NULL, b->node, 0, 0), INVALID, "graph is NULL");
+    ROW(weir_graph_set_forwarding, (WRONG(tensor), b->node, 0, 0),
+        INVALID, "graph is not a graph (it is a tensor)");
+    ROW(weir_graph_set_forwarding, (graph, b->foreign_node, 0, 0), INVALID, "node");
+    ROW(weir_graph_set_forwarding, (graph, b->node, -1, 0), RANGE, "output is -1");
+    ROW(weir_graph_set_forwarding, (graph, b->node, 0, -3), INVALID, "input is -3");
+    ROW(weir_graph_set_forwarding, (graph, b->node, 0, INT32_MAX), RANGE, "input is 2147483647");
     ROW(weir_graph_add_output, (NULL, "o", b->x), INVALID, "graph is NULL");
     ROW(weir_graph_add_output, (WRONG(stream), "o", b->x), INVALID, "graph is not a graph (it is a stream)");
     ROW(weir_graph_add_output, (graph, NULL, b->x), INVALID, "name is NULL");
@@ -127,6 +147,42 @@ static void rows_of_edges_and_outputs(const builder *b) {
     ROW(weir_graph_dump, (graph, WEIR_DUMP_JSON, buffer, 4, NULL), RANGE, "capacity is 4");
 }
 
+static void rows_of_control_flow(const builder *b) {
+    weir_graph *graph = b->graph, *inner = good.graph;
+    const weir_graph *branches[2] = {inner, inner}, *missing[1] = {NULL};
+    weir_value x = b->x;
+
+    ROW(weir_graph_add_cond, (NULL, "c", x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "graph");
+    ROW(weir_graph_add_cond, (graph, NULL, x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "name is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", x, NULL, inner, NULL, 0, NULL, 0, NULL), INVALID, "then_graph is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", x, inner, WRONG(tensor), NULL, 0, NULL, 0, NULL),
+        INVALID, "else_graph is not a graph (it is a tensor)");
+    ROW(weir_graph_add_cond, (graph, "c", x, graph, inner, NULL, 0, NULL, 0, NULL), INVALID, "inside of itself");
+    ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, NULL, 1, NULL, 0, NULL), INVALID, "inputs is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, &x, 1, &out.value, 99, NULL), INVALID, "num_outputs is 99");
+    ROW(weir_graph_add_case, (NULL, "c", x, branches, 2, NULL, 0, NULL, 0, NULL), INVALID, "graph");
+    ROW(weir_graph_add_case, (graph, "c", x, NULL, 2, NULL, 0, NULL, 0, NULL), INVALID, "branches is NULL");
+    ROW(weir_graph_add_case, (graph, "c", x, branches, 0, NULL, 0, NULL, 0, NULL), INVALID, "num_branches is 0");
+    ROW(weir_graph_add_case, (graph, "c", x, missing, 1, NULL, 0, NULL, 0, NULL), INVALID, "branches[0] is NULL");
+    ROW(weir_graph_add_while, (NULL, "w", inner, inner, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "graph");
+    ROW(weir_graph_add_while, (graph, "w", NULL, inner, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "cond_graph is NULL");
+    ROW(weir_graph_add_while, (graph, "w", inner, NULL, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "body_graph is NULL");
+    ROW(weir_graph_add_while, (graph, "w", inner, inner, NULL, 0, NULL, 0, 0, NULL, NULL),
+        INVALID, "parallel_iterations is 0");
+    ROW(weir_graph_add_while, (graph, "w", inner, inner, NULL, 1, NULL, 0, 1, &out.value, NULL),
+        INVALID, "variables is NULL");
+    ROW(weir_graph_add_switch, (NULL, "s", x, x, &out.value, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_switch, (graph, "s", UINT64_MAX, x, &out.value, &out.value, NULL), INVALID, "'s' value");
+    ROW(weir_graph_add_switch, (graph, "s", x, b->foreign_value, &out.value, &out.value, NULL), INVALID, "'s' predicate");
+    ROW(weir_graph_add_switch, (graph, "s", x, x, NULL, &out.value, NULL), INVALID, "out_false is NULL");
+    ROW(weir_graph_add_switch, (graph, "s", x, x, &out.value, NULL, NULL), INVALID, "out_true is NULL");
+    ROW(weir_graph_add_merge, (NULL, "m", &x, 1, &out.value, &out.value, NULL), INVALID, "graph is NULL");
+    ROW(weir_graph_add_merge, (graph, "m", &x, 0, &out.value, &out.value, NULL), INVALID, "num_inputs is 0");
+    ROW(weir_graph_add_merge, (graph, "m", NULL, 1, &out.value, &out.value, NULL), INVALID, "inputs is NULL");
+    ROW(weir_graph_add_merge, (graph, "m", &x, 1, NULL, &out.value, NULL), INVALID, "out_value is NULL");
+    ROW(weir_graph_add_merge, (graph, "m", &x, 1, &out.value, NULL, NULL), INVALID, "out_index is NULL");
+}
+
 static void rows_of_compile(void) {
     weir_engine *engine = good.engine, *missing = NULL, *odd = WRONG(stream);
     weir_graph *graph = good.graph;
@@ -137,7 +193,16 @@ static void rows_of_compile(void) {
         INVALID, "options is not a compile_options (it is a run_options)");
     ROW(weir_compile_options_get_hop_ns, (NULL, &out.u64), INVALID, "options is NULL");
     ROW(weir_compile_options_get_hop_ns, (good.compile_options, NULL), INVALID, "out_hop_ns is NULL");
+    ROW(weir_compile_options_set_allow_absent, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_allow_absent, (good.compile_options, 2), INVALID, "allow is 2");
+    ROW(weir_compile_options_get_allow_absent, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_allow_absent, (good.compile_options, NULL), INVALID, "out_allow is NULL");
     ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_blocking_threadpool, (NULL, NULL), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_blocking_threadpool, (good.compile_options, WRONG(stream)),
+        INVALID, "pool is not a threadpool (it is a stream)");
+    ROW(weir_compile_options_get_blocking_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_blocking_threadpool, (good.compile_options, NULL), INVALID, "out_pool is NULL");
     ROW(weir_graph_compile, (NULL, &engine, 1, NULL, NEW(program)), INVALID, "graph is NULL");
     ROW(weir_graph_compile, (WRONG(program), &engine, 1, NULL, NEW(program)),
         INVALID, "graph is not a graph (it is a program)");
@@ -150,6 +215,48 @@ static void rows_of_compile(void) {
     ROW(weir_graph_compile, (graph, &engine, 1, WRONG(run_options), NEW(program)),
         INVALID, "options is not a compile_options");
     ROW(weir_graph_compile, (graph, &engine, 1, NULL, NULL), INVALID, "out_program is NULL");
+}
+
+static void rows_of_statistics(void) {
+    char buffer[4];
+    weir_program *program = good.program;
+    weir_node_stats stats;
+    weir_program_counters counters, small;
+    memset(&stats, 0, sizeof stats);
+    stats.struct_size = sizeof stats;
+    memset(&counters, 0, sizeof counters);
+    counters.struct_size = sizeof counters;
+    memset(&small, 0, sizeof small);
+    small.struct_size = 8;
+
+    ROW(weir_compile_options_set_statistics, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_statistics, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_statistics, (good.compile_options, 2), INVALID, "statistics is 2");
+    ROW(weir_compile_options_get_statistics, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_statistics, (WRONG(run_options), &out.i32), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_get_statistics, (good.compile_options, NULL), INVALID, "out_statistics is NULL");
+    ROW(weir_program_get_num_nodes, (NULL, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_get_num_nodes, (WRONG(graph), &out.size), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_num_nodes, (program, NULL), INVALID, "out_num_nodes is NULL");
+    ROW(weir_program_get_node_stats, (NULL, 0, &stats), INVALID, "program is NULL");
+    ROW(weir_program_get_node_stats, (WRONG(run), 0, &stats), INVALID, "program is not a program (it is a run)");
+    ROW(weir_program_get_node_stats, (program, 0, &stats), PRECONDITION, "was compiled without statistics");
+    ROW(weir_program_get_counters, (NULL, &counters), INVALID, "program is NULL");
+    ROW(weir_program_get_counters, (WRONG(graph), &counters), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_counters, (program, NULL), INVALID, "out_counters is NULL");
+    ROW(weir_program_get_counters, (program, &small), INVALID, "out_counters->struct_size is 8");
+    ROW(weir_program_save_profile, (NULL, buffer, 4, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_save_profile, (WRONG(graph), buffer, 4, &out.size), INVALID, "program is not a program");
+    ROW(weir_program_save_profile, (program, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_program_save_profile, (program, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_program_save_profile, (program, buffer, 4, NULL), RANGE, "capacity is 4");
+    ROW(weir_program_load_profile, (NULL, "weir profile 1", &out.size), INVALID, "program is NULL");
+    ROW(weir_program_load_profile, (WRONG(graph), "weir profile 1", &out.size), INVALID, "program is not a program");
+    ROW(weir_program_load_profile, (program, NULL, &out.size), INVALID, "profile is NULL");
+    ROW(weir_program_load_profile, (program, BAD_UTF8, &out.size), INVALID, "profile");
+    ROW(weir_program_load_profile, (program, "profile", &out.size), INVALID, "the text is no profile");
+    ROW(weir_program_load_profile, (program, "weir profile 1\nx", &out.size), INVALID, "line 2");
+    ROW(weir_program_load_profile, (program, "weir profile 1", NULL), INVALID, "out_num_known is NULL");
 }
 
 static void rows_of_programs(void) {
@@ -180,6 +287,14 @@ static void rows_of_programs(void) {
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 0, NULL), INVALID, "out_length is NULL");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, buffer, 4, NULL), RANGE, "capacity is 4");
+    ROW(weir_program_report, (NULL, WEIR_REPORT_JSON, buffer, 4, &out.size), INVALID, "program is NULL");
+    ROW(weir_program_report, (WRONG(graph), WEIR_REPORT_JSON, buffer, 4, &out.size),
+        INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_report, (program, 0, buffer, 4, &out.size), INVALID, "format is 0");
+    ROW(weir_program_report, (program, WEIR_REPORT_TEXT, NULL, 4, &out.size),
+        INVALID, "buffer is NULL, but capacity is 4");
+    ROW(weir_program_report, (program, WEIR_REPORT_TEXT, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_program_report, (program, WEIR_REPORT_TEXT, buffer, 4, NULL), RANGE, "capacity is 4");
 }
 
 void bad_input_graph(void) {
@@ -187,8 +302,10 @@ void bad_input_graph(void) {
     rows_of_inputs_and_constants(&b);
     rows_of_kernels_and_tasks(&b);
     rows_of_edges_and_outputs(&b);
+    rows_of_control_flow(&b);
     rows_of_compile();
     rows_of_programs();
+    rows_of_statistics();
     weir_graph_destroy(b.graph);
     weir_graph_destroy(b.other);
 }

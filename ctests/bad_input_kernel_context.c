@@ -53,6 +53,17 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_parallel_for, (context, 1, &hint, never_ranged, NULL), INVALID, "hint->struct_size is 31");
     ROW(weir_kernel_context_parallel_for, (WRONG(threadpool), 1, NULL, never_ranged, NULL),
         INVALID, "context is not a kernel_context");
+    weir_program *program = good.program;
+    weir_tensor *in = good.tensor, *odd = WRONG(stream), *none = NULL;
+    ROW(weir_kernel_context_run_program, (NULL, program, 1, &in, 1, &in, 1), INVALID, "context is NULL");
+    ROW(weir_kernel_context_run_program, (WRONG(run), program, 1, &in, 1, &in, 1), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_run_program, (context, NULL, 1, &in, 1, &in, 1), INVALID, "program is NULL");
+    ROW(weir_kernel_context_run_program, (context, program, 1, NULL, 1, &in, 1), INVALID, "inputs is NULL");
+    ROW(weir_kernel_context_run_program, (context, program, 1, &in, 1, NULL, 1), INVALID, "outputs is NULL");
+    ROW(weir_kernel_context_run_program, (context, program, SIZE_MAX, &in, 2, &in, 1), RANGE, "count is");
+    ROW(weir_kernel_context_run_program, (context, program, 1, &none, 1, &in, 1), INVALID, "instance 0: inputs[0] is NULL");
+    ROW(weir_kernel_context_run_program, (context, program, 1, &odd, 1, &in, 1), INVALID, "inputs[0] is not a tensor");
+    ROW(weir_kernel_context_run_program, (context, program, 1, &in, 1, &in, 0), INVALID, "expected 1 outputs, got 0");
     ROW(weir_kernel_context_is_cancelled, (NULL, &out.i32), INVALID, "context is NULL");
     ROW(weir_kernel_context_is_cancelled, (context, NULL), INVALID, "out_cancelled is NULL");
     ROW(weir_kernel_context_is_cancelled, (WRONG(tensor), &out.i32),
@@ -66,8 +77,15 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     return WEIR_OK; /* none of the refused calls of fail made it fail */
 }
 
+static void rows_of_completion(void) {
+    ROW(weir_completion_done, (NULL, WEIR_OK, NULL), INVALID, "done is NULL");
+    ROW(weir_completion_done, (WRONG(kernel), WEIR_OK, NULL), INVALID, "done is not a completion");
+    ROW(weir_completion_done, (NO_OBJECT, WEIR_OK, NULL), INVALID, "done is not a completion");
+}
+
 void bad_input_kernel_context(void) {
     int runs = 0;
+    rows_of_completion();
     weir_tensor *in = good.tensor, *result = make_tensor(good.engine, vector_desc(4));
     weir_tensor_desc four = vector_desc(4);
     weir_kernel *kernel = make_unary_kernel(good.engine, "rows", rows_of_context, &runs, &four);

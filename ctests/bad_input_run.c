@@ -54,6 +54,57 @@ static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, NULL, NULL), INVALID, "out_run is NULL");
 }
 
+static void rows_of_failures(void) {
+    weir_run_failure failure, small;
+    char buffer[4];
+    memset(&failure, 0, sizeof failure);
+    failure.struct_size = sizeof failure;
+    memset(&small, 0, sizeof small);
+    small.struct_size = 8;
+
+    ROW(weir_last_failure_get, (NULL), INVALID, "out_failure is NULL");
+    ROW(weir_last_failure_get, (&small), INVALID, "out_failure->struct_size is 8");
+    ROW(weir_last_failure_get, (UNALIGNED), INVALID, "out_failure is not aligned");
+    ROW(weir_last_failure_copy_not_run, (0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
+    ROW(weir_last_failure_copy_not_run, (SIZE_MAX, buffer, 4, &out.size), RANGE, "index is 18446744073709551615");
+    ROW(weir_run_get_failure, (NULL, &failure), INVALID, "run is NULL");
+    ROW(weir_run_get_failure, (WRONG(program), &failure), INVALID, "run is not a run (it is a program)");
+    ROW(weir_run_get_failure, (good.run, NULL), INVALID, "out_failure is NULL");
+    ROW(weir_run_get_failure, (good.run, &small), INVALID, "out_failure->struct_size is 8");
+    ROW(weir_run_copy_not_run, (NULL, 0, buffer, 4, &out.size), INVALID, "run is NULL");
+    ROW(weir_run_copy_not_run, (WRONG(graph), 0, buffer, 4, &out.size), INVALID, "run is not a run (it is a graph)");
+    ROW(weir_run_copy_not_run, (good.run, 0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
+}
+
+static void rows_of_run_options(void) {
+    weir_run_options *options = good.run_options;
+    uint8_t flag = 0, *flags = NULL;
+
+    ROW(weir_run_options_set_deadline_ns, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_run_options_set_deadline_ns, (WRONG(run), 1), INVALID, "options is not a run_options (it is a run)");
+    ROW(weir_run_options_get_deadline_ns, (NULL, &out.u64), INVALID, "options is NULL");
+    ROW(weir_run_options_get_deadline_ns, (options, NULL), INVALID, "out_deadline_ns is NULL");
+    ROW(weir_run_options_get_deadline_ns, (WRONG(program), &out.u64), INVALID, "options is not a run_options");
+    ROW(weir_run_options_set_absent, (NULL, &flag, 1), INVALID, "options is NULL");
+    ROW(weir_run_options_set_absent, (WRONG(run), &flag, 1), INVALID, "options is not a run_options (it is a run)");
+    ROW(weir_run_options_set_absent, (options, NULL, 1), INVALID, "flags is NULL, but its length is 1");
+    ROW(weir_run_options_get_absent, (NULL, &flags, &out.size), INVALID, "options is NULL");
+    ROW(weir_run_options_get_absent, (options, NULL, &out.size), INVALID, "out_flags is NULL");
+    ROW(weir_run_options_get_absent, (options, &flags, NULL), INVALID, "out_count is NULL");
+    ROW(weir_run_options_set_deterministic, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_run_options_set_deterministic, (WRONG(compile_options), 1), INVALID, "options is not a run_options");
+    ROW(weir_run_options_set_deterministic, (options, 2), INVALID, "deterministic is 2");
+    ROW(weir_run_options_get_deterministic, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_run_options_get_deterministic, (WRONG(compile_options), &out.i32), INVALID, "options is not a run_options");
+    ROW(weir_run_options_get_deterministic, (options, NULL), INVALID, "out_deterministic is NULL");
+    ROW(weir_run_options_set_finish_independent, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_run_options_set_finish_independent, (WRONG(compile_options), 1), INVALID, "options is not a run_options");
+    ROW(weir_run_options_set_finish_independent, (options, 2), INVALID, "finish is 2");
+    ROW(weir_run_options_get_finish_independent, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_run_options_get_finish_independent, (WRONG(compile_options), &out.i32), INVALID, "options is not a run_options");
+    ROW(weir_run_options_get_finish_independent, (options, NULL), INVALID, "out_finish is NULL");
+}
+
 static void rows_of_runs(void) {
     char buffer[4];
     weir_run_options *options = good.run_options;
@@ -89,6 +140,8 @@ void bad_input_run(void) {
     rows_of_program_run(result, longer);
     rows_of_program_start(result, longer);
     rows_of_runs();
+    rows_of_failures();
+    rows_of_run_options();
     weir_tensor_release(result);
     weir_tensor_release(longer);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Leaving: dlclose while the library's threads work, and exit while work is queued. The program does not link to weir; it
- * opens the library that it is told (argv[1]).
+ * Leaving: dlclose while the library's threads work, and exit while work is queued. The program does not link to
+ * weir; it opens the library that it is told (argv[1]).
  */
 
 #include <dlfcn.h>

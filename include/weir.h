@@ -24,9 +24,12 @@
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
+ *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
+ *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
+ *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
  * Rules for every call
  *
@@ -119,7 +122,10 @@ typedef enum weir_status_code {
 typedef enum weir_threadpool_flags {
   /** parallel_for may return before its tasks ran; weir waits with a counter of its own. */
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
-  /** Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP). */
+  /**
+   * Small pieces of a region are welcome, four per thread or more (Eigen, oneTBB). Without it (OpenMP) there are
+   * about two per thread, the first ones large.
+   */
   WEIR_THREADPOOL_AUTO_BALANCING = 2,
   /**
    * A parallel_for that waits may be called from inside a task. Without it, and without schedule, a region that
@@ -236,6 +242,13 @@ typedef enum weir_event_flags {
 typedef enum weir_kernel_flags {
   /** Output i may share memory with an input. Without it overlapping arguments are refused. */
   WEIR_KERNEL_IN_PLACE = 1,
+  /** The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs. */
+  WEIR_KERNEL_PURE = 2,
+  /**
+   * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
+   * (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+   */
+  WEIR_KERNEL_MAY_BLOCK = 4,
 } weir_kernel_flags;
 
 /** Flags of weir_matmul_desc. */
@@ -268,8 +281,33 @@ typedef enum weir_dump_format_value {
   WEIR_DUMP_JSON = 2,
 } weir_dump_format_value;
 
+/** Text formats of reports. */
+typedef enum weir_report_format_value {
+  /** Lines to read. */
+  WEIR_REPORT_TEXT = 1,
+  /** JSON (RFC 8259). */
+  WEIR_REPORT_JSON = 2,
+} weir_report_format_value;
+
+/** What weir_graph_set_forwarding says of an output, where it is not an input's index. */
+typedef enum weir_forwarding_value {
+  /**
+   * The output takes over an input's memory if the kernel says WEIR_KERNEL_IN_PLACE and is the last who uses it: the
+   * default.
+   */
+  WEIR_FORWARD_AUTO = -1,
+  /** It has memory of its own. */
+  WEIR_FORWARD_NEVER = -2,
+} weir_forwarding_value;
+
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
+
+/**
+ * A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither retained nor
+ * released.
+ */
+typedef struct weir_completion weir_completion;
 
 /** A device that runs kernels and owns memory. Shared: create, retain, release. */
 typedef struct weir_engine weir_engine;
@@ -472,8 +510,8 @@ typedef struct weir_threadpool_vtable {
 } weir_threadpool_vtable;
 
 /**
- * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at all if a
- * piece has failed. Returns WEIR_OK, or what the region then returns.
+ * What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at
+ * all if a piece has failed. Returns WEIR_OK, or what the region then returns.
  */
 typedef int32_t (*weir_epilogue_fn)(void *arg);
 
@@ -482,13 +520,14 @@ typedef struct weir_parallel_hint {
   /** sizeof(weir_parallel_hint) of the caller's header. */
   size_t struct_size;
   /**
-   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the caller begins alone, and
-   * asks for helpers when it has seen what an item costs.
+   * Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the
+   * caller begins alone, and asks for helpers when it has seen what an item costs; what a range function took is
+   * remembered.
    */
   double cost_ns;
   /**
-   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions, where
-   * the tile is the grain.
+   * Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions,
+   * where the tile is the grain.
    */
   int64_t grain;
   /** Most slots (threads at once) to use; 0 = the pool's width and the caller. */
@@ -514,8 +553,8 @@ typedef int32_t (*weir_range_fn)(void *arg, int64_t begin, int64_t end, int32_t 
 typedef int32_t (*weir_box_fn)(void *arg, const int64_t *begin, const int64_t *end, int32_t slot);
 
 /**
- * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more than
- * that.
+ * What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+ * than that.
  */
 typedef struct weir_threadpool_costs {
   /** sizeof(weir_threadpool_costs), set by the caller. */
@@ -635,13 +674,21 @@ typedef int32_t (*weir_infer_fn)(void *user,
                                  struct weir_tensor_desc *outputs,
                                  size_t num_outputs);
 
+/**
+ * Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any thread and
+ * at any time, also before this function returns, the host calls weir_completion_done with `done`, once. Until then `context`, the
+ * tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to begin; then the call has failed and
+ * weir_completion_done must not be called. May run on any thread, several calls at once. Must not block, throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_compute_async_fn)(void *user, struct weir_kernel_context *context, struct weir_completion *done);
+
 /** A kernel that the host implements. */
 typedef struct weir_host_kernel_desc {
   /** sizeof(weir_host_kernel_desc) of the caller's header. */
   size_t struct_size;
   /** Name for error texts and dumps, UTF-8; copied. */
   const char *name;
-  /** The body. Required. */
+  /** The body. Either this or `compute_async` is given. */
   weir_compute_fn compute;
   /** First argument of `compute` and `infer`. */
   void *user;
@@ -663,6 +710,8 @@ typedef struct weir_host_kernel_desc {
   size_t scratch_bytes;
   /** OR of weir_kernel_flags. */
   uint64_t flags;
+  /** The beginning of a body that completes later. Such kernels run as nodes of graphs. */
+  weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
 /**
@@ -739,6 +788,64 @@ typedef uint64_t weir_node;
 
 /** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
+
+/** A text format of reports: one of enum weir_report_format_value. */
+typedef uint32_t weir_report_format;
+
+/** What a node has taken, over all runs since the program was compiled. */
+typedef struct weir_node_stats {
+  /** sizeof(weir_node_stats), set by the caller before the call. */
+  size_t struct_size;
+  /** How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond, case, while). */
+  uint64_t count;
+  /** Nanoseconds of all runs together, of the shortest and of the longest; a look at the clock is taken off. */
+  uint64_t total_ns;
+  /** The shortest; 0 while count is 0. */
+  uint64_t min_ns;
+  /** The longest. */
+  uint64_t max_ns;
+  /** The node's name, NUL-terminated UTF-8, cut if too long. */
+  char name[128];
+} weir_node_stats;
+
+/** The runs of a program since it was compiled. */
+typedef struct weir_program_counters {
+  /** sizeof(weir_program_counters), set by the caller before the call. */
+  size_t struct_size;
+  /** Runs that have begun. One that was cancelled before its turn in a stream never does. */
+  uint64_t begun;
+  /** Runs that have ended. */
+  uint64_t ended;
+  /** Of those, the ones that failed, also by a deadline, but were not cancelled. */
+  uint64_t failed;
+  /** Of those that have ended, the ones that were cancelled. */
+  uint64_t cancelled;
+  /** Runs that have begun and not ended. */
+  uint64_t running;
+} weir_program_counters;
+
+/** How a run failed. Names are NUL-terminated UTF-8, cut if too long; the text of the error has them whole. */
+typedef struct weir_run_failure {
+  /** sizeof(weir_run_failure), set by the caller before the call. */
+  size_t struct_size;
+  /** The run's code; WEIR_OK if no run has failed, and then the rest is empty. */
+  weir_status code;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** Iterations of the innermost loop around the node that were over; -1 if the node is in no loop. */
+  int64_t iteration;
+  /**
+   * How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only that
+   * node itself counts.
+   */
+  size_t num_not_run;
+  /** The node that failed; "" if the run was cancelled or its deadline has passed. */
+  char node[128];
+  /** The node of that loop, or "". */
+  char loop_node[128];
+  /** The engine that the node ran on ("cpu:0"), or "". */
+  char engine[64];
+} weir_run_failure;
 
 #ifdef __cplusplus
 extern "C" {
@@ -833,9 +940,9 @@ weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
 
 /* ---- Thread pool -------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on
- * it. NULL stands for "the calling thread" wherever a pool is asked for. What counts first: the pool of the
- * call, then of the stream, then of the engine, then the caller. weir never waits for a closure that your pool
- * has not begun.
+ * it. NULL stands for "the calling thread" wherever a pool is asked for, but for an engine whose thread mode
+ * says otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the
+ * caller. weir never waits for a closure that your pool has not begun.
  */
 
 /**
@@ -999,9 +1106,9 @@ weir_status weir_parallel_for(struct weir_threadpool *pool,
                               void *arg);
 
 /**
- * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are boxes of
- * whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which takes
- * whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+ * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
+ * boxes of whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which
+ * takes whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
  *
  * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
  * only read during the call.
@@ -1019,20 +1126,20 @@ weir_status weir_parallel_nd(struct weir_threadpool *pool,
                              void *arg);
 
 /**
- * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could be worth a
- * thread does so too; call this to have it done at a time of your choice, with the pool as idle as it will be later.
+ * Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could
+ * be worth a thread does so too; call this to have it done at a time of your choice, with the pool as idle as it
+ * will be later.
  *
  * Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
  * machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of the pool.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_measure(struct weir_threadpool *pool);
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_measure(struct weir_threadpool *pool);
 
 /**
- * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which regions would ask (schedule or
- * parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
+ * What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which
+ * regions would ask (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared
+ * regions refine them.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -1125,8 +1232,8 @@ weir_status weir_threadpool_attr_get_checking(const struct weir_threadpool_attr 
                                               int32_t *out_checking);
 
 /**
- * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the figures all the same.
- * NULL costs: to be measured, the default.
+ * What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the
+ * figures all the same. NULL costs: to be measured, the default.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
  * Errors: INVALID_ARGUMENT (a figure below 0 or not finite).
@@ -2176,6 +2283,47 @@ weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      weir_status code,
                                      const char *message);
 
+/**
+ * Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
+ * failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
+ * any more.
+ *
+ * The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
+ * program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+ *
+ * Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
+ * waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
+ * asynchronous stream.
+ * Ownership: done ends here; text is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
+ * completed before.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_completion_done(struct weir_completion *done,
+                                 weir_status status,
+                                 const char *text);
+
+/**
+ * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
+ * inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
+ * once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
+ * failure is returned, and the rest is not begun.
+ *
+ * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
+ * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
+ * FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_run_program(const struct weir_kernel_context *context,
+                                            struct weir_program *program,
+                                            size_t count,
+                                            struct weir_tensor *const *inputs,
+                                            size_t num_inputs,
+                                            struct weir_tensor *const *outputs,
+                                            size_t num_outputs);
+
 
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------
  * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says
@@ -2347,6 +2495,27 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
+ * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
+ * in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
+ * A cancel of the run takes effect behind this node.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * program; name is copied.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
+ * ALREADY_EXISTS (name); UNIMPLEMENTED for a program with kernels that complete later or may block.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_add_program(struct weir_graph *graph,
+                                   const char *name,
+                                   struct weir_program *program,
+                                   const weir_value *inputs,
+                                   size_t num_inputs,
+                                   weir_value *out_outputs,
+                                   size_t num_outputs,
+                                   weir_node *out_node);
+
+/**
  * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
  * done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
  * is called with arg when graph and programs are gone. Calls of several runs may overlap.
@@ -2372,6 +2541,21 @@ weir_status weir_graph_add_task(struct weir_graph *graph,
  * Errors: INVALID_ARGUMENT (foreign node, an edge to itself).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(struct weir_graph *graph, weir_node from, weir_node to);
+
+/**
+ * Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the default),
+ * WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the graph where
+ * that cannot be.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_forwarding(struct weir_graph *graph,
+                                      weir_node node,
+                                      int32_t output,
+                                      int32_t input);
 
 /**
  * Makes a value an output of the graph: each run writes it into a tensor that it is given. Runs take outputs in
@@ -2527,8 +2711,8 @@ WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options)
 
 /**
  * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
- * thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known. It never
- * changes a result.
+ * thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
+ * turn out to be faster on the caller alone are made there. It never changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -2569,6 +2753,33 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
                                                   int32_t *out_allow);
 
 /**
+ * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
+ * meanwhile. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
+ * threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
+ * no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
+ * kernels are not compiled.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
+ * them, take references of their own.
+ * Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_blocking_threadpool(struct weir_compile_options *options,
+                                                         struct weir_threadpool *pool);
+
+/**
+ * The pool that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compile_options *options,
+                                                         struct weir_threadpool **out_pool);
+
+/**
  * Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
@@ -2576,7 +2787,8 @@ weir_status weir_compile_options_get_allow_absent(const struct weir_compile_opti
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+ * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2646,6 +2858,103 @@ weir_status weir_program_dump(const struct weir_program *program,
                               char *buffer,
                               size_t capacity,
                               size_t *out_length);
+
+/**
+ * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
+ * that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
+ * other threads. The members of the JSON stay what they are; more may be added.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_report(const struct weir_program *program,
+                                weir_report_format format,
+                                char *buffer,
+                                size_t capacity,
+                                size_t *out_length);
+
+/**
+ * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each run reads
+ * the clock twice for each node; without, it costs nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_statistics(struct weir_compile_options *options,
+                                                int32_t statistics);
+
+/**
+ * What weir_compile_options_set_statistics set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_statistics(const struct weir_compile_options *options,
+                                                int32_t *out_statistics);
+
+/**
+ * How many nodes a run goes through: those that compile has kept, with those inside of others.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_num_nodes(const struct weir_program *program,
+                                       size_t *out_num_nodes);
+
+/**
+ * Fills *out_stats with what node `index` has taken. Runs that go on meanwhile may be counted in part.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
+ * weir_compile_options_set_statistics.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_node_stats(const struct weir_program *program,
+                                        size_t index,
+                                        struct weir_node_stats *out_stats);
+
+/**
+ * Fills *out_counters with how many runs have begun, ended, failed, and go on.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_counters(const struct weir_program *program,
+                                      struct weir_program_counters *out_counters);
+
+/**
+ * Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
+ * copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too short.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_save_profile(const struct weir_program *program,
+                                      char *buffer,
+                                      size_t capacity,
+                                      size_t *out_length);
+
+/**
+ * Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
+ * *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side knows is left alone. No result changes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no profile; the
+ * text names the line), and then nothing has changed.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_load_profile(struct weir_program *program,
+                                      const char *profile,
+                                      size_t *out_num_known);
 
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------
@@ -2788,6 +3097,155 @@ weir_status weir_run_error(const struct weir_run *run,
                            char *buffer,
                            size_t capacity,
                            size_t *out_length);
+
+/**
+ * How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the stream's queue
+ * included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the kernels that run then,
+ * with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin
+ * succeeds. There is no timer: with a deadline the clock is read before each node, and without one it costs nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_deadline_ns(struct weir_run_options *options,
+                                             uint64_t deadline_ns);
+
+/**
+ * What weir_run_options_set_deadline_ns set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_deadline_ns(const struct weir_run_options *options,
+                                             uint64_t *out_deadline_ns);
+
+/**
+ * Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left as
+ * it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and 0 = do
+ * not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
+ * overlap take options of their own. Errors: INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start say
+ * INVALID_ARGUMENT if count is not the number of outputs.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_absent(struct weir_run_options *options,
+                                        uint8_t *flags,
+                                        size_t count);
+
+/**
+ * What weir_run_options_set_absent set: NULL and 0 if nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set. Errors:
+ * INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_absent(const struct weir_run_options *options,
+                                        uint8_t **out_flags,
+                                        size_t *out_count);
+
+/**
+ * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
+ * state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
+ * is always the same one that does. Kernels may still use the pool for their regions, which changes no result. A program with
+ * kernels that complete later refuses such runs (FAILED_PRECONDITION).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_deterministic(struct weir_run_options *options,
+                                               int32_t deterministic);
+
+/**
+ * What weir_run_options_set_deterministic set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_deterministic(const struct weir_run_options *options,
+                                               int32_t *out_deterministic);
+
+/**
+ * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
+ * What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
+ * first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
+ * thread, as if deterministic, and the same programs refuse it. A cancel or a deadline still ends it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_finish_independent(struct weir_run_options *options,
+                                                    int32_t finish);
+
+/**
+ * What weir_run_options_set_finish_independent set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_finish_independent(const struct weir_run_options *options,
+                                                    int32_t *out_finish);
+
+/**
+ * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,
+ * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
+ * has, code is WEIR_OK and the rest empty. Successful calls leave it.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
+
+/**
+ * Copies the name of a node that was not begun, of the failure that weir_last_failure_get describes, as
+ * weir_last_error_copy copies its text; index is below num_not_run, in the order of the program.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_last_failure_copy_not_run(size_t index,
+                                           char *buffer,
+                                           size_t capacity,
+                                           size_t *out_length);
+
+/**
+ * As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not done, and
+ * if it succeeded.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_get_failure(const struct weir_run *run,
+                                 struct weir_run_failure *out_failure);
+
+/**
+ * As weir_last_failure_copy_not_run, of a run that was started with weir_program_start.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if there is no such index, or capacity is too small (then out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_copy_not_run(const struct weir_run *run,
+                                  size_t index,
+                                  char *buffer,
+                                  size_t capacity,
+                                  size_t *out_length);
 
 #ifdef __cplusplus
 }  // extern "C"

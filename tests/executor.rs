@@ -50,7 +50,7 @@ fn run(program: &Ref<Program>, output: &Ref<Tensor>, pool: Option<&Ref<ThreadPoo
         // SAFETY: a second owner that is never dropped; the first one outlives the call.
         Ok(ManuallyDrop::new(unsafe { std::ptr::read(output) }))
     };
-    let options = RunOptions { threadpool: pool.cloned() };
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
     Program::bind(program, (0, &input), (1, &output))?.run(None, Some(&options))
 }
 

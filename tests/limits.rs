@@ -28,7 +28,7 @@ fn cpu() -> Ref<Engine> {
 
 fn run(program: &Ref<Program>, pool: &Ref<ThreadPool>) {
     let none = |_: usize| Err(Error::internal("no tensors"));
-    let options = RunOptions { threadpool: Some(Ref::clone(pool)) };
+    let options = RunOptions { threadpool: Some(Ref::clone(pool)), ..RunOptions::default() };
     Program::bind(program, (0, &none), (0, &none)).unwrap().run(None, Some(&options)).unwrap();
 }
 
@@ -64,7 +64,7 @@ fn a_chain_of_streams_needs_no_stack() {
     attr.set_threadpool(Some(pool)).unwrap();
     let count = Arc::new(Count::default());
     let streams: Vec<_> = (0..STREAMS).map(|_| Stream::create(Ref::clone(&engine), attr.clone()).unwrap()).collect();
-    // Each stream waits for the one after it, and the last one is held back by an event of a stream with a thread of its own.
+    // Each stream waits for the one after it, and the last one is held back by an event of a stream with a lane.
     let mut lane = StreamAttr::new(DeviceKind::Cpu);
     lane.asynchronous = true;
     let gate = Stream::create(Ref::clone(&engine), lane).unwrap();

@@ -27,10 +27,7 @@ struct section {
 
 constexpr section sections[] = {
     {"empty1", bench::bench_empty1}, {"empty2", bench::bench_empty2}, {"us1", bench::bench_us1},
-    {"us20", bench::bench_us20},     {"one", bench::bench_one},
-#ifdef WEIR_BENCH_WITH_CONTROL
-    {"control", bench::bench_control},
-#endif
+    {"us20", bench::bench_us20},     {"one", bench::bench_one},       {"control", bench::bench_control},
 };
 
 [[noreturn]] void usage() {

@@ -104,6 +104,7 @@ public:
 
 enum class role {
     floor,         // a plain loop: what is compared with
+    machine,       // plain loops on two threads, which heed no edge: what the processors give at best just now
     weir,          // what is compared
     peer,          // what it is compared with
     bodiless_peer, // a peer whose nodes are its own empty operations
@@ -122,6 +123,7 @@ std::vector<std::string> missing_contenders();
 
 std::unique_ptr<runner> make_serial_loop(const job &job);
 std::unique_ptr<runner> make_plain_kahn(const job &job);
+std::unique_ptr<runner> make_two_loops(const job &job);
 std::unique_ptr<runner> make_tbb_flow(const job &job);
 std::unique_ptr<runner> make_tbb_kahn(const job &job);
 std::unique_ptr<runner> make_openmp_kahn(const job &job); // libgomp
@@ -158,6 +160,9 @@ struct lane {
 /// Every run is checked, counted or not.
 timings race(const std::vector<lane> &lanes, int rounds);
 timings race(const std::vector<entry> &entries, bodies &bodies, int rounds);
+
+/// What reading the clock takes. It is taken off from what race() times.
+double clock_ns();
 
 /// Waits until no other thread of this process works, without letting this processor fall asleep.
 void settle();

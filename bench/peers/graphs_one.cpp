@@ -10,19 +10,6 @@
 
 namespace bench {
 
-namespace {
-
-double clock_ns() {
-    std::vector<double> values;
-    for (int i = 0; i < 1001; i++) {
-        const auto start = now_ns();
-        values.push_back(static_cast<double>(now_ns() - start));
-    }
-    return median(values);
-}
-
-} // namespace
-
 void bench_one(const graph_options &options) {
     constexpr int calls = 1000;
     std::printf("\n## One node, from call to return\n\n"
@@ -35,7 +22,8 @@ void bench_one(const graph_options &options) {
         auto all = contenders(threads);
         all.erase(std::remove_if(all.begin(), all.end(),
                                  [&](const contender &c) {
-                                     return c.plays != role::floor && c.name.find(options.side) == std::string::npos;
+                                     return c.plays == role::machine ||
+                                            (c.plays != role::floor && c.name.find(options.side) == std::string::npos);
                                  }),
                   all.end());
         const auto entries = line_up(all, graph, work, threads);

@@ -19,7 +19,8 @@ std::vector<contender> chosen(const graph_options &options, int threads, double 
     for (auto &contender : contenders(threads)) {
         const bool has_bodies = contender.plays != role::bodiless_peer;
         if (body_ns > 0 && (!has_bodies || contender.name == "plain Kahn" || contender.name == "weir")) continue;
-        if (contender.plays == role::floor || contains(contender.name, options.side)) list.push_back(contender);
+        if (body_ns == 0 && contender.plays == role::machine) continue;
+        if (contender.plays == role::floor || contender.plays == role::machine || contains(contender.name, options.side)) list.push_back(contender);
     }
     return list;
 }

@@ -157,14 +157,19 @@ weir_threadpool_vtable base_vtable(void) {
                                     .max_threads = base_num_threads};
 }
 
-int base_offer(base_pool *pool, weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx) {
+int base_offer_pool(base_pool *pool, weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable,
+                    void **out_ctx) {
     if (pool == NULL) return 1;
     *out_vtable = vtable;
     *out_ctx = pool;
     return 0;
 }
 
+int base_offer(weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx) {
+    return base_offer_pool(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
+}
+
 /* The honest pool itself. */
 int weir_conformance_pool(weir_threadpool_vtable *out_vtable, void **out_ctx) {
-    return base_offer(base_create(BASE_THREADS), base_vtable(), out_vtable, out_ctx);
+    return base_offer(base_vtable(), out_vtable, out_ctx);
 }

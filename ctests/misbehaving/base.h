@@ -36,7 +36,7 @@ typedef struct base_pool {
     int num_threads;   /* that it has */
     bool newest_first;
     long delay_ns;     /* before each task */
-    atomic_int calls;  /* for pools that do something at every so manieth call */
+    atomic_int calls;  /* for pools that do something at every n-th call */
     base_task last;    /* a copy of the last task that schedule was given */
     pthread_mutex_t mutex;
     pthread_cond_t work;
@@ -52,8 +52,9 @@ base_pool *base_create(int num_threads);
 /* All functions of an honest pool over a base_pool. */
 weir_threadpool_vtable base_vtable(void);
 
-/* Fills the two outputs of a weir_conformance_pool function. */
-int base_offer(base_pool *pool, weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx);
+/* Fills the two outputs of a weir_conformance_pool function; the second one with a new pool of BASE_THREADS. */
+int base_offer_pool(base_pool *pool, weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx);
+int base_offer(weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx);
 
 /* The honest functions, for those that change them a little. */
 int32_t base_num_threads(void *ctx);

@@ -5,10 +5,6 @@
 
 #include "pools.h"
 
-static int offer(weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx) {
-    return base_offer(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
-}
-
 static int32_t two(void *ctx) {
     (void)ctx;
     return 2;
@@ -18,7 +14,7 @@ int wide(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.num_threads = two;
     vtable.max_threads = NULL;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t more_and_more(void *ctx) {
@@ -28,7 +24,7 @@ static int32_t more_and_more(void *ctx) {
 int growing(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.num_threads = more_and_more;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t far_index(void *ctx) {
@@ -39,7 +35,7 @@ static int32_t far_index(void *ctx) {
 int index_beyond(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.thread_index = far_index;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t no(void *ctx) {
@@ -51,7 +47,7 @@ int outside(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.in_parallel = no;
     vtable.thread_index = NULL;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t yes(void *ctx) {
@@ -63,7 +59,7 @@ int inside_everywhere(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.in_parallel = yes;
     vtable.thread_index = NULL;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t one_for_all(void *ctx) {
@@ -73,13 +69,13 @@ static int32_t one_for_all(void *ctx) {
 int shared_index(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.thread_index = one_for_all;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 int help_lies(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.help = yes;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t help_and_deny(void *ctx) {
@@ -90,5 +86,5 @@ static int32_t help_and_deny(void *ctx) {
 int help_denies(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.help = help_and_deny;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }

@@ -5,10 +5,6 @@
 
 #include "pools.h"
 
-static int offer(weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable, void **out_ctx) {
-    return base_offer(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
-}
-
 static int32_t lossy_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
     return base_turn(ctx, 8) ? 0 : base_schedule(ctx, fn, arg, hint);
 }
@@ -16,7 +12,7 @@ static int32_t lossy_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_
 int lossy(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = lossy_schedule;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t duplicating_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
@@ -27,7 +23,7 @@ static int32_t duplicating_schedule(void *ctx, weir_task_fn fn, void *arg, const
 int duplicating(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = duplicating_schedule;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t wrong_index_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
@@ -39,7 +35,7 @@ static int32_t wrong_index_schedule(void *ctx, weir_task_fn fn, void *arg, const
 int wrong_index(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = wrong_index_schedule;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t leaving_out_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
@@ -50,7 +46,7 @@ int leaving_out(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = NULL;
     vtable.parallel_for = leaving_out_parallel_for;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 /* A call whose indices are counted from 1. */
@@ -74,7 +70,7 @@ int wrong_count(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = NULL;
     vtable.parallel_for = wrong_count_parallel_for;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t repeating_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
@@ -87,7 +83,7 @@ int repeating(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = NULL;
     vtable.parallel_for = repeating_parallel_for;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t early_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
@@ -99,7 +95,7 @@ int early(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = NULL;
     vtable.parallel_for = early_parallel_for;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 /* The task begins after the answer: before it, this would be an answer that comes too late. */
@@ -115,7 +111,7 @@ static int32_t after_refusal_schedule(void *ctx, weir_task_fn fn, void *arg, con
 int after_refusal(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = after_refusal_schedule;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -132,7 +128,7 @@ int locking(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = locking_schedule;
     vtable.parallel_for = NULL;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 /* Every third call forgets to wake a thread. */
@@ -146,7 +142,7 @@ int forgetful(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = forgetful_schedule;
     vtable.help = NULL;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static void release_and_run(void *ctx) {
@@ -158,5 +154,5 @@ static void release_and_run(void *ctx) {
 int after_release(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.release = release_and_run;
-    return offer(vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }

@@ -29,19 +29,19 @@ int in_caller(weir_threadpool_vtable *out_vtable, void **out_ctx) {
                                      .parallel_for = parallel_for_here,
                                      .schedule = schedule_here,
                                      .release = base_release};
-    return base_offer(base_create(0), vtable, out_vtable, out_ctx);
+    return base_offer_pool(base_create(0), vtable, out_vtable, out_ctx);
 }
 
 int lifo(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     base_pool *pool = base_create(BASE_THREADS);
     if (pool != NULL) pool->newest_first = true;
-    return base_offer(pool, base_vtable(), out_vtable, out_ctx);
+    return base_offer_pool(pool, base_vtable(), out_vtable, out_ctx);
 }
 
 int delaying(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     base_pool *pool = base_create(BASE_THREADS);
     if (pool != NULL) pool->delay_ns = 2000000;
-    return base_offer(pool, base_vtable(), out_vtable, out_ctx);
+    return base_offer_pool(pool, base_vtable(), out_vtable, out_ctx);
 }
 
 static int32_t half_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
@@ -56,7 +56,7 @@ int half(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.schedule = half_schedule;
     vtable.parallel_for = half_parallel_for;
-    return base_offer(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 int one_thread(weir_threadpool_vtable *out_vtable, void **out_ctx) {
@@ -64,7 +64,7 @@ int one_thread(weir_threadpool_vtable *out_vtable, void **out_ctx) {
                                      .num_threads = base_num_threads,
                                      .schedule = base_schedule,
                                      .release = base_release};
-    return base_offer(base_create(1), vtable, out_vtable, out_ctx);
+    return base_offer_pool(base_create(1), vtable, out_vtable, out_ctx);
 }
 
 int only_bulk(weir_threadpool_vtable *out_vtable, void **out_ctx) {
@@ -72,7 +72,7 @@ int only_bulk(weir_threadpool_vtable *out_vtable, void **out_ctx) {
                                      .num_threads = base_num_threads,
                                      .parallel_for = base_parallel_for,
                                      .release = base_release};
-    return base_offer(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 static int32_t post(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
@@ -86,7 +86,7 @@ int posting(weir_threadpool_vtable *out_vtable, void **out_ctx) {
                                      .num_threads = base_num_threads,
                                      .parallel_for = post,
                                      .release = base_release};
-    return base_offer(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }
 
 /* Some of the threads belong to others now and then: 0 to 3 are said, and 3 is the bound. */
@@ -98,5 +98,5 @@ static int32_t breathing_num_threads(void *ctx) {
 int breathing(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     weir_threadpool_vtable vtable = base_vtable();
     vtable.num_threads = breathing_num_threads;
-    return base_offer(base_create(BASE_THREADS), vtable, out_vtable, out_ctx);
+    return base_offer(vtable, out_vtable, out_ctx);
 }

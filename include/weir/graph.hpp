@@ -38,6 +38,20 @@ public:
     }
 };
 
+/// What is known of the run behind the calling thread's last failed call; code is WEIR_OK if that call was no run.
+inline weir_run_failure last_failure() {
+    auto failure = sized<weir_run_failure>();
+    check(weir_last_failure_get(&failure));
+    return failure;
+}
+
+/// The names of the nodes that were not begun because of it.
+inline std::vector<std::string> last_failure_not_run() {
+    std::vector<std::string> names(last_failure().num_not_run);
+    for (std::size_t i = 0; i < names.size(); i++) names[i] = detail::text(weir_last_failure_copy_not_run, i);
+    return names;
+}
+
 /// A run that was started with program::start. Letting go of it does not end it.
 class run : public shared<weir_run> {
 public:
@@ -55,6 +69,18 @@ public:
         auto text = detail::text(weir_run_error, get(), &code);
         if (code == WEIR_OK) return std::nullopt;
         return weir::error(code, text);
+    }
+    /// Where it failed; code is WEIR_OK if it has not.
+    weir_run_failure failure() const {
+        auto failure = sized<weir_run_failure>();
+        check(weir_run_get_failure(*this, &failure));
+        return failure;
+    }
+    /// The names of the nodes that were not begun because of it.
+    std::vector<std::string> not_run() const {
+        std::vector<std::string> names(failure().num_not_run);
+        for (std::size_t i = 0; i < names.size(); i++) names[i] = detail::text(weir_run_copy_not_run, get(), i);
+        return names;
     }
 };
 
@@ -130,6 +156,45 @@ public:
     }
     void add_control_edge(weir_node from, weir_node to) {
         check(weir_graph_add_control_edge(*this, from, to));
+    }
+    /// A choice of two graphs by a predicate; both get `inputs`.
+    call add_cond(const std::string &name, weir_value predicate, const graph &then_graph, const graph &else_graph,
+                  list<weir_value> inputs, std::size_t num_outputs) {
+        call added{0, std::vector<weir_value>(num_outputs)};
+        check(weir_graph_add_cond(*this, name.c_str(), predicate, then_graph, else_graph, inputs.data(), inputs.size(),
+                                  added.outputs.data(), num_outputs, &added.node));
+        return added;
+    }
+    /// A choice of one of several graphs by its index; the last one for an index that is none.
+    call add_case(const std::string &name, weir_value index, list<const weir_graph *> branches,
+                  list<weir_value> inputs, std::size_t num_outputs) {
+        call added{0, std::vector<weir_value>(num_outputs)};
+        check(weir_graph_add_case(*this, name.c_str(), index, branches.data(), branches.size(), inputs.data(),
+                                  inputs.size(), added.outputs.data(), num_outputs, &added.node));
+        return added;
+    }
+    /// A loop: while cond_graph of the variables is true, body_graph gives their next values.
+    call add_while(const std::string &name, const graph &cond_graph, const graph &body_graph,
+                   list<weir_value> variables, list<weir_value> invariants = {}, std::int32_t parallel_iterations = 1) {
+        call added{0, std::vector<weir_value>(variables.size())};
+        check(weir_graph_add_while(*this, name.c_str(), cond_graph, body_graph, variables.data(), variables.size(),
+                                   invariants.data(), invariants.size(), parallel_iterations, added.outputs.data(),
+                                   &added.node));
+        return added;
+    }
+    /// Outputs: the value if predicate is 0, the value if it is not; the other one is absent.
+    call add_switch(const std::string &name, weir_value value, weir_value predicate) {
+        call added{0, std::vector<weir_value>(2)};
+        check(weir_graph_add_switch(*this, name.c_str(), value, predicate, &added.outputs[0], &added.outputs[1],
+                                    &added.node));
+        return added;
+    }
+    /// Outputs: the one of `inputs` that is there, and its index.
+    call add_merge(const std::string &name, list<weir_value> inputs) {
+        call added{0, std::vector<weir_value>(2)};
+        check(weir_graph_add_merge(*this, name.c_str(), inputs.data(), inputs.size(), &added.outputs[0],
+                                   &added.outputs[1], &added.node));
+        return added;
     }
     void add_output(const std::string &name, weir_value value) {
         check(weir_graph_add_output(*this, name.c_str(), value));

@@ -257,8 +257,9 @@ void parallel_for(const threadpool &pool, std::int64_t n, F &&range, const weir_
     region.finish(weir_parallel_for(pool, n, hint, region.call, &region));
 }
 
-/// Calls box(begin, end, slot) for boxes of the points with 0 <= i[d] < extents[d], `rank` of them; begin and end are arrays
-/// of `rank` numbers. tile may be nullptr, or name tile sizes; see weir_parallel_nd. Exceptions are as for parallel_for.
+/// Calls box(begin, end, slot) for boxes of the points with 0 <= i[d] < extents[d], `rank` of them; begin and end are
+/// arrays of `rank` numbers. tile may be nullptr, or name tile sizes; see weir_parallel_nd. Exceptions are as for
+/// parallel_for.
 template <class F>
 void parallel_nd(const threadpool &pool, std::int32_t rank, const std::int64_t *extents, const std::int64_t *tile, F &&box,
                  const weir_parallel_hint *hint = nullptr) {

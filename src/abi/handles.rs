@@ -45,6 +45,11 @@ pub struct weir_kernel_attr {
 pub struct weir_kernel_context {
     _opaque: [u8; 0],
 }
+/// A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither retained nor
+/// released.
+pub struct weir_completion {
+    _opaque: [u8; 0],
+}
 /// A dataflow graph under construction. Owned: create, destroy; one thread at a time.
 pub struct weir_graph {
     _opaque: [u8; 0],

@@ -1,5 +1,5 @@
 //! Kernels: descriptors and callback types; and the integers that name parts of a graph.
-use super::handles::weir_kernel_context;
+use super::handles::{weir_completion, weir_kernel_context};
 use super::tensor::weir_tensor_desc;
 use super::threadpool::weir_destroy_fn;
 use std::ffi::c_void;
@@ -8,6 +8,14 @@ use std::ffi::c_void;
 /// function returns. Returns WEIR_OK or the code of its failure; weir_kernel_context_fail adds a text. May run on any
 /// thread, several calls at once. Must not throw, longjmp or unwind.
 pub type weir_compute_fn = Option<unsafe extern "C" fn(user: *mut c_void, context: *mut weir_kernel_context) -> i32>;
+
+/// Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any thread and
+/// at any time, also before this function returns, the host calls weir_completion_done with `done`, once. Until then `context`, the
+/// tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to begin; then the call has failed and
+/// weir_completion_done must not be called. May run on any thread, several calls at once. Must not block, throw, longjmp or unwind.
+pub type weir_compute_async_fn = Option<
+    unsafe extern "C" fn(user: *mut c_void, context: *mut weir_kernel_context, done: *mut weir_completion) -> i32,
+>;
 
 /// Computes a host kernel's output descriptors from its input descriptors, when they depend on them. Must give the same
 /// answer for the same inputs. Returns WEIR_OK, or the code with which these inputs are refused.
@@ -29,7 +37,7 @@ pub struct weir_host_kernel_desc {
     pub struct_size: usize,
     /// Name for error texts and dumps, UTF-8; copied.
     pub name: *const std::ffi::c_char,
-    /// The body. Required.
+    /// The body. Either this or `compute_async` is given.
     pub compute: weir_compute_fn,
     /// First argument of `compute` and `infer`.
     pub user: *mut c_void,
@@ -51,6 +59,8 @@ pub struct weir_host_kernel_desc {
     pub scratch_bytes: usize,
     /// OR of weir_kernel_flags.
     pub flags: u64,
+    /// The beginning of a body that completes later. Such kernels run as nodes of graphs.
+    pub compute_async: weir_compute_async_fn,
 }
 
 /// Flags of a host kernel.
@@ -59,6 +69,11 @@ pub struct weir_host_kernel_desc {
 pub enum weir_kernel_flags {
     /// Output i may share memory with an input. Without it overlapping arguments are refused.
     WEIR_KERNEL_IN_PLACE = 1,
+    /// The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs.
+    WEIR_KERNEL_PURE = 2,
+    /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
+    /// (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+    WEIR_KERNEL_MAY_BLOCK = 4,
 }
 
 /// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.
@@ -135,6 +150,30 @@ pub type weir_value = u64;
 
 /// A node in a graph under construction. Meaningful only for the graph that gave it.
 pub type weir_node = u64;
+
+/// A text format of reports: one of enum weir_report_format_value.
+pub type weir_report_format = u32;
+
+/// Text formats of reports.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_report_format_value {
+    /// Lines to read.
+    WEIR_REPORT_TEXT = 1,
+    /// JSON (RFC 8259).
+    WEIR_REPORT_JSON = 2,
+}
+
+/// What weir_graph_set_forwarding says of an output, where it is not an input's index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_forwarding_value {
+    /// The output takes over an input's memory if the kernel says WEIR_KERNEL_IN_PLACE and is the last who uses it: the
+    /// default.
+    WEIR_FORWARD_AUTO = -1,
+    /// It has memory of its own.
+    WEIR_FORWARD_NEVER = -2,
+}
 
 /// A text format for dumps: one of enum weir_dump_format_value.
 pub type weir_dump_format = u32;

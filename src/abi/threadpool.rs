@@ -16,8 +16,8 @@ pub type weir_range_fn = Option<unsafe extern "C" fn(arg: *mut c_void, begin: i6
 pub type weir_box_fn =
     Option<unsafe extern "C" fn(arg: *mut c_void, begin: *const i64, end: *const i64, slot: i32) -> i32>;
 
-/// What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at all if a
-/// piece has failed. Returns WEIR_OK, or what the region then returns.
+/// What comes after all pieces of a region: runs once, in the thread that comes out of the region last, and not at
+/// all if a piece has failed. Returns WEIR_OK, or what the region then returns.
 pub type weir_epilogue_fn = Option<unsafe extern "C" fn(arg: *mut c_void) -> i32>;
 
 /// Releases what a callback's context holds. Runs exactly once, after the last use, on any thread.
@@ -29,7 +29,8 @@ pub type weir_destroy_fn = Option<unsafe extern "C" fn(ctx: *mut c_void)>;
 pub enum weir_threadpool_flags {
     /// parallel_for may return before its tasks ran; weir waits with a counter of its own.
     WEIR_THREADPOOL_ASYNCHRONOUS = 1,
-    /// Many small tasks are welcome (Eigen, oneTBB). Without it weir hands over bulk of the pool's width (OpenMP).
+    /// Small pieces of a region are welcome, four per thread or more (Eigen, oneTBB). Without it (OpenMP) there are
+    /// about two per thread, the first ones large.
     WEIR_THREADPOOL_AUTO_BALANCING = 2,
     /// A parallel_for that waits may be called from inside a task. Without it, and without schedule, a region that
     /// starts inside a task of the same pool runs in its caller. (schedule, and an asynchronous parallel_for, may
@@ -97,8 +98,8 @@ pub struct weir_threadpool_vtable {
     pub max_threads: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
 }
 
-/// What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more than
-/// that.
+/// What it costs to bring threads of a pool to a region, in nanoseconds. A region asks for helpers if they save more
+/// than that.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_threadpool_costs {
@@ -118,11 +119,12 @@ pub struct weir_threadpool_costs {
 pub struct weir_parallel_hint {
     /// sizeof(weir_parallel_hint) of the caller's header.
     pub struct_size: usize,
-    /// Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the caller begins alone, and
-    /// asks for helpers when it has seen what an item costs.
+    /// Estimated nanoseconds per item (per point in several dimensions), fractions too; 0 = unknown. Then the
+    /// caller begins alone, and asks for helpers when it has seen what an item costs; what a range function took is
+    /// remembered.
     pub cost_ns: f64,
-    /// Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions, where
-    /// the tile is the grain.
+    /// Smallest piece worth handing out, in items; 0 = 1. Pieces begin at multiples of it. 0 in several dimensions,
+    /// where the tile is the grain.
     pub grain: i64,
     /// Most slots (threads at once) to use; 0 = the pool's width and the caller.
     pub max_slots: i32,

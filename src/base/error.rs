@@ -85,6 +85,10 @@ struct Body {
 pub struct RunFailure {
     /// The node that failed; None if the run was cancelled from outside.
     pub node: Option<Arc<str>>,
+    /// The engine that it ran on.
+    pub engine: Option<Arc<str>>,
+    /// The innermost loop around it, and how many iterations of that were over.
+    pub iteration: Option<(Arc<str>, u64)>,
     /// The nodes that were not begun because of it, in the order of the program.
     pub left_out: Vec<Arc<str>>,
 }
@@ -152,10 +156,9 @@ impl Error {
         Error(Arc::new(Body { code: self.0.code, message, run: self.0.run.clone() }))
     }
 
-    /// The same, of a run: which node failed, and what was not begun.
-    pub fn with_run(self, node: Option<Arc<str>>, left_out: Vec<Arc<str>>) -> Error {
-        let run = Some(RunFailure { node, left_out });
-        Error(Arc::new(Body { code: self.0.code, message: self.0.message.clone(), run }))
+    /// The same, of a run: where it failed, and what was not begun.
+    pub fn with_run(self, run: RunFailure) -> Error {
+        Error(Arc::new(Body { code: self.0.code, message: self.0.message.clone(), run: Some(run) }))
     }
 
     /// What is known of the run, if it is one's failure.

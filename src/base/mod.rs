@@ -10,5 +10,5 @@ pub mod text;
 pub mod time;
 
 pub use desc::Desc;
-pub use error::{Code, Error, Result};
+pub use error::{Code, Error, Result, RunFailure};
 pub use object::{Kind, Object, Ref};

@@ -3,7 +3,7 @@
 use super::kernel::BoundKernel;
 use super::stream::Stream;
 use super::tensor::Tensor;
-use crate::base::{Desc, Error, Ref, Result};
+use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
 use crate::memory::{Buffer, View, overlaps};
 use crate::stream::{Queue, Work};
@@ -103,6 +103,18 @@ fn check(
         for (i, tensor) in tensors.iter().enumerate() {
             check_tensor(what, i, tensor, stream.engine())?;
         }
+    }
+    if kernel.kernel().is_async() {
+        return Err(Error::new(
+            Code::Unimplemented,
+            "it completes later, and such a kernel can't be enqueued on a stream yet; make it a node of a graph",
+        ));
+    }
+    if kernel.kernel().may_block() && stream.queue().is_on_pool() {
+        return Err(Error::precondition(format!(
+            "it may block a worker of the pool of stream '{}'; use a synchronous stream, or a graph with a pool for kernels that block",
+            stream.queue().name()
+        )));
     }
     if !kernel.kernel().in_place() {
         let view = |tensors: &[Ref<Tensor>], i: usize| (tensors[i].data(), tensors[i].bytes());

@@ -5,14 +5,21 @@ use crate::abi::*;
 use crate::base::object;
 use crate::base::{Desc, Error, Result};
 use crate::ffi::task::Destroy;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Completion, Kernel, KernelContext, signature};
 use std::ffi::c_void;
 use std::sync::Arc;
+
+/// What the host gave: a body, or its beginning.
+#[derive(Clone, Copy)]
+enum HostBody {
+    Whole(unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32),
+    Begun(unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context, *mut weir_completion) -> i32),
+}
 
 /// A kernel that the host implements.
 pub(super) struct HostKernel {
     name: String,
-    compute: unsafe extern "C" fn(*mut c_void, *mut weir_kernel_context) -> i32,
+    body: HostBody,
     infer: weir_infer_fn,
     user: *mut c_void,
     destroy: Destroy,
@@ -25,6 +32,8 @@ pub(super) struct HostKernel {
     cost_ns: u64,
     scratch_bytes: usize,
     in_place: bool,
+    may_block: bool,
+    is_pure: bool,
 }
 
 // SAFETY: the host promises that its functions may run on any thread, several calls at once.
@@ -36,7 +45,14 @@ impl HostKernel {
     /// # Safety
     /// The pointers in `desc` are NULL or point to what the C documentation says.
     pub(super) unsafe fn new(desc: &weir_host_kernel_desc) -> Result<Arc<HostKernel>> {
-        let compute = desc.compute.ok_or_else(|| Error::null("desc->compute"))?;
+        let body = match (desc.compute, desc.compute_async) {
+            (Some(compute), None) => HostBody::Whole(compute),
+            (None, Some(begin)) => HostBody::Begun(begin),
+            (None, None) => return Err(Error::invalid("desc->compute is NULL, and desc->compute_async too")),
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("desc->compute and desc->compute_async are given, expected one of them"));
+            }
+        };
         let limit = weir_limit::WEIR_MAX_ARGS as usize;
         for (what, count) in [("num_inputs", desc.num_inputs), ("num_outputs", desc.num_outputs)] {
             if count > limit {
@@ -55,9 +71,12 @@ impl HostKernel {
         if desc.num_outputs > 0 && !settled && desc.infer.is_none() {
             return Err(Error::invalid("desc->outputs is NULL or leaves something open, and desc->infer is NULL"));
         }
+        if desc.compute_async.is_some() && desc.flags & weir_kernel_flags::WEIR_KERNEL_MAY_BLOCK as u64 != 0 {
+            return Err(Error::invalid("desc->flags says WEIR_KERNEL_MAY_BLOCK, and compute_async must not block"));
+        }
         Ok(Arc::new(HostKernel {
             name: name.to_owned(),
-            compute,
+            body,
             infer: desc.infer,
             user: desc.user,
             destroy: Destroy::new(desc.destroy, desc.user),
@@ -68,6 +87,8 @@ impl HostKernel {
             cost_ns: desc.cost_ns,
             scratch_bytes: desc.scratch_bytes,
             in_place: desc.flags & weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64 != 0,
+            may_block: desc.flags & weir_kernel_flags::WEIR_KERNEL_MAY_BLOCK as u64 != 0,
+            is_pure: desc.flags & weir_kernel_flags::WEIR_KERNEL_PURE as u64 != 0,
         }))
     }
 
@@ -136,14 +157,41 @@ impl Kernel for HostKernel {
         self.in_place
     }
 
+    fn is_pure(&self) -> bool {
+        self.is_pure
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let HostBody::Whole(compute) = self.body else {
+            return Err(Error::internal("the whole of a kernel that completes later"));
+        };
         // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and outlives the
         // call.
-        let status = unsafe { (self.compute)(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
+        let status = unsafe { compute(self.user, std::ptr::from_ref(context).cast_mut().cast()) };
         match (context.take_failure(), status) {
             (Some(error), _) => Err(error),
             (None, 0) => Ok(()),
             (None, status) => Err(Error::from_status(status, "its compute function")),
+        }
+    }
+
+    fn may_block(&self) -> bool {
+        self.may_block
+    }
+
+    fn is_async(&self) -> bool {
+        matches!(self.body, HostBody::Begun(_))
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let HostBody::Begun(begin) = self.body else { return done.done(self.compute(context)) };
+        let handle = std::ptr::without_provenance_mut::<weir_completion>(done.into_number());
+        // SAFETY: the host's function. The context is behind a tag, is read only through `borrow`, and stays until the
+        // call is done, as `Kernel::start` says. The handle is a number that nobody reads through.
+        let status = unsafe { begin(self.user, std::ptr::from_ref(context).cast_mut().cast(), handle) };
+        match status {
+            0 => Ok(()),
+            status => Err(Error::from_status(status, "its compute_async function")),
         }
     }
 }

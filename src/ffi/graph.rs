@@ -6,7 +6,7 @@ use super::tensor::read_desc;
 use super::{handle, task, text};
 use crate::abi::*;
 use crate::base::{Error, Result};
-use crate::graph::{DumpFormat, Graph, NodeId, ValueId};
+use crate::graph::{DumpFormat, Forwarding, Graph, NodeId, ValueId};
 use crate::kernel::Task;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -131,6 +131,46 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
     })
 }
 
+/// Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
+/// in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
+/// A cancel of the run takes effect behind this node.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+/// program; name is copied.
+/// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
+/// ALREADY_EXISTS (name); UNIMPLEMENTED for a program with kernels that complete later or may block.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_add_program(
+    graph: *mut weir_graph,
+    name: *const c_char,
+    program: *mut weir_program,
+    inputs: *const weir_value,
+    num_inputs: usize,
+    out_outputs: *mut weir_value,
+    num_outputs: usize,
+    out_node: *mut weir_node,
+) -> weir_status {
+    guard("weir_graph_add_program", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let outputs = array_mut(out_outputs, num_outputs, "out_outputs")?;
+            let graph = handle::borrow_mut(graph, "graph")?;
+            let name = string(name, "name")?;
+            let program = handle::share(program, "program")?;
+            let inputs: Vec<ValueId> = array(inputs, num_inputs, "inputs")?.iter().map(|&v| v.into()).collect();
+            let node = graph.add_program(name, &program, &inputs, outputs.len())?;
+            for (i, out) in outputs.iter_mut().enumerate() {
+                *out = node.output(i).into();
+            }
+            if !out_node.is_null() {
+                out_node.write(node.into());
+            }
+            Ok(())
+        }
+    })
+}
+
 /// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
 /// done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
 /// is called with arg when graph and programs are gone. Calls of several runs may overlap.
@@ -177,6 +217,40 @@ pub unsafe extern "C" fn weir_graph_add_control_edge(
         // SAFETY: the caller's handle, as documented.
         let graph = unsafe { handle::borrow_mut(graph, "graph") }?;
         graph.add_control_edge(NodeId::from(from), NodeId::from(to))
+    })
+}
+
+/// Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the default),
+/// WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the graph where
+/// that cannot be.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_set_forwarding(
+    graph: *mut weir_graph,
+    node: weir_node,
+    output: i32,
+    input: i32,
+) -> weir_status {
+    guard("weir_graph_set_forwarding", || {
+        // SAFETY: the caller's handle, as documented.
+        let graph = unsafe { handle::borrow_mut(graph, "graph") }?;
+        let forwarding = match input {
+            _ if input == weir_forwarding_value::WEIR_FORWARD_AUTO as i32 => Forwarding::ByLastUse,
+            _ if input == weir_forwarding_value::WEIR_FORWARD_NEVER as i32 => Forwarding::Never,
+            _ if input < 0 => {
+                return Err(Error::invalid(format!("input is {input}, expected an index, -1 (AUTO) or -2 (NEVER)")));
+            }
+            _ => Forwarding::Reserved(
+                u16::try_from(input)
+                    .map_err(|_| Error::out_of_range(format!("input is {input}, no kernel has that many")))?,
+            ),
+        };
+        let output = usize::try_from(output)
+            .map_err(|_| Error::out_of_range(format!("output is {output}, expected an index")))?;
+        graph.set_forwarding(NodeId::from(node), output, forwarding)
     })
 }
 

@@ -1,6 +1,6 @@
 //! The panic guard: every exported body runs in here.
 
-use super::last_error;
+use super::{failure, last_error};
 use crate::abi::weir_status;
 use crate::base::{Code, Error, Result};
 use crate::memory::heap;
@@ -55,6 +55,7 @@ fn release_ended_pools() {
 /// Keeps the message for weir_last_error_message and gives the code.
 fn fail(function: &'static str, error: &Error) -> weir_status {
     last_error::set(function, error.message());
+    failure::note(error);
     error.code().status()
 }
 

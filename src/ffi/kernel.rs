@@ -117,7 +117,9 @@ pub unsafe extern "C" fn weir_kernel_create_host(
             let out = out_ptr(out_kernel, "out_kernel")?;
             let engine = handle::share(engine, "engine")?;
             let desc = versioned::read(desc, "desc")?;
-            flags(desc.flags, weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64, "desc->flags")?;
+            use weir_kernel_flags::*;
+            let known = WEIR_KERNEL_IN_PLACE as u64 | WEIR_KERNEL_PURE as u64 | WEIR_KERNEL_MAY_BLOCK as u64;
+            flags(desc.flags, known, "desc->flags")?;
             let kernel = context::HostKernel::new(&desc)?;
             let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default());
             handle::into_c(bound, out)?;

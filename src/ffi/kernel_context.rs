@@ -3,9 +3,11 @@
 use super::argument::{out_const, out_ptr, out_value, string};
 use super::guard::guard;
 use super::task::{self, Place};
-use super::{context, versioned};
+use super::{context, handle, run, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error};
+use crate::graph::Program;
+use crate::kernel::Completion;
 use std::ffi::{c_char, c_void};
 
 /// The inputs, an array of num_inputs views.
@@ -205,5 +207,88 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
             .ok_or_else(|| Error::invalid(format!("code is {code}, expected one of weir_status_code but WEIR_OK")))?;
         context.fail(Error::new(code, message));
         Ok(())
+    })
+}
+
+/// Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
+/// failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
+/// any more.
+///
+/// The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
+/// program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
+///
+/// Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
+/// waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
+/// asynchronous stream.
+/// Ownership: done ends here; text is copied.
+/// Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
+/// completed before.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_completion_done(
+    done: *mut weir_completion,
+    status: weir_status,
+    text: *const c_char,
+) -> weir_status {
+    guard("weir_completion_done", || {
+        if done.is_null() {
+            return Err(Error::null("done"));
+        }
+        let completion = Completion::from_number(done.addr())
+            .ok_or_else(|| Error::invalid("done is not a completion (it is no handle of a call)"))?;
+        // SAFETY: the caller's pointer, as documented.
+        let text = if text.is_null() { None } else { Some(unsafe { string(text, "text") }?) };
+        let code = Code::from_status(status);
+        let result = match (status, code, text) {
+            (0, ..) => Ok(()),
+            (_, None, _) => {
+                return Err(Error::invalid(format!("status is {status}, expected one of weir_status_code")));
+            }
+            (_, Some(code), Some(text)) => Err(Error::new(code, text)),
+            (_, Some(_), None) => Err(Error::from_status(status, "its completion")),
+        };
+        completion.done(result)
+    })
+}
+
+/// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
+/// inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
+/// once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
+/// failure is returned, and the rest is not begun.
+///
+/// Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
+/// Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
+/// FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_context_run_program(
+    context: *const weir_kernel_context,
+    program: *mut weir_program,
+    count: usize,
+    inputs: *const *mut weir_tensor,
+    num_inputs: usize,
+    outputs: *const *mut weir_tensor,
+    num_outputs: usize,
+) -> weir_status {
+    guard("weir_kernel_context_run_program", || {
+        let all = |each: usize, what: &str| {
+            count
+                .checked_mul(each)
+                .ok_or_else(|| Error::out_of_range(format!("count is {count}, too many for {what} of {each} each")))
+        };
+        // SAFETY: the caller's pointers, as documented.
+        let (context, program, inputs, outputs) = unsafe {
+            (
+                context::borrow(context, "context")?,
+                handle::share(program, "program")?,
+                run::Tensors::new(inputs, all(num_inputs, "inputs")?, "inputs")?,
+                run::Tensors::new(outputs, all(num_outputs, "outputs")?, "outputs")?,
+            )
+        };
+        Program::run_many(&program, context, count, &|i, run| {
+            let input = |k: usize| inputs.get(i * num_inputs + k);
+            let output = |k: usize| outputs.get(i * num_outputs + k);
+            run(&Program::bind(&program, (num_inputs, &input), (num_outputs, &output))?)
+        })
     })
 }

@@ -1,12 +1,13 @@
 //! The C border: the only `extern "C"` functions that the library exports.
 //!
-//! Generic pointer code exists once (`guard`, `handle`, `argument`, `versioned`, `text`, `last_error`); the noun
+//! Generic pointer code exists once (`guard`, `handle`, `argument`, `versioned`, `text`, `last_error`, `failure`); the noun
 //! files check their arguments, make one call into a room, and convert the answer. Every body runs inside `guard`,
 //! so no panic and no error leaves as anything but a status.
 #![allow(non_camel_case_types)]
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]
 
 mod argument;
+mod failure;
 mod guard;
 mod handle;
 mod last_error;
@@ -23,7 +24,9 @@ mod graph;
 mod kernel;
 mod kernel_context;
 mod program;
+mod program_stats;
 mod run;
+mod run_options;
 mod stream;
 mod sync;
 mod task;

@@ -5,7 +5,8 @@ use super::graph::dump_format;
 use super::guard::{guard, guard_release};
 use super::{handle, text};
 use crate::abi::*;
-use crate::graph::{CompileOptions, Program};
+use crate::base::Error;
+use crate::graph::{CompileOptions, Program, ReportFormat};
 use std::ffi::c_char;
 
 /// Makes settings for weir_graph_compile, all default.
@@ -31,8 +32,8 @@ pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile
 }
 
 /// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
-/// thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known. It never
-/// changes a result.
+/// thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
+/// turn out to be faster on the caller alone are made there. It never changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -99,6 +100,52 @@ pub unsafe extern "C" fn weir_compile_options_get_allow_absent(
     })
 }
 
+/// The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
+/// meanwhile. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
+/// threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
+/// no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
+/// kernels are not compiled.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
+/// them, take references of their own.
+/// Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_blocking_threadpool(
+    options: *mut weir_compile_options,
+    pool: *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_compile_options_set_blocking_threadpool", || {
+        // SAFETY: the caller's handles, as documented.
+        let (options, pool) = unsafe { (handle::borrow_mut(options, "options")?, handle::share_opt(pool, "pool")?) };
+        if pool.as_ref().is_some_and(|pool| !pool.can_spawn()) {
+            return Err(Error::invalid(
+                "pool takes no single tasks: it has neither schedule nor an ASYNCHRONOUS parallel_for",
+            ));
+        }
+        options.blocking_pool = pool;
+        Ok(())
+    })
+}
+
+/// The pool that was set, or NULL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
+    options: *const weir_compile_options,
+    out_pool: *mut *mut weir_threadpool,
+) -> weir_status {
+    guard("weir_compile_options_get_blocking_threadpool", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(options, "options")?) };
+        *out = handle::borrowed_opt_c(options.blocking_pool.as_ref());
+        Ok(())
+    })
+}
+
 /// Compiles a graph for engines: checks it whole, and puts it into the order and the arrays that runs use. Kernels
 /// on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
 /// compiled again. options may be NULL.
@@ -106,7 +153,8 @@ pub unsafe extern "C" fn weir_compile_options_get_allow_absent(
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines.
 /// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
-/// or constant of a device that none of the engines is for; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+/// or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+/// pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(
@@ -231,6 +279,32 @@ pub unsafe extern "C" fn weir_program_dump(
         unsafe {
             let program = handle::borrow(program, "program")?;
             text::copy(&program.dump(dump_format(format)?), buffer, capacity, out_length)
+        }
+    })
+}
+
+/// Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
+/// that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
+/// other threads. The members of the JSON stay what they are; more may be added.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_report(
+    program: *const weir_program,
+    format: weir_report_format,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_program_report", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let program = handle::borrow(program, "program")?;
+            let format = ReportFormat::from_value(format)
+                .ok_or_else(|| Error::invalid(format!("format is {format}, expected 1 (TEXT) or 2 (JSON)")))?;
+            text::copy(&program.report(format), buffer, capacity, out_length)
         }
     })
 }

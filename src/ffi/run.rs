@@ -148,6 +148,29 @@ pub unsafe extern "C" fn weir_program_start(
     })
 }
 
+/// An argument array of tensors, for several threads.
+pub(super) struct Tensors<'a> {
+    handles: &'a [*mut weir_tensor],
+    argument: &'a str,
+}
+
+// SAFETY: handles of shared objects, which are only borrowed, in any thread.
+unsafe impl Sync for Tensors<'_> {}
+
+impl<'a> Tensors<'a> {
+    /// # Safety
+    /// `data` is NULL or points to `len` handles, NULL or live during `'a`.
+    pub(super) unsafe fn new(data: *const *mut weir_tensor, len: usize, argument: &'a str) -> Result<Tensors<'a>> {
+        // SAFETY: as demanded of the caller.
+        Ok(Tensors { handles: unsafe { array(data, len, argument) }?, argument })
+    }
+
+    pub(super) fn get(&self, i: usize) -> Result<ManuallyDrop<Ref<Tensor>>> {
+        // SAFETY: as demanded of the maker.
+        unsafe { tensor(self.handles, i, self.argument) }
+    }
+}
+
 /// Tensor `i` of an argument array.
 ///
 /// # Safety

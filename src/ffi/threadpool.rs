@@ -290,9 +290,9 @@ pub unsafe extern "C" fn weir_parallel_for(
     })
 }
 
-/// As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are boxes of
-/// whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which takes
-/// whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+/// As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
+/// boxes of whole tiles; tile[d] is the size of a tile in dimension d, 0 (or a NULL tile) leaves it to weir, which
+/// takes whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
 ///
 /// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
 /// only read during the call.
@@ -319,8 +319,9 @@ pub unsafe extern "C" fn weir_parallel_nd(
     })
 }
 
-/// Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could be worth a
-/// thread does so too; call this to have it done at a time of your choice, with the pool as idle as it will be later.
+/// Measures what it costs to bring the pool's threads, with a few rounds of empty work. The first region that could
+/// be worth a thread does so too; call this to have it done at a time of your choice, with the pool as idle as it
+/// will be later.
 ///
 /// Thread safety: any thread. Blocking: less than a millisecond as a rule, a few if the
 /// machine is busy, and for as long as the pool keeps a parallel_for. Ownership: none.
@@ -340,8 +341,9 @@ pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> 
     })
 }
 
-/// What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which regions would ask (schedule or
-/// parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
+/// What bringing a helper costs, as weir knows it now: of a pool that was in use a moment ago, in the way in which
+/// regions would ask (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared
+/// regions refine them.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

@@ -143,8 +143,8 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_checking(
     })
 }
 
-/// What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the figures all the same.
-/// NULL costs: to be measured, the default.
+/// What the pool's threads cost, for a host that knows: then weir does not measure them. Shared regions refine the
+/// figures all the same. NULL costs: to be measured, the default.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: costs is copied.
 /// Errors: INVALID_ARGUMENT (a figure below 0 or not finite).

@@ -35,6 +35,9 @@ versioned! {
     weir_argmax_desc: reserved: i32,
     weir_runtime_info: attrs: u64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
+    weir_run_failure: engine: [std::ffi::c_char; 64],
+    weir_program_counters: running: u64,
+    weir_node_stats: name: [std::ffi::c_char; 128],
     weir_engine_info: name: [std::ffi::c_char; 64],
 }
 

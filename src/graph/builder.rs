@@ -1,6 +1,9 @@
 //! The builder: nodes in the order in which they were added.
 
 use super::ids::{NodeId, ValueId};
+use super::nested::Nested;
+use super::options::Forwarding;
+use super::program::Program;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Ref, Result, live};
 use crate::engine::{BoundKernel, Tensor};
@@ -114,6 +117,8 @@ pub(super) struct Contents {
     pub nodes: Vec<Node>,
     /// Name and value of each output of the graph.
     pub outputs: Vec<(String, Value)>,
+    /// Outputs of kernels that do not take over memory as they see fit.
+    pub forwarding: HashMap<Value, Forwarding>,
     /// How many graphs lie inside one another here.
     pub depth: usize,
 }
@@ -124,10 +129,16 @@ impl Contents {
         let is_input = |(_, node): &(usize, &Node)| matches!(node.body, Body::Input(_));
         self.nodes.iter().enumerate().filter(is_input).map(|(index, _)| index)
     }
+
+    /// What was said of a node's outputs.
+    pub fn forwarding_of(&self, node: usize, num_outputs: usize) -> Vec<(u16, Forwarding)> {
+        let outputs = if self.forwarding.is_empty() { 0 } else { num_outputs };
+        (0..outputs).filter_map(|output| Some((output as u16, *self.forwarding.get(&(node, output))?))).collect()
+    }
 }
 
 /// Most graphs inside one another.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// A graph under construction.
 pub struct Graph {
@@ -179,6 +190,18 @@ impl Graph {
         signature::check_count("output", kernel.num_outputs(), num_outputs).map_err(named)?;
         let inputs = self.resolve_all(name, "input", inputs)?;
         self.add(name, Body::Kernel { kernel, inputs, num_outputs })
+    }
+
+    /// Another program as one node.
+    pub fn add_program(
+        &mut self,
+        name: &str,
+        program: &Ref<Program>,
+        inputs: &[ValueId],
+        num_outputs: usize,
+    ) -> Result<NodeId> {
+        let kernel = Nested::kernel(program).map_err(|error| error.within(format_args!("node '{name}'")))?;
+        self.add_kernel(name, kernel, inputs, num_outputs)
     }
 
     /// A choice of two graphs by a predicate. `inputs` become the inputs of both, in their order.
@@ -304,6 +327,29 @@ impl Graph {
         }
         let value = self.resolve(value, "value")?;
         self.contents.outputs.push((name.to_owned(), value));
+        Ok(())
+    }
+
+    /// Says whether an output of a kernel takes over the memory of an input.
+    pub fn set_forwarding(&mut self, node: NodeId, output: usize, forwarding: Forwarding) -> Result<()> {
+        let index = self.index(node, "node")?;
+        let node = &self.contents.nodes[index];
+        let Body::Kernel { inputs, num_outputs, .. } = &node.body else {
+            return Err(Error::invalid(format!("node '{}' is a {}, expected a kernel", node.name, node.kind())));
+        };
+        let outside = |what: &str, at: usize, all: usize| {
+            Error::out_of_range(format!("{what} is {at}, node '{}' has {all}", node.name))
+        };
+        if output >= *num_outputs {
+            return Err(outside("output", output, *num_outputs));
+        }
+        match forwarding {
+            Forwarding::Reserved(input) if usize::from(input) >= inputs.len() => {
+                return Err(outside("input", usize::from(input), inputs.len()));
+            }
+            Forwarding::ByLastUse => drop(self.contents.forwarding.remove(&(index, output))),
+            _ => drop(self.contents.forwarding.insert((index, output), forwarding)),
+        }
         Ok(())
     }
 

@@ -27,6 +27,10 @@ impl Kernel for Copy {
         inputs[0].bytes().map_or(0, |bytes| 100 + bytes as u64 / 10)
     }
 
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         context.outputs()[0].copy_from(&context.inputs()[0]);
         Ok(())

@@ -84,7 +84,8 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
 fn item(layout: &Layout, index: usize) -> Item {
     let mut facts = Vec::new();
     let kind = match layout.bodies[index] {
-        Body::Kernel(number) => {
+        body @ (Body::Kernel(number) | Body::Async(number)) => {
+            let number = if let Body::Async(call) = body { layout.calls[call as usize].0 } else { number };
             let node = &layout.kernels[number as usize];
             let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
             let (inputs, outputs) = args.split_at(usize::from(node.num_inputs));
@@ -97,7 +98,11 @@ fn item(layout: &Layout, index: usize) -> Item {
         Body::Call(..) | Body::Task(_) => "task".to_owned(),
         Body::Select(_) => "select".to_owned(),
         Body::End => "end".to_owned(),
-        Body::Enter(_) => "enter".to_owned(),
+        Body::Enter(number) => {
+            let looped = &layout.loops[number as usize];
+            facts.push(("parallel_iterations", looped.parallel_iterations.to_string()));
+            "enter".to_owned()
+        }
         Body::Test(_) => "test".to_owned(),
         Body::Next(_) => "next".to_owned(),
         Body::Switch(_) => "switch".to_owned(),
@@ -162,7 +167,7 @@ fn json(name: &str, items: &[Item]) -> String {
 }
 
 /// A quoted JSON string (RFC 8259, section 7).
-fn json_string(text: &str) -> String {
+pub(super) fn json_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

@@ -13,13 +13,16 @@
 //! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The first nodes
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 
+use super::builder::MAX_DEPTH;
+use super::figures::{Figures, Tallies};
+use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
-use crate::threadpool::HostCall;
+use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// An input or output of a program.
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ pub(in crate::graph) enum Body {
     Call(u32, HostCall),
     Task(u32),
     Kernel(u32),
+    /// A kernel that completes later, or runs on the pool for kernels that block: of the call with this index.
+    Async(u32),
     Select(u32),
     /// Waits for what is left of a branch.
     End,
@@ -82,6 +87,10 @@ pub(in crate::graph) struct Select {
 pub(in crate::graph) struct Branch {
     pub nodes: Range<u32>,
     pub release: Release,
+    /// The arguments of what is in it.
+    pub args: Range<u32>,
+    /// Its part of `Layout::bound`, without that of branches inside.
+    pub bound: Range<u32>,
 }
 
 /// A while loop.
@@ -102,6 +111,8 @@ pub(in crate::graph) struct Loop {
     pub end: u32,
     /// As of a Select.
     pub uncounted: u32,
+    /// How many iterations may run at once. One does.
+    pub parallel_iterations: u32,
     /// Where `releases` has the Test, for a loop that is stopped.
     pub stop: u32,
     /// Iterations of the last run that was measured. Statistics: ORDERING Relaxed.
@@ -164,26 +175,42 @@ pub(in crate::graph) struct Arg {
     pub place: Place,
 }
 
-/// The nodes' names, one behind the other.
+/// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there are
+/// many.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Names {
-    text: String,
-    ends: Vec<u32>,
+    text: Vec<u8>,
+    starts: Vec<u32>,
+    count: usize,
 }
 
 impl Names {
-    pub fn push(&mut self, name: &str) {
-        self.text.push_str(name);
-        self.ends.push(self.text.len() as u32);
+    const STRIDE: usize = 16;
+    /// Behind each name; no byte of UTF-8.
+    const END: u8 = 0xff;
+
+    pub fn push(&mut self, parts: &[&str]) {
+        if self.count.is_multiple_of(Self::STRIDE) {
+            self.starts.push(self.text.len() as u32);
+        }
+        parts.iter().for_each(|part| self.text.extend_from_slice(part.as_bytes()));
+        self.text.push(Self::END);
+        self.count += 1;
     }
 
     pub fn get(&self, node: usize) -> &str {
-        let start = if node == 0 { 0 } else { self.ends[node - 1] };
-        &self.text[start as usize..self.ends[node] as usize]
+        let start = self.starts[node / Self::STRIDE] as usize;
+        let name = self.text[start..].split(|&byte| byte == Self::END).nth(node % Self::STRIDE);
+        name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default()
     }
 
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.ends.capacity() * size_of::<u32>()
+        self.text.capacity() + self.starts.capacity() * size_of::<u32>()
+    }
+
+    pub fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.starts.shrink_to_fit();
     }
 }
 
@@ -217,6 +244,8 @@ pub(in crate::graph) struct Layout {
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<KernelNode>,
+    /// These kernels: each one's index in `kernels`, and its node.
+    pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
@@ -236,14 +265,19 @@ pub(in crate::graph) struct Layout {
     /// How many ends a run has: nodes that nobody waits for.
     pub ends: u32,
     pub args: Vec<Arg>,
-    /// The arguments that are a run's inputs and outputs.
+    /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which are
+    /// bound when it is taken.
     pub bound: Vec<u32>,
+    /// How many are outside of branches.
+    pub always_bound: u32,
     pub constants: Vec<Ref<Tensor>>,
     pub arena_bytes: usize,
     /// Scratch bytes per slot of each node that wants some.
     pub scratch: Vec<usize>,
     /// What the options say that bringing work to another thread costs; None = what the pool costs.
     pub hop_ns: Option<u64>,
+    /// Runs the kernels that may block.
+    pub blocking_pool: Option<Ref<ThreadPool>>,
     /// Estimated or measured run time of each node, in nanoseconds. Statistics: ORDERING Relaxed.
     pub costs: Vec<AtomicU32>,
     /// What a thread that takes a node takes along: its cost and that of everything that is handed over directly
@@ -253,36 +287,86 @@ pub(in crate::graph) struct Layout {
     /// The costs of all nodes that count, in nanoseconds, and those on the longest path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
+    /// The costs of all nodes, those too that do not count.
+    pub all_ns: AtomicU64,
+    /// The longest path from each node to the end, as bits of an f32. Statistics: ORDERING Relaxed.
+    pub paths: Vec<AtomicU32>,
+    /// The loops, the one that ends last first, and of two the one around the other.
+    pub loops_by_end: Vec<u32>,
+    pub ways: Ways,
     /// Runs that were measured.
     pub runs: AtomicU64,
     pub report: super::report::Compiled,
+    /// Figures of every node, if they were asked for.
+    pub figures: Option<Box<[Figures]>>,
+    pub tallies: Tallies,
+    /// The costs come from a profile: the first measurement is one like any other. ORDERING Relaxed.
+    pub primed: AtomicBool,
 }
 
 /// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
 /// move cost as much.
-const WORTH_A_THREAD_NS: u32 = 50;
+const WORTH_A_THREAD_NS: u32 = 150;
+
+/// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
+struct Factor<'a> {
+    layout: &'a Layout,
+    /// Loops that the walk has not come to, by their place in `loops_by_end`.
+    next: usize,
+    /// Where each loop that the walk is in begins, and the product.
+    inside: [(u32, u64); MAX_DEPTH],
+    depth: usize,
+}
+
+impl<'a> Factor<'a> {
+    fn new(layout: &'a Layout) -> Factor<'a> {
+        Factor { layout, next: 0, inside: [(0, 1); MAX_DEPTH], depth: 0 }
+    }
+
+    fn at(&mut self, node: u32) -> u64 {
+        while self.depth > 0 && node < self.inside[self.depth - 1].0 {
+            self.depth -= 1;
+        }
+        let mut times = if self.depth > 0 { self.inside[self.depth - 1].1 } else { 1 };
+        while let Some(&index) = self.layout.loops_by_end.get(self.next) {
+            let looped = &self.layout.loops[index as usize];
+            if looped.end <= node {
+                self.next += 1;
+                continue;
+            }
+            if looped.first > node || looped.end != node + 1 {
+                break;
+            }
+            times = times.saturating_mul(u64::from(looped.iterations.load(Relaxed).max(1)));
+            self.inside[self.depth] = (looped.first, times);
+            self.depth += 1;
+            self.next += 1;
+        }
+        times
+    }
+}
 
 impl Layout {
     pub fn len(&self) -> usize {
         self.bodies.len()
     }
 
-    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does.
+    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing.
     pub fn weigh(&self) {
-        let mut total = 0;
-        let mut longest = 0;
-        // The longest path from each node; those of nodes inside of a loop count once for each iteration.
-        let mut paths = vec![0u64; self.len()];
-        let factors = self.factors();
+        let (mut total, mut all) = (0u64, 0u64);
+        let mut longest = 0f32;
+        let mut factor = Factor::new(self);
         for node in (0..self.len()).rev() {
             let cost = self.costs[node].load(Relaxed);
             let counts = if cost < WORTH_A_THREAD_NS { 0 } else { cost };
-            let times = factors.as_ref().map_or(1, |factors| factors[node]);
-            total += u64::from(counts) * times;
+            let times = factor.at(node as u32);
+            total = total.saturating_add(u64::from(counts).saturating_mul(times));
+            all = all.saturating_add(u64::from(cost).saturating_mul(times));
             let mut worth = counts;
-            let mut behind = 0;
+            let mut behind = 0f32;
+            let path = |target: u32| f32::from_bits(self.paths[target as usize].load(Relaxed));
             for edge in self.edges(node) {
-                behind = behind.max(paths[edge.target as usize]);
+                behind = behind.max(path(edge.target));
                 if edge.counter == DIRECT {
                     worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
                 }
@@ -290,29 +374,18 @@ impl Layout {
             for &target in self.released(node) {
                 // A Next releases what lies before it: another iteration, counted by the factor.
                 if target as usize > node {
-                    behind = behind.max(paths[target as usize]);
+                    behind = behind.max(path(target));
                     worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
                 }
             }
             self.worth[node].store(worth, Relaxed);
-            paths[node] = behind + u64::from(counts) * times;
-            longest = longest.max(paths[node]);
+            let path = behind + counts as f32 * times as f32;
+            self.paths[node].store(path.to_bits(), Relaxed);
+            longest = longest.max(path);
         }
         self.total_ns.store(total, Relaxed);
-        self.longest_ns.store(longest, Relaxed);
-    }
-
-    /// How often each node runs; None if there are no loops.
-    fn factors(&self) -> Option<Vec<u64>> {
-        if self.loops.is_empty() {
-            return None;
-        }
-        let mut factors = vec![1u64; self.len()];
-        for looped in &self.loops {
-            let times = u64::from(looped.iterations.load(Relaxed).max(1));
-            factors[looped.first as usize..looped.end as usize].iter_mut().for_each(|f| *f = f.saturating_mul(times));
-        }
-        Some(factors)
+        self.all_ns.store(all, Relaxed);
+        self.longest_ns.store(longest as u64, Relaxed);
     }
 
     /// The nodes that a node may release.
@@ -331,10 +404,39 @@ impl Layout {
         }
     }
 
+    /// Gives back what the arrays have too much.
+    pub fn shrink(&mut self) {
+        self.names.shrink();
+        self.bodies.shrink_to_fit();
+        self.tasks.shrink_to_fit();
+        self.releases.shrink_to_fit();
+        self.counters.shrink_to_fit();
+        self.leaf_of.shrink_to_fit();
+        self.switches.shrink_to_fit();
+        self.merges.shrink_to_fit();
+        self.absence.own.shrink_to_fit();
+        self.absence.starts.shrink_to_fit();
+        self.absence.needs.shrink_to_fit();
+    }
+
     /// The edges that leave a node.
     #[inline]
     pub fn edges(&self, node: usize) -> &[Edge] {
         &self.edges[self.first_edge[node] as usize..self.first_edge[node + 1] as usize]
+    }
+
+    /// The node behind this one and all that is inside of it.
+    pub fn behind(&self, node: u32) -> u32 {
+        match self.bodies[node as usize] {
+            Body::Select(index) => self.selects[index as usize].end,
+            Body::Enter(index) => self.loops[index as usize].end,
+            _ => node + 1,
+        }
+    }
+
+    /// Whether a list of what was not run tells of this node: of all but those that only close others.
+    pub fn is_step(&self, node: u32) -> bool {
+        !matches!(self.bodies[node as usize], Body::End | Body::Test(_) | Body::Next(_))
     }
 
     pub fn name_of(&self, node: u32) -> &str {
@@ -350,6 +452,7 @@ impl Layout {
             + of(&self.bodies)
             + of(&self.tasks)
             + of(&self.kernels)
+            + of(&self.calls)
             + of(&self.first_edge)
             + of(&self.edges)
             + of(&self.releases)
@@ -360,6 +463,7 @@ impl Layout {
             + of(&self.scratch)
             + of(&self.costs)
             + of(&self.worth)
+            + of(&self.paths)
             + of(&self.absence.own)
             + of(&self.absence.starts)
             + of(&self.absence.needs)

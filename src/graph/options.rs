@@ -2,6 +2,7 @@
 
 use crate::base::object::tag;
 use crate::base::{Kind, Ref, live};
+use crate::memory::Flags;
 use crate::threadpool::ThreadPool;
 
 #[derive(Clone, Debug, Default)]
@@ -10,12 +11,35 @@ pub struct CompileOptions {
     pub hop_ns: Option<u64>,
     /// Whether outputs may be absent.
     pub allow_absent: bool,
+    /// Whether to keep figures of every node.
+    pub statistics: bool,
+    /// Runs the kernels that may block.
+    pub blocking_pool: Option<Ref<ThreadPool>>,
+}
+
+/// Whether an output of a kernel takes over the memory of an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// If the kernel can work in place and is the last who uses the input.
+    #[default]
+    ByLastUse,
+    Never,
+    /// It must be this input's, or the graph is refused.
+    Reserved(u16),
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Comes before the stream's pool and the engine's.
     pub threadpool: Option<Ref<ThreadPool>>,
+    /// How long after the call nothing is begun any more, in nanoseconds; 0 = no limit.
+    pub deadline_ns: u64,
+    /// Where to say which outputs were absent.
+    pub absent: Option<Flags>,
+    /// One thread, in the program's order.
+    pub deterministic: bool,
+    /// After a failure, run what does not depend on it.
+    pub finish_independent: bool,
 }
 
 impl Kind for CompileOptions {

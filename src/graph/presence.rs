@@ -26,17 +26,9 @@ pub(super) struct Presences {
 }
 
 impl Presences {
-    pub fn may_be_absent(&self, value: Value) -> bool {
-        self.values.contains_key(&value) || self.nodes.contains_key(&value.0)
-    }
-
     /// Whether the node may not be run.
     pub fn may_be_skipped(&self, node: usize) -> bool {
         self.nodes.contains_key(&node)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.nodes.is_empty()
     }
 
     fn of(&self, value: Value) -> &[Condition] {

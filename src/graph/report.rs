@@ -1,3 +1,193 @@
 //! What compile has done, as text and as JSON.
-#[derive(Clone, Debug, Default)]
-pub(in crate::graph) struct Compiled {}
+
+use super::dump::json_string;
+use super::layout::{DIRECT, Layout};
+use super::program::Program;
+use crate::abi::weir_report_format_value as F;
+use crate::memory::View;
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Text formats of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportFormat {
+    Text,
+    Json,
+}
+
+impl ReportFormat {
+    pub fn from_value(value: u32) -> Option<ReportFormat> {
+        [(F::WEIR_REPORT_TEXT, ReportFormat::Text), (F::WEIR_REPORT_JSON, ReportFormat::Json)]
+            .into_iter()
+            .find(|(number, _)| *number as u32 == value)
+            .map(|(_, format)| format)
+    }
+}
+
+/// What only compile knows; all else can be seen in the layout.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::graph) struct Compiled {
+    /// Nodes of the graph and of those inside of it.
+    pub graph_nodes: usize,
+    pub dead_nodes: usize,
+    pub folded: usize,
+    pub parallel_edges: usize,
+    /// Edges, for data or control, that others imply.
+    pub implied_edges: usize,
+    /// Counters for more arrivals than one can take.
+    pub wide_joins: usize,
+    /// Variables of loops whose next value is written over the last one.
+    pub in_place: usize,
+    /// Outputs that took over an input's memory.
+    pub forwarded: usize,
+    /// Nodes that copy a value into an output.
+    pub copies: usize,
+    pub arena_bytes_unshared: usize,
+}
+
+enum Fact {
+    Count(usize),
+    Ns(u64),
+    PerItem(f64),
+    Word(&'static str),
+}
+
+/// A group's key, and its facts: key, words, value. The keys are those of the JSON.
+type Group = (&'static str, Vec<(&'static str, &'static str, Fact)>);
+
+fn facts(layout: &Layout) -> Vec<Group> {
+    use Fact::*;
+    let done = &layout.report;
+    let nodes = layout.len();
+    let conds = layout.selects.iter().filter(|select| select.is_cond).count();
+    let bytes = layout.bytes();
+    // What the edges take, as far as they can be told from nodes.
+    let edge_bytes = layout.edges.len() * size_of::<super::layout::Edge>();
+    let per = |bytes: usize, items: usize| PerItem(if items == 0 { 0.0 } else { bytes as f64 / items as f64 });
+    let step = step_bytes(layout);
+    let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
+    let gain = total - longest.min(total);
+    let helpers = match layout.hop_ns {
+        _ if gain == 0 => "no",
+        Some(hop) if gain <= hop => "no",
+        Some(_) => "yes",
+        None => "if a thread costs less than the gain",
+    };
+    vec![
+        (
+            "nodes",
+            vec![
+                ("graph", "in the graph, and in those inside of it", Count(done.graph_nodes)),
+                ("program", "in the program", Count(nodes)),
+                ("dead", "left out: nothing depends on them", Count(done.dead_nodes)),
+                ("folded", "computed by compile", Count(done.folded)),
+                ("copies", "added to copy a value into an output", Count(done.copies)),
+            ],
+        ),
+        (
+            "control_flow",
+            vec![
+                ("conds", "conds", Count(conds)),
+                ("cases", "cases", Count(layout.selects.len() - conds)),
+                ("loops", "loops", Count(layout.loops.len())),
+                ("switches", "switches", Count(layout.switches.len())),
+                ("merges", "merges", Count(layout.merges.len())),
+            ],
+        ),
+        (
+            "edges",
+            vec![
+                ("all", "in the program", Count(layout.edges.len())),
+                ("direct", "without a counter", Count(layout.edges.iter().filter(|e| e.counter == DIRECT).count())),
+                ("parallel", "between the same two nodes, made one", Count(done.parallel_edges)),
+                ("implied", "left out: others imply them", Count(done.implied_edges)),
+                ("joins", "joins, nodes with a counter", Count(layout.first_leaf as usize)),
+                ("wide_joins", "of them with counters in two levels", Count(done.wide_joins)),
+            ],
+        ),
+        (
+            "memory",
+            vec![
+                ("arena_bytes", "bytes for the values of a run", Count(layout.arena_bytes)),
+                ("arena_bytes_unshared", "if each value had its own", Count(done.arena_bytes_unshared)),
+                ("forwarded", "values written over an input", Count(done.forwarded)),
+                ("in_place", "variables of loops written over themselves", Count(done.in_place)),
+                ("program_bytes", "bytes of the program", Count(bytes)),
+                ("program_bytes_per_node", "per node, without edges", per(bytes - edge_bytes.min(bytes), nodes)),
+                ("program_bytes_per_edge", "per edge", per(edge_bytes, layout.edges.len())),
+                ("step_bytes", "bytes of a run beside its values", Count(step)),
+                ("step_bytes_per_node", "per node, beside its arguments", per(step - view_bytes(layout), nodes)),
+            ],
+        ),
+        (
+            "schedule",
+            vec![
+                ("total_ns", "ns of work, estimated or measured", Ns(total)),
+                ("longest_ns", "ns on the longest path", Ns(longest)),
+                ("gain_ns", "ns that other threads can save at most", Ns(gain)),
+                ("helpers", "helpers", Word(helpers)),
+            ],
+        ),
+    ]
+}
+
+fn view_bytes(layout: &Layout) -> usize {
+    layout.args.len() * size_of::<View>()
+}
+
+/// The memory of a step that grows with the program: arguments, counters, lists, bits.
+fn step_bytes(layout: &Layout) -> usize {
+    view_bytes(layout)
+        + layout.counters.len() * size_of::<u64>()
+        + layout.len() * size_of::<u32>()
+        + layout.absence.bits as usize
+        + layout.loops.len() * size_of::<u64>()
+}
+
+fn text(layout: &Layout) -> String {
+    let mut text = format!("program '{}'\n", layout.name);
+    for (group, facts) in facts(layout) {
+        let _ = writeln!(text, "{}", group.replace('_', " "));
+        for (_, words, fact) in facts {
+            let value = match fact {
+                Fact::Count(n) => n.to_string(),
+                Fact::Ns(n) => n.to_string(),
+                Fact::PerItem(x) => format!("{x:.1}"),
+                Fact::Word(word) => {
+                    let _ = writeln!(text, "  {words}: {word}");
+                    continue;
+                }
+            };
+            let _ = writeln!(text, "{value:>14} {words}");
+        }
+    }
+    text
+}
+
+fn json(layout: &Layout) -> String {
+    let mut text = format!("{{\"name\":{}", json_string(&layout.name));
+    for (group, facts) in facts(layout) {
+        let _ = write!(text, ",\n\"{group}\":{{");
+        for (i, (key, _, fact)) in facts.iter().enumerate() {
+            let value = match fact {
+                Fact::Count(n) => n.to_string(),
+                Fact::Ns(n) => n.to_string(),
+                Fact::PerItem(x) => format!("{x:.1}"),
+                Fact::Word(word) => json_string(word),
+            };
+            let _ = write!(text, "{}\"{key}\":{value}", if i > 0 { "," } else { "" });
+        }
+        text.push('}');
+    }
+    text + "}\n"
+}
+
+impl Program {
+    /// Says what compile did, and what the costs that are known by now mean.
+    pub fn report(&self, format: ReportFormat) -> String {
+        match format {
+            ReportFormat::Text => text(&self.layout),
+            ReportFormat::Json => json(&self.layout),
+        }
+    }
+}

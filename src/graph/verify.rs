@@ -95,6 +95,23 @@ fn check_engines(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses kernels that may block, for programs that have no pool for them.
+pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
+    for node in &graph.nodes {
+        if matches!(&node.body, Body::Kernel { kernel, .. } if kernel.kernel().may_block()) {
+            return Err(Error::precondition(format!(
+                "node '{}' may block a worker of the pool; give a blocking lane (weir_compile_options_set_blocking_threadpool)",
+                node.name
+            )));
+        }
+        for inner in node.inner() {
+            check_blocking(inner)
+                .map_err(|error| Error::new(error.code(), format!("in graph '{}': {}", inner.name, error.message())))?;
+        }
+    }
+    Ok(())
+}
+
 /// What a node waits for, with and without data.
 pub(super) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())

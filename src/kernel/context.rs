@@ -1,12 +1,14 @@
 //! What a kernel sees of the call it serves.
 #![forbid(unsafe_code)]
 
+use super::Stop;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Ref, Result};
 use crate::memory::View;
-use crate::sync::{Claim, HandOff};
+use crate::sync::{Claim, HandOff, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Scratch memory of a call: `slots` stretches of `bytes` each.
 #[derive(Debug)]
@@ -33,41 +35,82 @@ impl Scratch {
 #[repr(C)]
 pub struct KernelContext<'a> {
     tag: u32,
-    inputs: &'a [View],
-    outputs: &'a [View],
-    pool: Option<&'a Ref<ThreadPool>>,
+    of: Of<'a>,
     scratch: Scratch,
-    stop: &'a AtomicU32,
     failure: HandOff<Error>,
 }
 
-/// Nobody can stop this call.
-pub static NEVER: AtomicU32 = AtomicU32::new(0);
+/// What a call has of its surroundings.
+enum Of<'a> {
+    Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
+    Kept(Kept),
+}
+
+/// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to the next.
+pub struct Kept {
+    pub args: Arc<[View]>,
+    /// Where in `args` the inputs begin, the outputs begin, and they end.
+    pub bounds: [usize; 3],
+    /// The pool of the call that is under way.
+    pub pool: Mutex<Option<Ref<ThreadPool>>>,
+    pub stop: Arc<Stop>,
+}
 
 impl<'a> KernelContext<'a> {
     pub const TAG: u32 = tag::KERNEL_CONTEXT;
 
-    /// `stop` is nonzero once the result is not wanted any more.
+    /// `stop` is set once the result is not wanted any more.
     pub fn new(
         inputs: &'a [View],
         outputs: &'a [View],
         pool: Option<&'a Ref<ThreadPool>>,
         scratch: Scratch,
-        stop: &'a AtomicU32,
+        stop: &'a Stop,
     ) -> KernelContext<'a> {
-        KernelContext { tag: Self::TAG, inputs, outputs, pool, scratch, stop, failure: HandOff::default() }
+        let of = Of::Borrowed { inputs, outputs, pool, stop };
+        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
+    }
+
+    /// For one call after the other that complete later.
+    pub fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
+        KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default() }
+    }
+
+    /// The pool of the call that begins, or None when it ends; gives the one before. Of kept contexts only.
+    pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) -> Option<Ref<ThreadPool>> {
+        match &self.of {
+            Of::Borrowed { .. } => None,
+            Of::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
+        }
     }
 
     pub fn tag(&self) -> u32 {
         self.tag
     }
 
-    pub fn inputs(&self) -> &'a [View] {
-        self.inputs
+    pub fn inputs(&self) -> &[View] {
+        match &self.of {
+            Of::Borrowed { inputs, .. } => inputs,
+            Of::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
+        }
     }
 
-    pub fn outputs(&self) -> &'a [View] {
-        self.outputs
+    pub fn outputs(&self) -> &[View] {
+        match &self.of {
+            Of::Borrowed { outputs, .. } => outputs,
+            Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
+        }
+    }
+
+    /// Does something with the call's pool.
+    pub fn with_pool<R>(&self, f: impl FnOnce(Option<&Ref<ThreadPool>>) -> R) -> R {
+        match &self.of {
+            Of::Borrowed { pool, .. } => f(*pool),
+            Of::Kept(kept) => {
+                let pool = kept.pool.lock().clone();
+                f(pool.as_ref())
+            }
+        }
     }
 
     /// Pieces that may run at once in a region of this call.
@@ -84,10 +127,13 @@ impl<'a> KernelContext<'a> {
         self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
     }
 
-    /// Whether the result is not wanted any more. ORDERING: Relaxed; a hint to stop early, nothing is read on the
-    /// strength of it.
+    /// Whether the result is not wanted any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
-        self.stop.load(Relaxed) != 0
+        let stop = match &self.of {
+            Of::Borrowed { stop, .. } => stop,
+            Of::Kept(kept) => &*kept.stop,
+        };
+        stop.is_set() || stop.is_late()
     }
 
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.
@@ -104,7 +150,7 @@ impl<'a> KernelContext<'a> {
     ) -> Result<()> {
         let span = Span { max_slots: self.slots(span.max_slots), ..*span };
         let body = |claim| self.unless_cancelled(|| body(claim));
-        threadpool::parallel_for_then(self.pool, &span, &body, epilogue)
+        self.with_pool(|pool| threadpool::parallel_for_then(pool, &span, &body, epilogue))
     }
 
     /// As `parallel_for_then`, over several dimensions.
@@ -117,7 +163,7 @@ impl<'a> KernelContext<'a> {
         epilogue: Option<Epilogue<'_>>,
     ) -> Result<()> {
         let body: BoxBody<'_> = &|low, high, slot| self.unless_cancelled(|| body(low, high, slot));
-        threadpool::parallel_nd(self.pool, grid, point_ns, self.slots(max_slots), body, epilogue)
+        self.with_pool(|pool| threadpool::parallel_nd(pool, grid, point_ns, self.slots(max_slots), body, epilogue))
     }
 
     fn slots(&self, wanted: usize) -> usize {

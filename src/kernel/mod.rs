@@ -4,11 +4,15 @@
 //! words the refusals; `builtin` holds the built-in operations, `vector` their inner loops.
 
 pub mod builtin;
+mod completion;
 mod context;
 pub mod signature;
+mod stop;
 pub mod vector;
 
-pub use context::{KernelContext, NEVER, Scratch};
+pub use completion::{Caller, Completion, Pending};
+pub use context::{Kept, KernelContext, Scratch};
+pub use stop::{NEVER, Stop};
 
 use crate::base::{Desc, Error, Result};
 use crate::threadpool::HostCall;
@@ -42,9 +46,30 @@ pub trait Kernel: Send + Sync {
         false
     }
 
+    /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the outputs.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
     /// Does the work. The views have the descriptors that `infer` was given and gave. May run on any thread,
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
+
+    /// Whether `compute` may block its thread, so that no worker must run it.
+    fn may_block(&self) -> bool {
+        false
+    }
+
+    /// Whether a call goes on after its start has returned (`start`), and `compute` is not for use.
+    fn is_async(&self) -> bool {
+        false
+    }
+
+    /// Begins the work of an asynchronous kernel. The context stays valid until `done` is told, which may be from any thread, and
+    /// before this returns. An error says that the work was not begun: then `done` is not told.
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        done.done(self.compute(context))
+    }
 }
 
 /// A function of the host's without tensors: a piece of a stream's work, or a node of a graph.

@@ -105,9 +105,9 @@ impl Snapshot {
         self.len += 1;
     }
 
-    /// Keeps only queues that must be waited for. A queue holds its lane and its pool; one whose stream is gone must end
-    /// when its work has, and not live on from one synchronisation to the next while they overlap. Not under a lock:
-    /// what dies here may call the host.
+    /// Keeps only queues that must be waited for. A queue holds its lane and its pool; one whose stream is gone must
+    /// end when its work has, and not live on from one synchronisation to the next while they overlap. Not under a
+    /// lock: what dies here may call the host.
     fn let_go_of_idle(&mut self) {
         let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.completed() >= *target;
         for place in &mut self.first {

@@ -1,10 +1,11 @@
 //! Which queue's work waits for which queue: a wait that would close a circle is refused instead of hanging.
 //!
-//! A thread that runs an item of queue A and waits for queue B holds A up until B gets on. B may be held up in turn, by a thread that runs B's item and waits for
-//! C, or because B is parked until an event of C is reached. When that chain leads back to A, nobody gets on.
+//! A thread that runs an item of queue A and waits for queue B holds A up until B gets on. B may be held up in turn,
+//! by a thread that runs B's item and waits for C, or because B is parked until an event of C is reached. When that
+//! chain leads back to A, nobody gets on.
 //!
-//! Such waits are rare and slow anyway, so they are kept in one list under one lock. The end of the chain may change while a thread sleeps, so it looks again from time
-//! to time (`wait`).
+//! Such waits are rare and slow anyway, so they are kept in one list under one lock. The end of the chain may change
+//! while a thread sleeps, so it looks again from time to time (`wait`).
 
 use super::queue::Queue;
 use crate::sync::{Mutex, MutexGuard};

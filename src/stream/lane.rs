@@ -5,8 +5,8 @@
 //! looks into the channel, and sleeps only until the count has moved, so a call between the look and the sleep
 //! wakes it.
 //!
-//! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it. If
-//! that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
+//! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it.
+//! If that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
 //!
 //! A lane's thread may come to run the work of another queue: one that it has resumed and whose pool refuses to. If
 //! that work waits for something, the lane's own queue must not be held up by it, so the wait answers calls (`answer`).

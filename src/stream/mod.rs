@@ -22,10 +22,11 @@
 //!
 //! # Waiting in a worker
 //!
-//! A thread that is inside a task of a pool must not block: the work waited for may need that very thread. It does that work
-//! instead: it takes the turn of the queue, and of the queues that one waits for, where they are free; it enters the run that it waits for. Where
-//! the host gave `help`, it may run other tasks of the pool, to a bounded depth. When nothing of this is possible it looks for
-//! the spin budget and then refuses with FAILED_PRECONDITION (`wait`).
+//! A thread that is inside a task of a pool must not block: the work waited for may need that very thread. It does
+//! that work instead: it takes the turn of the queue, and of the queues that one waits for, where they are free; it
+//! enters the run that it waits for. Where the host gave `help`, it may run other tasks of the pool, to a bounded
+//! depth. When nothing of this is possible it looks for the spin budget and then refuses with FAILED_PRECONDITION
+//! (`wait`).
 //!
 //! A thread that runs a queue's item outside of any pool (a lane, the caller of a synchronous stream) may sleep, unless
 //! what it waits for waits for it in turn (`cycle`).

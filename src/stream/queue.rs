@@ -137,6 +137,11 @@ impl Queue {
         matches!(self.mode, Mode::Synchronous)
     }
 
+    /// Whether its work is run by workers of a pool.
+    pub fn is_on_pool(&self) -> bool {
+        matches!(self.mode, Mode::Pool)
+    }
+
     pub fn submitted(&self) -> u64 {
         // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by
         // whatever order the two know of.

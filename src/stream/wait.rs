@@ -57,8 +57,8 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
 /// How often a sleeper inside a queue's work looks whether its wait has become part of a circle.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
-/// Waits inside a queue's work, on a thread that may sleep (a lane, or the caller of a synchronous stream): refuses when
-/// nobody could ever get on. A lane does its own queue's work meanwhile.
+/// Waits inside a queue's work, on a thread that may sleep (a lane, or the caller of a synchronous stream): refuses
+/// when nobody could ever get on. A lane does its own queue's work meanwhile.
 pub(super) fn nested(
     what: &str,
     queue: &Arc<Queue>,
@@ -93,8 +93,8 @@ thread_local! {
     static HELPING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Waits in a worker, and never sleeps: does the very work that it waits for, as far as that can be done here. If the host gave `help` it may run other
-/// queued tasks of the pool meanwhile, to a bounded depth.
+/// Waits in a worker, and never sleeps: does the very work that it waits for, as far as that can be done here. If the
+/// host gave `help` it may run other queued tasks of the pool meanwhile, to a bounded depth.
 fn help(wait: &Wait<'_>, queue: &Arc<Queue>, deadline: Deadline) -> Result<()> {
     let nested = Nested::enter();
     loop {
@@ -125,7 +125,8 @@ fn help(wait: &Wait<'_>, queue: &Arc<Queue>, deadline: Deadline) -> Result<()> {
     }
 }
 
-/// Does the queue's work here, and that of the queues which it waits for: of all that belong to no pool, or to one that this thread works for.
+/// Does the queue's work here, and that of the queues which it waits for: of all that belong to no pool, or to one
+/// that this thread works for.
 fn advance(queue: &Arc<Queue>) {
     advance_within(queue, CHAIN);
 }

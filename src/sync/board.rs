@@ -1,12 +1,13 @@
 //! Places where more hands are wanted, as bits.
 //!
-//! A region that gets fewer helpers than it is worth, because the budget is used up, puts its place on the board. A closure that is done with
-//! what it came for looks at the board before it leaves the pool's thread. So a helper that came too late for one region serves the next one,
-//! and a region that begins while the last one's helpers are on their way out is not left alone.
+//! A region that gets fewer helpers than it is worth, because the budget is used up, puts its place on the board. A
+//! closure that is done with what it came for looks at the board before it leaves the pool's thread. So a helper that
+//! came too late for one region serves the next one, and a region that begins while the last one's helpers are on
+//! their way out is not left alone.
 //!
-//! Nobody is missed: the region puts up its bit, has a SeqCst fence, and then tries the budget once more; the closure gives its part of the
-//! budget back, has a fence, and then looks at the board. The fences have an order, so either the region finds the budget or the closure finds the bit
-//! (`models_board_misses_nobody`).
+//! Nobody is missed: the region puts up its bit, has a SeqCst fence, and then tries the budget once more; the closure
+//! gives its part of the budget back, has a fence, and then looks at the board. The fences have an order, so either
+//! the region finds the budget or the closure finds the bit (`models_board_misses_nobody`).
 
 use super::atomic::{AtomicU64, Ordering::*, fence};
 

@@ -1,11 +1,11 @@
 //! How many helpers are out, and a promise that there are never more than there are threads for them.
 //!
 //! One word counts the closures of a pool that are queued or running. Those that are only worth having while a thread
-//! is free (helpers of regions and runs) are *taken*: a compare and swap that grants no more than the limit leaves. Those that must
-//! go out in any case (a stream's work) are *added*. Both are given back one by one.
+//! is free (helpers of regions and runs) are *taken*: a compare and swap that grants no more than the limit leaves.
+//! Those that must go out in any case (a stream's work) are *added*. Both are given back one by one.
 //!
-//! A look and then an addition would not do: two regions that begin at once would both see the last free thread and both
-//! ask for it (`models_budget_is_never_exceeded` has that version as its broken twin).
+//! A look and then an addition would not do: two regions that begin at once would both see the last free thread and
+//! both ask for it (`models_budget_is_never_exceeded` has that version as its broken twin).
 
 use super::atomic::{AtomicU64, Ordering::*};
 

@@ -6,9 +6,9 @@
 //! - Wait: look at `reached` for a bounded time; then add to `sleepers`, read `epoch`, look at `reached` again, and
 //!   sleep while `epoch` is unchanged.
 //!
-//! No wake is lost: each side writes, then has a SeqCst fence, then looks at what the other writes. The fences have an order,
-//! so either the waiter's second look sees the advance, or the advancer's look sees the waiter among `sleepers`, bumps
-//! `epoch` and wakes.
+//! No wake is lost: each side writes, then has a SeqCst fence, then looks at what the other writes. The fences have
+//! an order, so either the waiter's second look sees the advance, or the advancer's look sees the waiter among
+//! `sleepers`, bumps `epoch` and wakes.
 
 use super::atomic::fence;
 use super::futex;

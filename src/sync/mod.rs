@@ -8,14 +8,20 @@
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
+//! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
+//! - `Keepsake`: a value of each thread's own that is dropped with it.
+//! - `Arrivals`: what a node of a run still waits for.
+//! - `Merge`: the same for a node that goes on with the first value that comes.
+//! - `Ring`: which iterations of a loop may begin.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `fork`: whether this process is a child of the one that made the first object.
 
 pub mod ambient;
+mod arrivals;
 pub mod atomic;
 mod board;
 mod budget;
@@ -25,26 +31,41 @@ pub mod futex;
 mod gate;
 mod handoff;
 mod inbox;
+mod keepsake;
 mod lock;
+mod merge;
+mod pending;
 mod ranges;
+mod ring;
 mod slots;
 pub mod thread;
 mod tokens;
 mod turn;
 
+pub use arrivals::{Arrival, Arrivals};
 pub use board::Board;
 pub use budget::Budget;
 pub use claim::Claim;
 pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
+pub use keepsake::Keepsake;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
+pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
+pub use pending::{Meeting, Returns};
 pub use ranges::{Draw, Ranges};
+pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
 pub use tokens::{Entry, Exit, Tokens};
 pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(all(test, loom))]
+mod models_of_loops;
+#[cfg(all(test, loom))]
+mod models_of_pending;
+#[cfg(all(test, loom))]
+mod models_of_propagation;
 #[cfg(all(test, loom))]
 mod models_of_regions;

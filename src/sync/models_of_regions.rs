@@ -1,5 +1,5 @@
-//! loom models of what a region is made of: the division of its units, its join, and the budget of helpers. Each has broken twins, which
-//! loom must find.
+//! loom models of what a region is made of: the division of its units, its join, and the budget of helpers. Each has
+//! broken twins, which loom must find.
 
 use super::atomic::{AtomicU64, Ordering::*};
 use super::gate::{self, Count};
@@ -68,6 +68,73 @@ fn models_broken_ranges_take_without_comparing() {
     // Where two threads draw the same unit, loom sees them touch it unordered, or the count is wrong.
     let found = std::panic::catch_unwind(|| bounded(|| draw_all(4, draw)));
     assert!(found.is_ok(), "a unit was drawn twice");
+}
+
+/// A region with one home, for which two come: the caller and a helper.
+struct Home {
+    tokens: Tokens,
+    free: AtomicU64,
+    ranges: Ranges,
+    drawn: Vec<UnsafeCell<u32>>,
+}
+
+const UNITS: u32 = 2;
+
+fn two_come_for_one_home(draw: fn(&Home) -> u32) {
+    let home = Arc::new(Home {
+        tokens: Tokens::new(),
+        free: AtomicU64::new(1),
+        ranges: Ranges::new(1),
+        drawn: (0..UNITS).map(|_| UnsafeCell::new(0)).collect(),
+    });
+    home.ranges.fill(1, UNITS);
+    let generation = home.tokens.open(UNITS);
+    // True if this one comes out last.
+    let come = move |home: &Home| {
+        let done = if home.free.fetch_and(0, Acquire) == 1 {
+            let done = draw(home);
+            home.free.fetch_or(1, Release);
+            done
+        } else {
+            0
+        };
+        home.tokens.leave(done) == Exit::Closed
+    };
+    let helper = {
+        let home = Arc::clone(&home);
+        thread::spawn(move || home.tokens.enter(generation) == Entry::Inside && come(&home))
+    };
+    let last = come(&home);
+    assert!(last != helper.join().unwrap(), "the region is closed once");
+    for unit in &home.drawn {
+        // SAFETY: the other thread has ended.
+        assert_eq!(unit.with(|count| unsafe { *count }), 1, "each unit is drawn once");
+    }
+}
+
+fn draw_one(home: &Home) -> u32 {
+    let Some((begin, end)) = home.ranges.draw(0, Draw { team: 1, parts: 2, least: 1 }) else { return 0 };
+    for unit in begin..end {
+        // SAFETY: drawn once, which loom checks here.
+        home.drawn[unit as usize].with_mut(|count| unsafe { *count += 1 });
+    }
+    end - begin
+}
+
+/// Whoever finds no home leaves, be it the caller: the holder of the home does all that there is.
+#[test]
+fn models_homes_are_left_empty() {
+    fn draw(home: &Home) -> u32 {
+        std::iter::from_fn(|| Some(draw_one(home)).filter(|&done| done > 0)).sum()
+    }
+    bounded(|| two_come_for_one_home(draw));
+}
+
+/// A holder that gives its home back with units in it: the other one may have left already.
+#[test]
+#[should_panic(expected = "the region is closed once")]
+fn models_broken_homes_are_left_with_units() {
+    bounded(|| two_come_for_one_home(draw_one));
 }
 
 impl Count for AtomicU64 {

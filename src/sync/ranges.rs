@@ -1,14 +1,15 @@
 //! A loop's units, divided into home ranges that threads take from at the front and steal from at the back.
 //!
-//! Each thread of a team has a home: one 64-bit word, alone on its cache lines, that holds the units nobody has
-//! claimed yet as `begin : 32 | end : 32`. Equal thread, equal home, so that what a thread touched in one loop it
-//! touches again in the next.
+//! Each slot of a team has a home: one 64-bit word, alone on its cache lines, that holds the units nobody has claimed
+//! yet as `begin : 32 | end : 32`. A thread that holds the slot holds the home. The caller's slot is the first as a
+//! rule, so that what it touched in one loop it touches again in the next.
 //!
-//! | step  | who                       | change                                                              |
-//! |-------|---------------------------|---------------------------------------------------------------------|
-//! | fill  | the owner of the loop, alone | every home gets its share                                        |
-//! | take  | the holder of a home      | `begin` moves up by a part of what is left: compare and swap        |
-//! | steal | a thread whose home is empty | `end` of another home moves down by half: compare and swap; then the stolen units but the first piece become the thief's own home: a plain store |
+//! | step  | who                          | change                                                            |
+//! |-------|------------------------------|-------------------------------------------------------------------|
+//! | fill  | the owner of the loop, alone | every home gets its share                                         |
+//! | take  | the holder of a home         | `begin` moves up by a part of what is left: compare and swap      |
+//! | steal | a thread whose home is empty | `end` of another home moves down by half: compare and swap; then  |
+//! |       |                              | the stolen units but the first piece go to its own: a plain store |
 //!
 //! Pieces get smaller as the loop goes on: a piece is one part in `parts` of what its home still has, and not less
 //! than `least`. So few pieces are drawn when all cost the same, and the last ones are small when they do not.
@@ -16,11 +17,11 @@
 //! *Why no unit is lost or drawn twice.* A unit is in at most one word at any time. Taking and stealing move a
 //! bound by compare and swap on the whole word, so of two that saw the same word one fails. The plain store goes to a
 //! word that is empty, and an empty word is changed by nobody but its holder. A word may come back to a value it had
-//! before (a stolen range is stolen back whole); a compare and swap that then succeeds late takes units that are unclaimed at
-//! that moment, which is all it has to know.
+//! before (a stolen range is stolen back whole); a compare and swap that then succeeds late takes units that are
+//! unclaimed at that moment, which is all it has to know.
 //!
-//! A thread that finds all words empty may miss a range that a thief is about to store. The thief does it then; the loop's
-//! end is counted elsewhere (`Tokens`), not here.
+//! A thread that finds all words empty may miss a range that a thief is about to store. The thief does it then; the
+//! loop's end is counted elsewhere (`Tokens`), not here.
 
 use super::atomic::{AtomicU64, Ordering::*};
 
@@ -63,7 +64,7 @@ impl Draw {
 }
 
 impl Ranges {
-    /// Homes for teams of up to `most` threads.
+    /// Homes for teams of up to `most` slots.
     pub fn new(most: usize) -> Ranges {
         Ranges { homes: (0..most.max(1)).map(|_| Home(AtomicU64::new(0))).collect() }
     }

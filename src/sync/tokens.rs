@@ -8,7 +8,8 @@
 //! out of work or leave. `inside` counts the workers that may touch the run's memory. The run is closed by the one
 //! subtraction that makes both zero: it happens once, and after it nobody is inside, so the closer owns the run's
 //! memory alone and may reset it for the next run. `generation` changes with each opening, so a helper that was
-//! asked for in an earlier run and comes late cannot enter a later one by mistake.
+//! asked for in an earlier run and comes late cannot enter a later one by mistake. (Where it does no harm it may enter
+//! on purpose, with the generation that it finds: so do the helpers of regions.)
 //!
 //! | step      | who                          | change                                         |
 //! |-----------|------------------------------|------------------------------------------------|

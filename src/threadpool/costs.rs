@@ -1,13 +1,14 @@
 //! What it costs to bring a pool's threads to a loop, and how many of them a loop is worth.
 //!
-//! A pool is asked for threads in one of two *ways*: one by one (`schedule`), or by a `parallel_for` that waits. For each way three
-//! figures are kept, in nanoseconds:
+//! A pool is asked for threads in one of two *ways*: one by one (`schedule`), or by a `parallel_for` that waits. For
+//! each way three figures are kept, in nanoseconds:
 //!
 //! - *submit*: what the caller spends on each helper before it works itself;
 //! - *arrive*: from asking to the moment at which the (last) helper begins;
 //! - *join*: from the end of the last piece to the caller going on.
 //!
-//! With `h` helpers the work that there is, plus the time in which those who work in the end do not work yet, is shared by `h + 1`:
+//! With `h` helpers the work that there is, plus the time in which those who work in the end do not work yet, is
+//! shared by `h + 1`:
 //!
 //! ```text
 //! alone(T)  = T
@@ -17,15 +18,17 @@
 //!
 //! A loop gets the number that makes `with` smallest, if that is less than being alone by a margin.
 //!
-//! *Where the figures come from.* The first loop that could be worth a thread measures the pool with a few empty rounds (`measure`), unless the host
-//! gave figures. From then on loops are sampled. A pool that was used a moment ago answers in a tenth of the time that a sleeping one takes, so the
-//! figures are kept twice, *hot* and *cold*, and a look at the clock says which ones count. A measured figure moves the
-//! kept one by a quarter of the difference, and never up by more than double: a thread that was interrupted measures far too much.
-//! A pool that looks too dear is tried again now and then, so that a bad moment is forgotten.
+//! *Where the figures come from.* The first loop that could be worth a thread measures the pool with a few empty
+//! rounds (`measure`), unless the host gave figures. From then on loops are sampled. A pool that was used a moment
+//! ago answers in a tenth of the time that a sleeping one takes, so the figures are kept twice, *hot* and *cold*, and
+//! a look at the clock says which ones count. A measured figure moves the kept one by a quarter of the difference,
+//! and never up by more than double: a thread that was interrupted measures far too much. A pool that looks too dear
+//! is tried again now and then, so that a bad moment is forgotten.
 //!
-//! *Warming up.* Loops that are worth the hot figures and not the cold ones may come one after the other: sharing the first would pay for all. What each of
-//! them would have gained is added up while they follow closely, and when the sum exceeds what a cold start loses, the next one is
-//! shared (the ski rental argument: at most twice of what knowing the future would cost).
+//! *Warming up.* Loops that are worth the hot figures and not the cold ones may come one after the other: sharing the
+//! first would pay for all. What each of them would have gained is added up while they follow closely, and when the
+//! sum exceeds what a cold start loses, the next one is shared (the ski rental argument: at most twice of what
+//! knowing the future would cost).
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -111,7 +114,7 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     pub way: Way,
-    /// How many helpers the loop is worth, and how many of them are taken from the pool's budget, whose limit is `width`.
+    /// How many helpers the loop is worth, and how many of them are taken from the pool's budget of `width`.
     pub helpers: usize,
     pub taken: usize,
     pub width: usize,
@@ -132,7 +135,7 @@ pub struct Costs {
     used_at: AtomicU64,
     shared: AtomicU32,
     left_alone: AtomicU32,
-    /// What loops have missed that were left alone because the pool is cold, as bits of an f32; and until when the last one ran.
+    /// What loops have missed that were left alone because the pool is cold, as an f32's bits; and when the last ended.
     missed: AtomicU32,
     alone_until: AtomicU64,
 }
@@ -185,7 +188,8 @@ impl Costs {
         now.saturating_sub(self.used_at.load(Relaxed)) < HOT_NS
     }
 
-    /// Whether a loop that is not worth a cold start is to be shared for the sake of those that follow; with so many helpers.
+    /// Whether a loop that is not worth a cold start is to be shared for the sake of those that follow: with so many
+    /// helpers, and what it takes then.
     pub fn warm_up(&self, way: Way, total: f32, most: usize, now: u64) -> Option<(usize, f32)> {
         let (helpers, hot_ns) = self.helpers(way, true, total, most);
         if helpers == 0 {
@@ -211,7 +215,8 @@ impl Costs {
         n < SAMPLE_FIRST || n.is_multiple_of(SAMPLE_EVERY)
     }
 
-    /// The best number of helpers, at most `most`, for `total` nanoseconds; 0 = none is worth it. With what it takes then.
+    /// The best number of helpers, at most `most`, for `total` nanoseconds, and what it takes then; 0 = none is worth
+    /// it.
     pub fn helpers(&self, way: Way, hot: bool, total: f32, most: usize) -> (usize, f32) {
         best(way, self.get(way, hot), total, most)
     }

@@ -1,7 +1,8 @@
 //! Regions over several dimensions: a box of points, cut into tiles, on the loop of one dimension.
 //!
-//! The tiles are numbered in row-major order, and that row of numbers is the loop. A piece is a run of tiles; it is handed out as few, large boxes: a run of n tiles
-//! is cut where it begins or ends inside a line, a plane and so on, so a piece of a grid of rank r is at most 2r - 1 boxes.
+//! The tiles are numbered in row-major order, and that row of numbers is the loop. A piece is a run of tiles; it is
+//! handed out as few, large boxes: a run of n tiles is cut where it begins or ends inside a line, a plane and so on,
+//! so a piece of a grid of rank r is at most 2r - 1 boxes.
 #![forbid(unsafe_code)]
 
 use super::host::{Epilogue, parallel_for_then};
@@ -78,7 +79,7 @@ impl Grid {
     fn boxes(&self, begin: usize, end: usize, each: &mut dyn FnMut(&Corner, &Corner) -> Result<()>) -> Result<()> {
         let mut at = begin;
         while at < end {
-            // The largest block of whole inner dimensions that begins here and fits: `block` tiles, along dimension `d`.
+            // The largest block of whole inner dimensions that begins here and fits: `block` tiles, along `d`.
             let (mut d, mut block, mut rest) = (self.rank - 1, 1, at);
             while d > 0 {
                 let count = self.counts[d] as usize;

@@ -1,11 +1,12 @@
 //! Measures what it costs to bring a pool's threads, with rounds of work that does nothing.
 //!
-//! The first loop for which it makes a difference does it, or `weir_threadpool_measure`. Not the creation of the pool: its threads may not run yet
-//! then, and a `parallel_for` would wait for them.
+//! The first loop for which it makes a difference does it, or `weir_threadpool_measure`. Not the creation of the
+//! pool: its threads may not run yet then, and a `parallel_for` would wait for them.
 //!
-//! One by one: the caller asks for helpers and looks until all have begun, for a bounded time. Through `parallel_for`: each of the tasks works by the
-//! clock for a moment, so that one thread does not take them all before another one comes. The first round finds a pool that sleeps, and its
-//! figures are the cold ones; the hot ones are the medians of the others.
+//! One by one: the caller asks for helpers and looks until all have begun, for a bounded time. Through
+//! `parallel_for`: each of the tasks works by the clock for a moment, so that one thread does not take them all
+//! before another one comes. The first round finds a pool that sleeps, and its figures are the cold ones; the hot
+//! ones are the medians of the others.
 #![forbid(unsafe_code)]
 
 use super::costs::{Cost, PRIOR, SLOWEST_NS, Way};
@@ -21,7 +22,8 @@ const ROUNDS: usize = 9;
 /// So many rounds are made, and the others only if all together take less than `ALL_NS`.
 const FEWEST: usize = 3;
 const ALL_NS: u64 = 400_000;
-/// How long a round waits for helpers that were asked for one by one. Who does not come by then has told nothing: the machine may be busy.
+/// How long a round waits for helpers that were asked for one by one. Who does not come by then has told nothing: the
+/// machine may be busy.
 const ROUND_NS: u64 = 2_000_000;
 /// How long it looks before it sleeps.
 const SPIN_NS: u64 = 100_000;
@@ -81,8 +83,8 @@ pub fn once(pool: &Ref<ThreadPool>) {
     }
 }
 
-/// Measures the pool now, in every way that it has. Less than a millisecond as a rule, a few if the machine is busy, and longer only if the pool keeps its
-/// `parallel_for` for longer.
+/// Measures the pool now, in every way that it has. Less than a millisecond as a rule, a few if the machine is busy,
+/// and longer only if the pool keeps its `parallel_for` for longer.
 pub fn now(pool: &Ref<ThreadPool>) {
     pool.measured.store(true, Relaxed);
     let helpers = pool.num_threads().min(pool.regions.most_threads() - 1).max(1);
@@ -138,7 +140,8 @@ fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     until_all_have_left(pool);
     let arrived = visitors.last.load(Relaxed).saturating_sub(begin) as f32;
     let arrive = if visitors.others.load(Relaxed) { arrived } else { NOBODY_NS };
-    // The way back is a store that the caller looks for; it is taken to cost what a line's way between cores costs at worst.
+    // The way back is a store that the caller looks for; it is taken to cost what a line's way between cores
+    // costs at worst.
     Some(Cost { submit: (asked - begin) as f32 / sent as f32, arrive, join: PRIOR.join / 4.0 })
 }
 

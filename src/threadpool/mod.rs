@@ -4,12 +4,12 @@
 //! (`parallel_for`). The rest of the library asks for two others: `spawn` (somebody, run this job some time) and
 //! `parallel_for` (share this loop). `ThreadPool` derives them:
 //!
-//! | the host gives                | spawn                    | region                                                      |
-//! |-------------------------------|--------------------------|-------------------------------------------------------------|
-//! | schedule                      | schedule                 | spawn helpers, the caller works too                         |
-//! | parallel_for, ASYNCHRONOUS    | parallel_for(1)          | parallel_for(helpers), the caller works too, weir waits      |
-//! | parallel_for                  | not possible             | parallel_for(helpers + 1), from the caller                   |
-//! | schedule and parallel_for     | schedule                 | whichever the pool is measured to do faster                 |
+//! | the host gives             | spawn           | region                                              |
+//! |----------------------------|-----------------|-----------------------------------------------------|
+//! | schedule                   | schedule        | schedule for each helper, the caller works too      |
+//! | parallel_for, ASYNCHRONOUS | parallel_for(1) | parallel_for(1) for each helper, as above           |
+//! | parallel_for               | not possible    | parallel_for(helpers + 1), which holds the caller   |
+//! | schedule and parallel_for  | schedule        | whichever the pool is measured to do faster         |
 //!
 //! A pool may refuse a spawn; then whoever asked does the work itself. Nothing in the library relies on a helper
 //! ever coming, on the order in which helpers come, or on more than the calling thread.

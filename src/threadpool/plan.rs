@@ -108,15 +108,16 @@ pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
     Some(Plan { way, helpers, taken: pool.take_helpers(helpers, width), width, hot, sampled })
 }
 
-/// The smallest team that is no slower than `team` over so many equal units: 33 units keep 17 threads busy for two units each, and so they do 32.
+/// The smallest team that is no slower than `team` over so many equal units: 33 units keep 17 threads busy for two
+/// units each, and so they do 32.
 fn even(units: usize, team: usize) -> usize {
     units.div_ceil(units.div_ceil(team))
 }
 
 /// How a team draws so many units of so many nanoseconds each.
 pub fn draw(pool: &Object<ThreadPool>, team: usize, units: u32, unit_ns: f32) -> Draw {
-    // A pool that balances by itself welcomes small pieces: the first is a quarter of the home, so there are more than four for each
-    // thread. Elsewhere the first is half, so the slowest piece is at most half of an even share.
+    // A pool that balances by itself welcomes small pieces: the first is a quarter of the home, so there are more
+    // than four for each thread. Elsewhere the first is half, so the slowest piece is at most half of an even share.
     let parts = if pool.has_flag(F::WEIR_THREADPOOL_AUTO_BALANCING) { 4 } else { 2 };
     let least = if unit_ns >= PIECE_NS { 1 } else { (PIECE_NS / unit_ns.max(1e-3)).min(units as f32) as u32 };
     // Not so large that a thread would get fewer than this many pieces.

@@ -260,8 +260,8 @@ impl ThreadPool {
         self.num_threads().saturating_sub(self.life.budget.out())
     }
 
-    /// Takes up to `wanted` helpers from the budget of a pool of `width` threads. Each is then sent with `spawn_taken` or
-    /// `spawn_bulk_taken`, or given back.
+    /// Takes up to `wanted` helpers from the budget of a pool of `width` threads. Each is then sent (`spawn_taken`,
+    /// `spawn_bulk_taken`, or by a region), and is given back when it has done its work; or it is given back at once.
     pub fn take_helpers(&self, wanted: usize, width: usize) -> usize {
         self.life.budget.take(wanted, width)
     }
@@ -328,7 +328,7 @@ impl Object<ThreadPool> {
         self.send_one(job, tag, cost_ns, priority)
     }
 
-    /// As `spawn`, for a helper that was taken from the budget; a refused one is given back.
+    /// As `spawn`, for a helper that was taken from the budget before. If it is refused, it is given back.
     pub fn spawn_taken(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64) -> bool {
         self.send_one(job, tag, cost_ns, 0)
     }
@@ -341,12 +341,12 @@ impl Object<ThreadPool> {
         accepted
     }
 
-    /// Asks the pool to run `job.run(tag, i)` for each `i` up to `helpers`, through `parallel_for`: so many helpers, which
-    /// were taken from the budget, and the caller. Blocks until all ran, unless the pool is ASYNCHRONOUS. False if
-    /// refused: then none will be run, and they are given back.
+    /// Asks the pool to run `job.run(tag, i)` for each `i <= helpers`, through `parallel_for`: so many helpers, which
+    /// were taken from the budget, and one more, as a rule the caller. Blocks until all ran, unless the pool is
+    /// ASYNCHRONOUS. False if refused: then none will be run, and the helpers are given back.
     pub fn spawn_bulk_taken(&self, job: Arc<dyn Job>, tag: u64, helpers: usize) -> bool {
         self.life.budget.add(1);
-        let accepted = self.tickets.send(self, job, tag, helpers + 1, |task| self.backend().bulk(helpers + 1, task));
+        let accepted = self.tickets.send(self, job, tag, helpers + 1, |task| self.offer_bulk(task, helpers + 1));
         if !accepted {
             self.life.budget.give_back(helpers + 1);
         }
@@ -372,8 +372,8 @@ impl Drop for ThreadPool {
 
 /// A look at a pool's end, for a thread that lets go of something that holds the pool.
 ///
-/// A closure whose work is done may still be on its way out and hold the last reference; then a moment's wait is worth it, so that the host's `release` is
-/// called in this call and not in some later one.
+/// A closure whose work is done may still be on its way out and hold the last reference; then a moment's wait is
+/// worth it, so that the host's `release` is called in this call and not in some later one.
 #[derive(Debug)]
 pub struct Watch(Arc<Life>);
 

@@ -1,8 +1,8 @@
 //! What loops without an estimate have cost before: a small table from the loop's function to nanoseconds per item.
 //!
-//! Each entry is one word, so that it is read and written whole: the upper half tells functions apart, the lower half is the cost as an f32. Two functions
-//! that fall on the same entry push each other out; then a loop is explored again, as if it had not been seen. The figures
-//! only steer, so nothing more is promised.
+//! Each entry is one word, so that it is read and written whole: the upper half tells functions apart, the lower half
+//! is the cost as an f32. Two functions that fall on the same entry push each other out; then a loop is explored
+//! again, as if it had not been seen. The figures only steer, so nothing more is promised.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -35,7 +35,7 @@ fn builtin(threads: usize) -> Ref<ThreadPool> {
     ThreadPool::builtin(&PoolAttr { num_threads: Some(threads), ..PoolAttr::default() }).unwrap()
 }
 
-/// A host's pool that takes the newest task first, and accepts the task that was offered after `n` others if `accepts(n)`.
+/// A host's pool that takes the newest task first, and takes the task offered after `n` others if `accepts(n)`.
 struct Host {
     threads: usize,
     accepts: fn(u64) -> bool,

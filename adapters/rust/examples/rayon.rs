@@ -1,11 +1,13 @@
 //! weir on rayon's threads: the same pool does the program's own parallel work and weir's.
+//!
+//! The tests, and the module for `weir_conformance`, take `Rayon` from here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_threadpool::{Features, Pool, Task};
 
 /// A rayon pool that the program shares with weir.
-struct Rayon(Arc<rayon::ThreadPool>);
+pub struct Rayon(pub Arc<rayon::ThreadPool>);
 
 impl Pool for Rayon {
     fn num_threads(&self) -> usize {
@@ -18,7 +20,14 @@ impl Pool for Rayon {
     }
 
     fn features(&self) -> Features {
-        Features { auto_balancing: true, in_parallel: true, thread_index: true, help: true, ..Features::default() }
+        Features {
+            auto_balancing: true,
+            in_parallel: true,
+            thread_index: true,
+            help: true,
+            max_threads: true,
+            ..Features::default()
+        }
     }
 
     fn thread_index(&self) -> Option<usize> {

@@ -1,36 +1,13 @@
 //! weir on rayon's threads: regions from outside, from inside, nested in both.
 
+#[path = "../examples/rayon.rs"]
+#[expect(dead_code, reason = "the program's own main")]
+mod program;
+
+use program::Rayon;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use weir_threadpool::{Features, Pool, Task, ThreadPool, create};
-
-struct Rayon(Arc<rayon::ThreadPool>);
-
-impl Pool for Rayon {
-    fn num_threads(&self) -> usize {
-        self.0.current_num_threads()
-    }
-    fn schedule(&self, task: Task) -> Result<(), Task> {
-        self.0.spawn(move || task.run());
-        Ok(())
-    }
-    fn features(&self) -> Features {
-        Features {
-            auto_balancing: true,
-            in_parallel: true,
-            thread_index: true,
-            help: true,
-            max_threads: true,
-            ..Features::default()
-        }
-    }
-    fn thread_index(&self) -> Option<usize> {
-        self.0.current_thread_index()
-    }
-    fn help(&self) -> bool {
-        self.0.yield_now() == Some(rayon::Yield::Executed)
-    }
-}
+use weir_threadpool::{ThreadPool, create};
 
 fn pools(threads: usize) -> (Arc<rayon::ThreadPool>, ThreadPool) {
     let rayon = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());

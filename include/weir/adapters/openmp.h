@@ -11,8 +11,8 @@
  * Limits, which are OpenMP's:
  *  - There are no single tasks outside of a parallel region, so there is no schedule. An asynchronous stream on this
  *    pool has a thread of weir's own.
- *  - A runtime gives each thread that starts a region a team of its own. So that k threads that call weir at once do not
- *    have k teams, the pool has one team at a time: the others do their region alone.
+ *  - A runtime gives each thread that starts a region a team of its own. So that k threads that call weir at once do
+ *    not have k teams, the pool has one team at a time: the others do their region alone.
  *  - Every region wakes the whole team, because a runtime that is asked for teams of changing sizes may end threads and
  *    start them again. Ask for fewer threads where the work is small.
  *  - How long idle threads spin is the runtime's choice: OMP_WAIT_POLICY=passive keeps them asleep.

@@ -3,7 +3,9 @@
 use crate::base::Ref;
 use crate::base::{Desc, Result};
 use crate::engine::Tensor;
+use crate::graph::builder::{Body as NodeBody, Contents};
 use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
+use crate::graph::options::Forwarding;
 use crate::kernel::{Kernel, Task};
 use std::sync::Arc;
 
@@ -45,7 +47,7 @@ pub(super) struct Val {
 
 impl Val {
     /// What an inner graph sees of it: it begins when everything from outside is there.
-    pub fn from_outside(self) -> Val {
+    pub fn inside(self) -> Val {
         Val { source: Source::Nobody, bit: NO_BIT, ..self }
     }
 }
@@ -62,6 +64,8 @@ pub(super) struct FlatKernel {
     pub num_inputs: u16,
     pub num_outputs: u16,
     pub node: u32,
+    /// What the graph says of outputs that take over an input's memory.
+    pub forwarding: Vec<(u16, Forwarding)>,
 }
 
 #[derive(Default)]
@@ -71,6 +75,8 @@ pub(super) struct Flat {
     pub costs: Vec<u32>,
     pub tasks: Vec<Arc<dyn Task>>,
     pub kernels: Vec<FlatKernel>,
+    /// Those that complete later: index above, and node.
+    pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
@@ -82,6 +88,10 @@ pub(super) struct Flat {
     pub constants: Vec<Ref<Tensor>>,
     /// From which node, and the edge.
     pub edges: Vec<(u32, Edge)>,
+    /// Which of them lead to each node.
+    pub into: Vec<(u32, u32)>,
+    /// Marks of `leave_out_implied`: the node for which another one was last met.
+    pub met: Vec<u32>,
     pub releases: Vec<u32>,
     pub joins: Joins,
     pub alternatives: Vec<Vec<u32>>,
@@ -91,11 +101,39 @@ pub(super) struct Flat {
 }
 
 impl Flat {
+    /// Room for more nodes, and for two edges to each.
+    pub fn reserve(&mut self, nodes: usize) {
+        self.bodies.reserve(nodes);
+        self.costs.reserve(nodes);
+        self.into.reserve(nodes);
+        self.met.reserve(nodes);
+        self.edges.reserve(2 * nodes);
+    }
+
+    /// Takes the live tasks, and gives a body for each, by node. In the order of the graph, which is mostly that in which they
+    /// lie in memory; the schedule's is another.
+    pub fn take_tasks(&mut self, graph: &Contents, live: &[bool]) -> Vec<Body> {
+        if !graph.nodes.iter().any(|node| matches!(node.body, NodeBody::Task { .. })) {
+            return Vec::new();
+        }
+        let bodies = graph.nodes.iter().zip(live).map(|(node, live)| match &node.body {
+            NodeBody::Task { task, .. } if *live => {
+                let number = self.tasks.len() as u32;
+                self.tasks.push(Arc::clone(task));
+                task.call().map_or(Body::Task(number), |call| Body::Call(number, call))
+            }
+            _ => Body::End,
+        });
+        bodies.collect()
+    }
+
     /// Adds a node that comes behind all others so far.
-    pub fn push(&mut self, body: Body, name: &str, cost: u64) -> u32 {
+    pub fn push(&mut self, body: Body, name: &[&str], cost: u64) -> u32 {
         let id = self.bodies.len() as u32;
         self.bodies.push(body);
         self.names.push(name);
+        self.into.push((0, 0));
+        self.met.push(u32::MAX);
         self.costs.push(u32::try_from(cost).unwrap_or(u32::MAX));
         if self.has_absence {
             self.absence.own.push(NO_BIT);
@@ -106,13 +144,13 @@ impl Flat {
 
     /// Makes a node wait for sources. False if there are none.
     pub fn wait_for(&mut self, node: u32, sources: &mut Vec<Source>) -> bool {
-        let wanted = sources.len();
         sources.retain(|source| *source != Source::Nobody);
         let before = sources.len();
         sources.sort_unstable();
         sources.dedup();
         self.facts.parallel_edges += before - sources.len();
-        let _ = wanted;
+        self.leave_out_implied(node, sources);
+        let first = self.edges.len() as u32;
         for (i, source) in sources.iter().enumerate() {
             let counter = self.joins.counter(i, sources.len());
             let edge = Edge { target: node, counter };
@@ -126,8 +164,52 @@ impl Flat {
                 }
             }
         }
+        self.into[node as usize] = (first, self.edges.len() as u32);
         self.joins.close(sources.len());
         !sources.is_empty()
+    }
+
+    /// Leaves out sources that another one has waited for: by data or not, who waits for that one is behind them too. Looks back
+    /// over so many edges and no further.
+    fn leave_out_implied(&mut self, node: u32, sources: &mut Vec<Source>) {
+        const MOST_EDGES: u32 = 24;
+        let Some(earliest) = sources.iter().map(|source| self.speaks(*source)).min().filter(|_| sources.len() > 1)
+        else {
+            return;
+        };
+        let mut queue = [0u32; MOST_EDGES as usize];
+        let (mut at, mut end) = (0, 0);
+        for source in sources.iter().rev().take(MOST_EDGES as usize / 2) {
+            queue[end] = self.speaks(*source);
+            end += 1;
+        }
+        let mut looked_at = 0;
+        while at < end && looked_at < MOST_EDGES {
+            let (first, last) = self.into[queue[at] as usize];
+            at += 1;
+            for (from, _) in &self.edges[first as usize..last.min(first + MOST_EDGES) as usize] {
+                looked_at += 1;
+                if *from >= earliest && self.met[*from as usize] != node {
+                    self.met[*from as usize] = node;
+                    if end < queue.len() {
+                        queue[end] = *from;
+                        end += 1;
+                    }
+                }
+            }
+        }
+        let before = sources.len();
+        sources.retain(|source| !matches!(source, Source::Node(from) if self.met[*from as usize] == node));
+        self.facts.implied_edges += before - sources.len();
+    }
+
+    /// The node that a source comes behind: of one of several branches it is the Select, the last of the list.
+    fn speaks(&self, source: Source) -> u32 {
+        match source {
+            Source::Nobody => u32::MAX,
+            Source::Node(node) => node,
+            Source::OneOf(list) => self.alternatives[list as usize].last().copied().unwrap_or(u32::MAX),
+        }
     }
 
     /// One of several sources: whichever runs.

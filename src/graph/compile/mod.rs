@@ -1,43 +1,40 @@
 //! From a graph to a program's arrays.
 //!
 //! 1. `verify`: an order, types and shapes, what can be absent.
-//! 2. `schedule`: in each graph, keep what matters; the longest path to the end first.
-//! 3. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
+//! 2. `fold`: what constants decide is decided.
+//! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
+//! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
 //!    place, a variable of a loop where its kernel allows it.
-//! 4. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 5. `memory`: places in the arena.
+//! 5. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
+//! 6. `memory`: places in the arena, shared where the order along the edges allows it.
 
+mod accesses;
 mod flat;
+mod fold;
+mod held;
 mod joins;
 mod memory;
+#[cfg(debug_assertions)]
+mod proof;
 mod region;
 mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
-use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port};
+use super::figures::{Figures, Tallies};
+use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
 use super::program::Program;
-use super::report;
+use super::report::Compiled as Facts;
 use super::verify::{self, Verified};
+use super::ways::Ways;
 use crate::base::{Desc, Object, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
 use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
 use region::{Region, Scope, Want};
-use std::sync::atomic::{AtomicU32, AtomicU64};
-
-/// What the report counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Facts {
-    pub dead_nodes: usize,
-    pub parallel_edges: usize,
-    pub in_place: usize,
-    pub copies: usize,
-    pub control_edges: usize,
-    pub arena_bytes_unshared: usize,
-}
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
 /// large for the memory left is a status and not a failure in the middle.
@@ -48,9 +45,26 @@ impl Program {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;
-        let layout = compile(contents, &verified, engines, options)?;
+        if options.blocking_pool.is_none() {
+            verify::check_blocking(contents)?;
+        }
+        let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
+        let layout = match fold::fold(contents, &verified) {
+            None => compile(contents, &verified, engines, options, facts)?,
+            Some(fold::Folded { contents, nodes }) => {
+                facts.folded = nodes;
+                let verified = verify::verify(&contents, &engines, options.allow_absent)?;
+                compile(&contents, &verified, engines, options, facts)?
+            }
+        };
         Ok(Object::shared(Program::new(layout)))
     }
+}
+
+/// Nodes, those inside of others too.
+fn num_nodes(graph: &Contents) -> usize {
+    let inside = |node: &super::builder::Node| node.inner().map(|inner| num_nodes(inner)).sum::<usize>();
+    graph.nodes.len() + graph.nodes.iter().map(inside).sum::<usize>()
 }
 
 /// Nodes and edges, those inside of others too.
@@ -66,8 +80,9 @@ fn compile(
     verified: &Verified,
     engines: Vec<Ref<Engine>>,
     options: &CompileOptions,
+    facts: Facts,
 ) -> Result<Layout> {
-    let mut flat = Flat { has_absence: has_switch(graph), ..Flat::default() };
+    let mut flat = Flat { has_absence: has_switch(graph), facts, ..Flat::default() };
     let mut inputs = Vec::new();
     for (i, index) in graph.inputs().enumerate() {
         let storage = flat.storage(&verified.descs[index][0], StorageKind::Input(i))?;
@@ -87,7 +102,7 @@ fn add_end(flat: &mut Flat, region: &Region) {
     let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
     let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
     if !sources.is_empty() {
-        let end = flat.push(Body::End, "outputs", 0);
+        let end = flat.push(Body::End, &["outputs"], 0);
         flat.wait_for(end, &mut sources);
         flat.end = Some(end);
     }
@@ -109,9 +124,12 @@ fn finish(
     options: &CompileOptions,
 ) -> Result<Layout> {
     let n = flat.bodies.len();
-    let places = memory::places(&mut flat)?;
+    flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
+    let places = memory::places(&mut flat, &first_edge, &edges)?;
+    #[cfg(debug_assertions)]
+    proof::check(&flat, &places);
     let degree = |node: u32| first_edge[node as usize + 1] - first_edge[node as usize];
     for select in &mut flat.selects {
         let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
@@ -121,17 +139,20 @@ fn finish(
         looped.uncounted = u32::from(degree(looped.condition.end) == 0);
     }
     let ends = ends(&flat, &degree);
+    let facts = flat.facts;
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {
         args.push(Arg { desc: arg.desc, bytes: arg.desc.bytes()?, place: places.of[arg.storage as usize] });
     }
-    let is_bound = |arg: &Arg| matches!(arg.place, Place::Input(_) | Place::Output(_));
-    let bound = (0..args.len() as u32).filter(|&arg| is_bound(&args[arg as usize])).collect();
+    let (bound, always_bound) = bound(&args, &mut flat.selects);
     if flat.has_absence {
         flat.absence.starts.push(flat.absence.needs.len() as u32);
     }
-    let layout = Layout {
+    let mut loops_by_end: Vec<u32> = (0..flat.loops.len() as u32).collect();
+    // Of two that end together the first one is around the other.
+    loops_by_end.sort_by_key(|&index| std::cmp::Reverse(flat.loops[index as usize].end));
+    let mut layout = Layout {
         name: graph.name.clone(),
         engines,
         inputs: ports(graph.inputs().map(|index| (graph.nodes[index].name.as_str(), verified.descs[index][0]))),
@@ -141,6 +162,7 @@ fn finish(
         bodies: flat.bodies,
         tasks: flat.tasks,
         kernels,
+        calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
         switches: flat.switches,
@@ -157,19 +179,48 @@ fn finish(
         ends,
         args,
         bound,
+        always_bound,
         constants: flat.constants,
         arena_bytes: places.arena_bytes,
         scratch,
         hop_ns: options.hop_ns,
+        blocking_pool: options.blocking_pool.clone(),
         worth: flat.costs.iter().map(|_| AtomicU32::new(0)).collect(),
         costs: flat.costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
         total_ns: AtomicU64::new(0),
         longest_ns: AtomicU64::new(0),
+        all_ns: AtomicU64::new(0),
+        paths: (0..n).map(|_| AtomicU32::new(0)).collect(),
+        loops_by_end,
+        ways: Ways::default(),
         runs: AtomicU64::new(0),
-        report: report::Compiled {},
+        report: facts,
+        figures: options.statistics.then(|| (0..n).map(|_| Figures::default()).collect()),
+        tallies: Tallies::default(),
+        primed: AtomicBool::new(false),
     };
+    layout.shrink();
     layout.weigh();
     Ok(layout)
+}
+
+/// The arguments that are inputs and outputs of a run: those outside of branches, then branch by branch.
+fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
+    let is_bound = |arg: &u32| matches!(args[*arg as usize].place, Place::Input(_) | Place::Output(_));
+    // The innermost branch of each argument: a Select comes before those that lie inside of it.
+    let mut owner = vec![u32::MAX; args.len()];
+    for (number, branch) in (0u32..).zip(selects.iter().flat_map(|select| &select.branches)) {
+        owner[branch.args.start as usize..branch.args.end as usize].fill(number);
+    }
+    let mut bound: Vec<u32> = (0..args.len() as u32).filter(is_bound).collect();
+    bound.sort_by_key(|&arg| owner[arg as usize].wrapping_add(1));
+    for (number, branch) in (0u32..).zip(selects.iter_mut().flat_map(|select| &mut select.branches)) {
+        let start = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) < number + 1);
+        let end = bound.partition_point(|&arg| owner[arg as usize].wrapping_add(1) <= number + 1);
+        branch.bound = start as u32..end as u32;
+    }
+    let always = bound.partition_point(|&arg| owner[arg as usize] == u32::MAX);
+    (bound, always as u32)
 }
 
 /// The edges in rows, by the node that they leave.
@@ -194,7 +245,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
     let mut ends = 0;
     for (node, body) in flat.bodies.iter().enumerate() {
         let counts = match body {
-            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Switch(_) | Body::Merge(_) => {
+            Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::Switch(_) | Body::Merge(_) => {
                 degree(node as u32) == 0
             }
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,

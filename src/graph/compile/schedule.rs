@@ -27,7 +27,7 @@ pub(super) fn live(graph: &Contents, verified: &Verified, wanted: &[bool]) -> Ve
     live
 }
 
-fn has_effects(node: &Node) -> bool {
+pub(super) fn has_effects(node: &Node) -> bool {
     match &node.body {
         Body::Task { .. } => true,
         Body::Kernel { num_outputs, .. } => *num_outputs == 0,

@@ -1,5 +1,6 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
+use super::orders::Orders;
 use super::run::Run;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
@@ -66,9 +67,10 @@ impl Bound<'_> {
     /// Runs on a stream, or in this thread.
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
         let pool = self.pool(stream.map(|stream| &**stream), options);
+        let orders = Orders::of(options, &self.program.layout)?;
         match stream {
-            Some(stream) => self.submit(stream, pool, None)?,
-            None => self.run_here(pool)?,
+            Some(stream) => self.submit(stream, pool, None, orders)?,
+            None => self.run_told(pool, orders)?,
         }
         match pool {
             Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
@@ -76,11 +78,17 @@ impl Bound<'_> {
         }
     }
 
-    fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+    /// Runs in this thread, with helpers from the pool.
+    pub fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.run_told(pool, None)
+    }
+
+    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        step.point(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        step.obey(orders);
         let result = step.run_here(pool);
         self.program.give_step(step);
         result
@@ -92,11 +100,18 @@ impl Bound<'_> {
             return Err(Error::invalid(format!("stream '{}' is not asynchronous", stream.queue().name())));
         }
         let run = Run::create(stream.queue());
-        self.submit(stream, self.pool(Some(stream), options), Some(&run))?;
+        let orders = Orders::of(options, &self.program.layout)?;
+        self.submit(stream, self.pool(Some(stream), options), Some(&run), orders)?;
         Ok(run)
     }
 
-    fn submit(&self, stream: &Object<Stream>, pool: Option<&Ref<ThreadPool>>, handle: Option<&Ref<Run>>) -> Result<()> {
+    fn submit(
+        &self,
+        stream: &Object<Stream>,
+        pool: Option<&Ref<ThreadPool>>,
+        handle: Option<&Ref<Run>>,
+        orders: Option<Orders>,
+    ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
         let flight = self.program.take_flight();
@@ -107,6 +122,7 @@ impl Bound<'_> {
             }
         }
         flight.board(self.program, tensors, pool, handle);
+        flight.order(orders);
         stream.queue().submit(Op::Work(flight))
     }
 

@@ -12,7 +12,8 @@
 //! | RUNNING | the step is open; the stream is parked or about to be    | CLOSED by the last worker out (`Step::close`)    |
 //! | CLOSED  | the step's result is there                               | back to the stock, by `poll`                     |
 
-use super::run::Run;
+use super::orders::Orders;
+use super::run::{Run, none_begun};
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
@@ -37,6 +38,7 @@ pub struct Flight {
     pool: HandOff<Ref<ThreadPool>>,
     handle: HandOff<Ref<Run>>,
     step: HandOff<Arc<Step>>,
+    orders: HandOff<Orders>,
 }
 
 impl Flight {
@@ -67,6 +69,11 @@ impl Flight {
         let _ = handle.map(|handle| self.handle.put(Ref::clone(handle)));
     }
 
+    /// What the run is told.
+    pub(super) fn order(&self, orders: Option<Orders>) {
+        let _ = orders.map(|orders| self.orders.put(orders));
+    }
+
     /// By the last worker out. ORDERING: Release pairs with the Acquire in `poll`.
     pub(super) fn closed(&self) {
         self.phase.store(CLOSED, Release);
@@ -91,7 +98,30 @@ impl Flight {
         let _ = handle.map(|handle| self.handle.put(handle));
         let _ = self.step.put(Arc::clone(&step));
         let _ = step.waiter.put((Arc::clone(self), Arc::clone(queue)));
-        match step.open_and_work(pool) {
+        if step.has_calls() {
+            *step.calls.stream.lock() = Some(Arc::clone(queue));
+        }
+        let exit = step.open_and_work(pool);
+        let exit = if exit == Exit::Open && step.has_calls() { step.work_until_asleep(pool) } else { exit };
+        let _ = own.map(|pool| self.pool.put(pool));
+        self.worked(&step, exit)
+    }
+
+    /// Something may have come back to a run that is under way.
+    fn go_on(self: &Arc<Self>) -> Poll<Result<()>> {
+        let Some(step) = self.step.take() else { return Poll::Pending };
+        let _ = self.step.put(Arc::clone(&step));
+        if !step.has_calls() {
+            return Poll::Pending;
+        }
+        let pool = self.pool.take();
+        let exit = step.work_until_asleep(pool.as_ref());
+        let _ = pool.map(|pool| self.pool.put(pool));
+        self.worked(&step, exit)
+    }
+
+    fn worked(self: &Arc<Self>, step: &Step, exit: Exit) -> Poll<Result<()>> {
+        match exit {
             Exit::Open => Poll::Pending,
             Exit::Closed => {
                 drop(step.waiter.take());
@@ -109,7 +139,8 @@ impl Flight {
         let step = program.take_step(scratch_slots(pool.as_ref()));
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
-            step.point(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+            step.bind(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+            step.obey(self.orders.take());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
         let _ = self.tensors.put(tensors);
@@ -131,6 +162,10 @@ impl Flight {
         if let Some(handle) = &handle {
             handle.detach();
         }
+        if step.has_calls() {
+            drop(step.calls.stream.lock().take());
+            step.calls.returns.wake();
+        }
         let result = step.result();
         self.land(step);
         self.end(handle, result)
@@ -148,6 +183,8 @@ impl Flight {
     /// goes on), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
         drop(self.pool.take());
+        // Still there if it never began.
+        let _ = self.orders.take();
         if let Some(mut tensors) = self.tensors.take() {
             tensors.clear();
             let _ = self.tensors.put(tensors);
@@ -169,7 +206,7 @@ impl Flight {
 impl Work for Flight {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.phase.load(Acquire) {
-            RUNNING => Poll::Pending,
+            RUNNING => self.go_on(),
             CLOSED => Poll::Ready(self.complete()),
             _ => self.begin(queue),
         }
@@ -177,13 +214,12 @@ impl Work for Flight {
 
     fn skip(self: Arc<Self>, cause: &Error) {
         let handle = self.handle.take();
+        let program = self.program.take();
         // Only a handle hears of it: the stream has its own error.
-        let _ = self.end(
-            handle,
-            Err(Error::new(
-                Code::Aborted,
-                format!("the run did not begin, because its stream had failed: {}", cause.message()),
-            )),
-        );
+        let text = || format!("the run did not begin, because its stream had failed: {}", cause.message());
+        let error = || Error::new(Code::Aborted, text());
+        let error = program.as_ref().map_or_else(error, |program| none_begun(&program.layout, error()));
+        let _ = program.map(|program| self.program.put(program));
+        let _ = self.end(handle, Err(error));
     }
 }

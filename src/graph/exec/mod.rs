@@ -4,18 +4,23 @@
 //!
 //! `Bound` checks a run's tensors. On a stream they travel in a `Flight`, a piece of the stream's work; when its
 //! turn comes it takes a `Step` and points it at them. The step is the run's memory: views of all arguments, the
-//! arena, counters, queues. Then the calling thread (or the thread that drains the stream) opens the step's
-//! `Tokens` and works (`worker`). It is joined by helpers from the pool, which come late or not at all. The last
-//! one out closes the run: if that is the caller, it goes on; else the caller is woken, or the stream resumed.
+//! arena, counters, queues. If helpers could not save what they cost, the calling thread (or the thread that drains the stream)
+//! walks along the program's array (`serial`). Else it opens the step's `Tokens` and works (`worker`), and is joined by
+//! helpers from the pool, which come late or not at all. The last one out closes the run: if that is the caller, it goes on;
+//! else the caller is woken, or the stream resumed. What nodes do is the same in both (`ops`).
 //!
 //! # Propagation
 //!
 //! When a node is finished, each of its edges makes an arrival. A target with one arrival to wait for is ready at
 //! once (no counter). Others have a counter, a 64-bit word that starts at the number of arrivals; who takes it to
 //! zero owns the node, and sets it back to the start value before it runs the node. That is safe because all
-//! arrivals of this run have come, and the next run begins after this one is closed. So no run copies or clears
-//! anything. A node that is skipped, because the run has failed or was cancelled, makes its arrivals all the same:
-//! counters are whole after every run.
+//! arrivals of this turn have come, and the next turn begins behind the node: in the next iteration of a loop, which its Next
+//! begins when all of this one is done, or in the next run. So nothing is copied or cleared.
+//!
+//! The nodes that wait for nothing inside of a branch or a loop are released by the node in front of them. A run is over when
+//! all its ends are reached, nodes that nobody waits for. A node that is skipped, because the run has failed or was cancelled
+//! or because something that it needs is absent, makes its arrivals all the same; a cond or loop that is skipped
+//! makes those of all that is in it (`After::Nothing`). So counters are whole after every run.
 //!
 //! # Scheduling
 //!
@@ -34,17 +39,21 @@
 //! # Costs
 //!
 //! A node's cost is the host's hint or the kernel's estimate, else a prior of a microsecond. The first run of a
-//! program measures each node and replaces the prior; the next three, and then every 64th, measure again: a smaller
+//! program measures each node and replaces the prior; the next three, and then one in 512, measure again: a smaller
 //! figure counts at once, a larger one by half at most, since an interrupted thread measures far too much. Costs
 //! decide who runs what, never what comes out.
 
 mod bind;
 mod flight;
+mod independent;
 mod ops;
+mod orders;
+mod pending;
 mod queue;
 mod run;
 mod serial;
 mod step;
+mod visit;
 mod worker;
 
 pub use bind::Bound;

@@ -2,7 +2,7 @@
 
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Loop, NO_BIT, Release, Select};
+use crate::graph::layout::{Body, Branch, Loop, NO_BIT, Release, Select};
 use crate::kernel::KernelContext;
 use crate::threadpool::ThreadPool;
 use std::sync::atomic::Ordering::*;
@@ -16,6 +16,8 @@ pub(super) enum After {
     Release(Release),
     /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
     Nothing(u32),
+    /// Nowhere: the node completes later.
+    Later,
 }
 
 impl Step {
@@ -28,6 +30,8 @@ impl Step {
                 status => Err(self.layout.tasks[task as usize].failed(status)),
             },
             Body::Kernel(kernel) => self.compute_kernel(kernel as usize, pool),
+            // Only workers start these.
+            Body::Async(_) => Err(Error::internal("a kernel that completes later")),
             Body::Task(task) => self.layout.tasks[task as usize].run(),
             Body::Switch(switch) => {
                 let switch = &self.layout.switches[switch as usize];
@@ -42,7 +46,7 @@ impl Step {
     }
 
     #[inline]
-    fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+    pub(super) fn compute_kernel(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         let node = &self.layout.kernels[index];
         let args = &self.args[node.args as usize..];
         let (inputs, rest) = args.split_at(usize::from(node.num_inputs));
@@ -106,14 +110,18 @@ impl Step {
         self.absent[bit as usize].store(absent, Relaxed);
     }
 
-    /// The branch that a Select takes.
-    pub(super) fn branch(&self, select: &Select) -> usize {
+    /// The branch that a Select takes, with its arguments bound.
+    pub(super) fn branch<'a>(&self, select: &'a Select) -> &'a Branch {
         let value = self.args[select.selector as usize].read_integer();
         let last = select.branches.len() - 1;
-        if select.is_cond {
-            return usize::from(value != 0);
-        }
-        usize::try_from(value).map_or(last, |index| index.min(last))
+        let index = if select.is_cond {
+            usize::from(value != 0)
+        } else {
+            usize::try_from(value).map_or(last, |index| index.min(last))
+        };
+        let branch = &select.branches[index];
+        self.point(&branch.bound);
+        branch
     }
 
     /// Gives a loop's variables their first values.
@@ -148,20 +156,29 @@ impl Step {
     /// "node 'x', iteration 3 of 'loop'"
     #[cold]
     pub(super) fn fail_at(&self, node: u32, error: &Error) {
+        if self.ended_late(node, error) {
+            return;
+        }
         let layout = &self.layout;
         let mut place = format!("node '{}'", layout.name_of(node));
-        let inside = layout.loops.iter().enumerate().filter(|(_, l)| l.first < node && node < l.end);
-        for (index, looped) in inside {
-            let iteration = self.iterations[index].load(Relaxed);
-            place += &format!(", iteration {iteration} of '{}'", layout.name_of(looped.first));
+        for (index, iteration) in self.loops_around(node) {
+            place += &format!(", iteration {iteration} of '{}'", layout.name_of(layout.loops[index as usize].first));
         }
         self.fail(Some(node), error.clone().within(place));
+    }
+
+    /// The loops that a node is inside of, the innermost first, and how many iterations of each are over.
+    pub(super) fn loops_around(&self, node: u32) -> impl Iterator<Item = (u32, u64)> {
+        // A loop comes before those inside of it.
+        let loops = self.layout.loops.iter().enumerate().rev();
+        let around = loops.filter(move |(_, l)| l.first < node && node < l.end);
+        around.map(|(index, _)| (index as u32, self.iterations[index].load(Relaxed)))
     }
 
     /// Whether anything but a failure may still be begun. ORDERING: Relaxed; whoever sees it late begins a node more.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed) != 0
+        self.stop.is_set()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use super::ops::cancelled;
 use super::step::Step;
-use super::worker::{Role, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, Role, Worker};
 use crate::base::object::tag;
-use crate::base::time::Deadline;
-use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
+use crate::graph::layout::Layout;
+use crate::graph::ways::Turn;
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -21,19 +23,35 @@ const MEASURE_EVERY: u64 = 512;
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        self.may_wait_here(pool)?;
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
-            self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            if self.has_calls() {
+                self.see_to_the_end(pool, closed);
+            } else {
+                self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+            }
         }
         self.result()
+    }
+
+    /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
+    pub fn run_over(
+        self: &Arc<Self>,
+        pool: Option<&Ref<ThreadPool>>,
+        input: impl Fn(usize) -> *mut u8,
+        output: impl Fn(usize) -> *mut u8,
+    ) -> Result<()> {
+        self.bind(input, output);
+        self.obey(None);
+        self.run_here(pool)
     }
 
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let layout = &self.layout;
         // By this step's own count: nothing that other threads write.
-        let run = self.runs.load(Relaxed);
-        self.runs.store(run + 1, Relaxed);
+        let run = self.tally.begin();
         let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);
         let measure = measured(run);
         if measure {
@@ -42,9 +60,22 @@ impl Step {
         if run > 0 && measured(run - 1) {
             layout.weigh();
         }
-        let width = pool.map_or(0, |pool| self.helpers_worth(pool));
-        if width == 0 {
-            self.run_alone(pool, measure);
+        let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
+        if self.is_independent() {
+            self.run_independent(pool);
+            return Exit::Closed;
+        }
+        let turn = match pool {
+            // Whoever says what a hop costs decides.
+            Some(_) if width > 0 && layout.hop_ns.is_some() => Turn { shared: true, timed: false },
+            Some(pool) if width > 0 => layout.ways.choose(pool.id(), layout.all_ns.load(Relaxed)),
+            _ => Turn { shared: false, timed: false },
+        };
+        // Measuring makes the nodes slower.
+        self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
+        if !turn.shared && !self.has_calls() {
+            let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
+            self.run_alone(pool, mode);
             return Exit::Closed;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
@@ -54,10 +85,12 @@ impl Step {
         self.ask_above_ns.store(self.hop_ns(pool), Relaxed);
         let generation = self.tokens.open(layout.ends);
         let role = Role::of_caller(pool);
-        if measure {
-            Worker::<true>::new(self, pool, generation, role).with_roots().work()
+        if self.is_careful() {
+            Worker::<CAREFUL>::new(self, pool, generation, role).with_roots().work()
+        } else if measure {
+            Worker::<MEASURED>::new(self, pool, generation, role).with_roots().work()
         } else {
-            Worker::<false>::new(self, pool, generation, role).with_roots().work()
+            Worker::<FAST>::new(self, pool, generation, role).with_roots().work()
         }
     }
 
@@ -84,7 +117,12 @@ impl Step {
                 flight.closed();
                 queue.resume();
             }
-            None => self.closed.advance(1),
+            None => {
+                self.closed.advance(1);
+                if self.has_calls() {
+                    self.calls.news.advance(1);
+                }
+            }
         }
     }
 
@@ -92,18 +130,44 @@ impl Step {
     pub(super) fn result(&self) -> Result<()> {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
-        if self.stop.load(Relaxed) == 0 {
+        self.tally.ended();
+        let stopped = self.is_stopped();
+        self.report(!stopped);
+        if !stopped {
+            if let Some((turn, start)) = self.began.take() {
+                self.layout.ways.took(turn, now_ns() - start);
+            }
             return Ok(());
         }
-        self.stop.store(0, Relaxed);
+        self.stop.clear();
+        self.calls.set_stop(false);
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);
+        self.tally.failed(error.code() == Code::Cancelled);
         let mut left_out = failure.left_out;
         left_out.sort_unstable();
         let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
-        Err(error.with_run(failure.node.map(name), left_out.into_iter().map(name).collect()))
+        Err(error.with_run(RunFailure {
+            node: failure.node.map(name),
+            engine: failure.node.map(|_| Arc::from(self.layout.engines[0].label())),
+            iteration: failure.iteration.map(|(index, n)| (name(self.layout.loops[index as usize].first), n)),
+            left_out: left_out.into_iter().map(name).collect(),
+        }))
     }
+}
+
+/// The failure of a run that never began: everything was left out.
+#[cold]
+pub(super) fn none_begun(layout: &Layout, error: Error) -> Error {
+    let (mut left_out, mut node) = (Vec::new(), 0);
+    while (node as usize) < layout.len() {
+        if layout.is_step(node) {
+            left_out.push(layout.name_of(node).into());
+        }
+        node = layout.behind(node);
+    }
+    error.with_run(RunFailure { left_out, ..RunFailure::default() })
 }
 
 /// One asynchronous run, as its starter sees it.
@@ -190,7 +254,7 @@ impl Run {
     pub(super) fn attach(&self, step: &Arc<Step>) -> Result<()> {
         let mut state = self.state();
         if state.cancelled {
-            return Err(cancelled());
+            return Err(none_begun(&step.layout, cancelled()));
         }
         state.step = Some(Arc::clone(step));
         Ok(())

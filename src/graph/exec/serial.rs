@@ -5,8 +5,10 @@
 //! walked once more to note what is left out.
 
 use super::step::Step;
+use super::worker::{CAREFUL, FAST, MEASURED};
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
+use crate::graph::figures::is_measured;
 use crate::graph::layout::Body;
 use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,14 +16,16 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 
 impl Step {
     /// Runs everything here.
-    pub(super) fn run_alone(&self, pool: Option<&Ref<ThreadPool>>, measure: bool) {
+    pub(super) fn run_alone(&self, pool: Option<&Ref<ThreadPool>>, mode: u8) {
         let end = self.layout.len() as u32;
         let at = AtomicU32::new(0);
-        let walk = || match (measure, self.layout.absence.own.is_empty()) {
-            (false, true) => self.walk::<false, false>(0, end, pool, &at),
-            (false, false) => self.walk::<false, true>(0, end, pool, &at),
-            (true, true) => self.walk::<true, false>(0, end, pool, &at),
-            (true, false) => self.walk::<true, true>(0, end, pool, &at),
+        let walk = || match (mode, self.layout.absence.own.is_empty()) {
+            (FAST, true) => self.walk::<FAST, false>(0, end, pool, &at),
+            (FAST, false) => self.walk::<FAST, true>(0, end, pool, &at),
+            (MEASURED, true) => self.walk::<MEASURED, false>(0, end, pool, &at),
+            (MEASURED, false) => self.walk::<MEASURED, true>(0, end, pool, &at),
+            (_, true) => self.walk::<CAREFUL, false>(0, end, pool, &at),
+            (_, false) => self.walk::<CAREFUL, true>(0, end, pool, &at),
         };
         // Caught here and not around each node: a panic is a defect of a kernel, and costs nothing while there is none.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(walk)) {
@@ -34,7 +38,7 @@ impl Step {
     }
 
     /// Runs the nodes `node..end`, and what is inside of them. False if the run has stopped.
-    fn walk<const MEASURE: bool, const ABSENCE: bool>(
+    fn walk<const MODE: u8, const ABSENCE: bool>(
         &self,
         mut node: u32,
         end: u32,
@@ -43,50 +47,67 @@ impl Step {
     ) -> bool {
         let layout = &*self.layout;
         while node < end {
+            if MODE == CAREFUL {
+                self.look_at_clock(node);
+            }
             if self.is_stopped() {
                 self.walk_rest(node, end);
                 return false;
             }
             if ABSENCE && self.skips(node as usize) {
-                node = self.behind(node);
+                node = self.layout.behind(node);
                 continue;
             }
             at.store(node, Relaxed);
             let body = layout.bodies[node as usize];
             match body {
-                Body::Call(task, call) if !MEASURE => {
+                Body::Call(task, call) if MODE == FAST => {
                     let status = call.run();
                     if status != 0 {
                         self.fail_at(node, &layout.tasks[task as usize].failed(status));
                     }
                     node += 1;
                 }
+                Body::Kernel(kernel) if MODE == FAST => {
+                    if let Err(error) = self.compute_kernel(kernel as usize, pool) {
+                        self.fail_at(node, &error);
+                    }
+                    node += 1;
+                }
                 Body::Select(index) => {
                     let select = &layout.selects[index as usize];
-                    let branch = &select.branches[self.branch(select)].nodes;
-                    self.walk::<MEASURE, ABSENCE>(branch.start, branch.end, pool, at);
+                    let branch = self.branch(select).nodes.clone();
+                    self.walk::<MODE, ABSENCE>(branch.start, branch.end, pool, at);
                     node = select.end;
                 }
                 Body::Enter(index) => {
-                    self.walk_loop::<MEASURE, ABSENCE>(index as usize, pool, at);
+                    self.walk_loop::<MODE, ABSENCE>(index as usize, pool, at);
                     node = layout.loops[index as usize].end;
                 }
                 _ => {
-                    let start = if MEASURE { now_ns() } else { 0 };
+                    let start = if MODE != FAST { now_ns() } else { 0 };
                     if let Err(error) = self.compute(body, pool) {
                         self.fail_at(node, &error);
                     }
-                    if MEASURE {
+                    if MODE != FAST {
                         self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
                     }
                     node += 1;
                 }
             }
         }
-        true
+        !self.is_stopped()
     }
 
-    fn walk_loop<const MEASURE: bool, const ABSENCE: bool>(
+    #[inline]
+    fn is_in_time<const MODE: u8>(&self, node: u32) -> bool {
+        if MODE == CAREFUL {
+            self.look_at_clock(node);
+        }
+        !self.is_stopped()
+    }
+
+    fn walk_loop<const MODE: u8, const ABSENCE: bool>(
         &self,
         index: usize,
         pool: Option<&Ref<ThreadPool>>,
@@ -94,43 +115,33 @@ impl Step {
     ) {
         let looped = self.enter(index);
         let (condition, body) = (&looped.condition, &looped.body);
-        while self.walk::<MEASURE, ABSENCE>(condition.start, condition.end, pool, at)
+        // Between its parts a stopped loop ends, and leaves out nothing but itself.
+        while self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
             && self.goes_on(looped)
-            && self.walk::<MEASURE, ABSENCE>(body.start, body.end, pool, at)
+            && self.is_in_time::<MODE>(looped.first)
+            && self.walk::<MODE, ABSENCE>(body.start, body.end, pool, at)
+            && self.is_in_time::<MODE>(looped.first)
         {
             self.next(index);
-            if self.is_stopped() {
-                break;
-            }
         }
-        if MEASURE {
+        if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);
             looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
         }
     }
 
-    /// The node behind this one and all that is inside of it.
-    fn behind(&self, node: u32) -> u32 {
-        match self.layout.bodies[node as usize] {
-            Body::Select(index) => self.layout.selects[index as usize].end,
-            Body::Enter(index) => self.layout.loops[index as usize].end,
-            _ => node + 1,
-        }
-    }
-
     /// Notes what the run has left out.
     #[cold]
-    fn walk_rest(&self, mut node: u32, end: u32) {
+    pub(super) fn walk_rest(&self, mut node: u32, end: u32) {
         while node < end {
             self.note(node);
-            node = self.behind(node);
+            node = self.layout.behind(node);
         }
     }
 
-    fn note(&self, node: u32) {
-        match self.layout.bodies[node as usize] {
-            Body::End | Body::Test(_) | Body::Next(_) => {}
-            _ => self.left_out(node),
+    pub(super) fn note(&self, node: u32) {
+        if self.layout.is_step(node) {
+            self.left_out(node);
         }
     }
 
@@ -139,10 +150,15 @@ impl Step {
         let cost = &layout.costs[node];
         let ns = u32::try_from(ns).unwrap_or(u32::MAX);
         let old = cost.load(Relaxed);
+        if let Some(figures) = &layout.figures
+            && is_measured(&layout.bodies[node])
+        {
+            figures[node].add(u64::from(ns));
+        }
         // The first measurement replaces the prior. Later ones pull the figure down at once and up by little: a thread
         // that was interrupted in a node measures far too much, and never too little.
         let new = match layout.runs.load(Relaxed) {
-            0 | 1 => ns,
+            0 | 1 if !layout.primed.load(Relaxed) => ns,
             _ => ns.min(old.saturating_add(old / 2).saturating_add(10)),
         };
         cost.store(new, Relaxed);

@@ -1,22 +1,49 @@
 //! The memory of one run at a time, kept for the next run.
 
 use super::flight::Flight;
+use super::orders::Orders;
+use super::pending::Calls;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
+use crate::graph::figures::Tally;
 use crate::graph::layout::{Layout, Place};
-use crate::kernel::Scratch;
+use crate::graph::ways::Turn;
+use crate::kernel::{Scratch, Stop};
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Gate, HandOff, Mutex, Slots, Tokens};
+use crate::sync::{Arrivals, Gate, HandOff, Mutex, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+/// A run that is timed: its beginning in nanoseconds, shared or not; 0 = none.
+#[derive(Default)]
+pub(super) struct Began(AtomicU64);
+
+impl Began {
+    pub fn set(&self, began: Option<(Turn, u64)>) {
+        // ORDERING: Relaxed here and below; by the owner of the step alone, who hands it on with an order of its own.
+        self.0.store(began.map_or(0, |(turn, ns)| ns << 1 | u64::from(turn.shared)), Relaxed);
+    }
+
+    pub fn take(&self) -> Option<(Turn, u64)> {
+        let word = self.0.load(Relaxed);
+        if word == 0 {
+            return None;
+        }
+        self.0.store(0, Relaxed);
+        Some((Turn { shared: word & 1 == 1, timed: true }, word >> 1))
+    }
+}
 
 /// How a run failed.
 #[derive(Default)]
 pub(super) struct Failure {
     pub error: Option<Error>,
     pub node: Option<u32>,
+    /// The innermost loop around the node, by index, and its iterations that were over.
+    pub iteration: Option<(u32, u64)>,
     /// Nodes that were not begun because of it; of what is inside of a cond or a loop that was not begun only that one.
     pub left_out: Vec<u32>,
 }
@@ -32,13 +59,15 @@ pub struct Step {
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
-    /// Runs that it has served. Only the owner of a closed step touches it; ORDERING: Relaxed.
-    pub(super) runs: AtomicU64,
+    /// When a run began that is timed, and how it is made. As `runs`.
+    pub(super) began: Began,
+    /// The run's inputs, then its outputs.
+    given: Box<[AtomicPtr<u8>]>,
     _arena: Buffer,
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
 
-    pub(super) counters: Box<[AtomicU64]>,
+    pub(super) counters: Box<[Arrivals]>,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -55,14 +84,24 @@ pub struct Step {
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
 
+    /// Nodes that complete later.
+    pub(super) calls: Calls,
+
     /// What is absent in this run, by bit.
     pub(super) absent: Box<[AtomicBool]>,
     /// Iterations of each loop that are over.
     pub(super) iterations: Box<[AtomicU64]>,
 
-    /// Nonzero: nothing is begun any more.
-    pub(super) stop: AtomicU32,
+    /// Once it is set, nothing is begun any more.
+    pub(super) stop: Stop,
     pub(super) failure: Mutex<Failure>,
+    /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
+    pub(super) care: AtomicU32,
+    pub(super) orders: Mutex<Orders>,
+    /// By the thread that collects a run's result.
+    pub(super) tally: Arc<Tally>,
+    /// What waits for a failure, in a run that finishes the rest. Empty until there is one.
+    pub(super) poisoned: Mutex<Vec<bool>>,
 
     /// Who goes on when somebody else than the flight's thread closed the run.
     pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
@@ -93,18 +132,23 @@ impl Step {
                 .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
             scratch.push((Buffer::zeroed(total, &format!("scratch of program '{name}'"))?, bytes));
         }
+        let scratch = scratch.into_boxed_slice();
+        let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
         let n = layout.len();
         let mut start = layout.counters.iter();
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
-            AtomicU64::new(start.next().map_or(0, |&n| u64::from(n)))
+            Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
         Ok(Arc::new(Step {
             id: NEXT.fetch_add(1, Relaxed),
             layout: Arc::clone(layout),
             args: args.into_boxed_slice(),
-            runs: AtomicU64::new(0),
+            given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
+                AtomicPtr::new(std::ptr::null_mut())
+            })?,
+            began: Began::default(),
             _arena: arena,
-            scratch: scratch.into_boxed_slice(),
+            scratch,
             slots,
             counters,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
@@ -116,10 +160,15 @@ impl Step {
             ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
             closed: Gate::new(),
+            calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
-            stop: AtomicU32::new(0),
+            stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
+            care: AtomicU32::new(0),
+            orders: Mutex::default(),
+            tally: layout.tallies.open(),
+            poisoned: Mutex::default(),
             waiter: HandOff::default(),
         }))
     }
@@ -130,33 +179,47 @@ impl Step {
     }
 
     /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
-    pub(super) fn point(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
-        for &arg in &self.layout.bound {
-            let view = &self.args[arg as usize];
-            match self.layout.args[arg as usize].place {
-                Place::Input(i) => view.set_data(input(i)),
-                Place::Output(o) => view.set_data(output(o)),
-                Place::Arena(_) | Place::Constant(_) => {}
-            }
+    pub(super) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+        let num_inputs = self.layout.inputs.len();
+        for (i, given) in self.given.iter().enumerate() {
+            // ORDERING: Relaxed; published with the run.
+            given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
+        }
+        self.point(&(0..self.layout.always_bound));
+    }
+
+    /// Points some of the bound arguments at what was given. By the owner, or by the one who takes a branch.
+    #[inline]
+    pub(super) fn point(&self, bound: &Range<u32>) {
+        for &arg in &self.layout.bound[bound.start as usize..bound.end as usize] {
+            let given = match self.layout.args[arg as usize].place {
+                Place::Input(i) => i,
+                Place::Output(o) => self.layout.inputs.len() + o,
+                Place::Arena(_) | Place::Constant(_) => continue,
+            };
+            self.args[arg as usize].set_data(self.given[given].load(Relaxed));
         }
     }
 
     /// The scratch memory of a node.
     pub(super) fn scratch(&self, index: u32) -> Scratch {
-        match self.scratch.get(index as usize) {
-            Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, self.slots),
-            None => Scratch::new(std::ptr::null_mut(), 0, self.slots),
-        }
+        scratch_of(&self.scratch, self.slots, index)
     }
 
     /// Keeps the first failure and stops the rest.
     pub(super) fn fail(&self, node: Option<u32>, error: Error) {
+        self.keep_failure(node, error);
+        if !self.is_independent() {
+            self.stop();
+        }
+    }
+
+    pub(super) fn keep_failure(&self, node: Option<u32>, error: Error) {
         let mut failure = self.failure.lock();
         if failure.error.is_none() {
-            (failure.error, failure.node) = (Some(error), node);
+            let iteration = node.and_then(|node| self.loops_around(node).next());
+            (failure.error, failure.node, failure.iteration) = (Some(error), node, iteration);
         }
-        drop(failure);
-        self.stop();
     }
 
     /// A node was not begun because the run has stopped.
@@ -170,6 +233,20 @@ impl Step {
 
     /// Nothing is begun any more. ORDERING: Relaxed; whoever sees it late begins a node more.
     pub(super) fn stop(&self) {
-        self.stop.store(1, Relaxed);
+        self.stop.set();
+        self.calls.set_stop(true);
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.layout.tallies.close(&self.tally);
+    }
+}
+
+fn scratch_of(all: &[(Buffer, usize)], slots: usize, index: u32) -> Scratch {
+    match all.get(index as usize) {
+        Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, slots),
+        None => Scratch::new(std::ptr::null_mut(), 0, slots),
     }
 }

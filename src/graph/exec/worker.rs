@@ -1,6 +1,6 @@
 //! One thread's part in a run: run nodes, propagate, offer what is too much, take what others offer.
 //!
-//! The loop exists in two versions, with and without measuring.
+//! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
 
 use super::ops::After;
 use super::queue::Offer;
@@ -8,11 +8,17 @@ use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::layout::{Body, DIRECT, Layout, Release};
-use crate::sync::{Entry, Exit, ambient};
+use crate::sync::{Arrival, Exit};
 use crate::threadpool::{Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
+
+/// The versions of the loops, here and in `serial`: without a look at the clock; with two for each node; with a look at
+/// what the run was told, too.
+pub(super) const FAST: u8 = 0;
+pub(super) const MEASURED: u8 = 1;
+pub(super) const CAREFUL: u8 = 2;
 
 /// End of a list.
 const NONE: u32 = u32::MAX;
@@ -47,7 +53,7 @@ impl Role {
         if pool.is_some_and(|pool| !pool.can_spawn()) { Role::BulkCaller } else { Role::Caller }
     }
 
-    fn of_helper(pool: &Ref<ThreadPool>) -> Role {
+    pub(super) fn of_helper(pool: &Ref<ThreadPool>) -> Role {
         if pool.can_spawn() { Role::Helper } else { Role::BulkHelper }
     }
 }
@@ -61,7 +67,7 @@ struct List {
 
 const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
-pub(super) struct Worker<'a, const MEASURE: bool> {
+pub(super) struct Worker<'a, const MODE: u8> {
     step: &'a Arc<Step>,
     layout: &'a Layout,
     pool: Option<&'a Ref<ThreadPool>>,
@@ -80,7 +86,7 @@ pub(super) struct Worker<'a, const MEASURE: bool> {
     taken_ns: u64,
 }
 
-impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
+impl<'a, const MODE: u8> Worker<'a, MODE> {
     pub fn new(step: &'a Arc<Step>, pool: Option<&'a Ref<ThreadPool>>, generation: u64, role: Role) -> Self {
         let own = step.owners.claim();
         let layout = &*step.layout;
@@ -111,7 +117,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     }
 
     /// As `work`, for a worker that brings no nodes of its own; and whether it found any.
-    fn visit(mut self) -> (Exit, bool) {
+    pub(super) fn visit(mut self) -> (Exit, bool) {
         let exit = self.work_and_leave();
         (exit, self.taken_ns > 0)
     }
@@ -159,14 +165,32 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             while let Some(node) = self.pop() {
                 self.chain(node);
             }
+            if self.take_up() {
+                continue;
+            }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
                     self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
+                None if self.step.calls.returns.any() => {}
                 None => return,
             }
         }
+    }
+
+    /// Takes up what was started and has come back; false if there is nothing.
+    fn take_up(&mut self) -> bool {
+        let Some(mut node) = self.step.calls.returns.take() else { return false };
+        while node != NONE {
+            // The link is the node's again as soon as the next one is ready.
+            let below = self.step.links[node as usize].load(Relaxed);
+            if let Some(next) = self.finish(node, After::Edges) {
+                self.push(next);
+            }
+            node = below;
+        }
+        true
     }
 
     /// Runs a node, then its best ready successor, and so on.
@@ -187,6 +211,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
         let next = match after {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
+            After::Later => None,
             After::Nothing(uncounted) => {
                 self.done += uncounted;
                 self.follow_edges(node)
@@ -201,6 +226,9 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     fn run(&self, node: u32) -> After {
         let (step, layout) = (self.step, self.layout);
         let body = layout.bodies[node as usize];
+        if MODE == CAREFUL && (layout.is_step(node) || matches!(body, Body::Next(_))) {
+            step.look_at_clock(node);
+        }
         let stopped = step.is_stopped();
         let absent = !stopped && !layout.absence.own.is_empty() && step.skips(node as usize);
         if stopped || absent {
@@ -209,7 +237,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
         match body {
             Body::Select(index) => {
                 let select = &layout.selects[index as usize];
-                return After::Release(select.branches[step.branch(select)].release);
+                return After::Release(step.branch(select).release);
             }
             Body::Enter(index) => return After::Release(step.enter(index as usize).release_condition),
             Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
@@ -217,22 +245,31 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             Body::End => return After::Edges,
             _ => {}
         }
-        let start = if MEASURE { now_ns() } else { 0 };
-        if let Err(error) = step.compute(body, self.pool) {
+        let start = if MODE != FAST { now_ns() } else { 0 };
+        let mut after = After::Edges;
+        if let Body::Async(call) = body {
+            after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
+        } else if let Err(error) = step.compute(body, self.pool) {
             step.fail_at(node, &error);
         }
-        if MEASURE {
+        if MODE != FAST {
             step.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
         }
-        After::Edges
+        after
     }
 
     fn test(&self, index: usize) -> After {
         let looped = &self.layout.loops[index];
         if self.step.goes_on(looped) {
+            if MODE == CAREFUL {
+                self.step.look_at_clock(looped.first);
+                if self.step.is_stopped() {
+                    return After::Edges;
+                }
+            }
             return After::Release(looped.release_body);
         }
-        if MEASURE {
+        if MODE != FAST {
             let iterations = self.step.iterations[index].load(Relaxed);
             looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
         }
@@ -242,7 +279,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
     /// A node that is not run because the run has stopped, or because something that it needs is absent.
     #[cold]
     fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
-        if stopped && !matches!(body, Body::End | Body::Test(_) | Body::Next(_)) {
+        if stopped && self.layout.is_step(node) {
             self.step.left_out(node);
         }
         match body {
@@ -291,14 +328,10 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
 
     /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
     fn arrive(&self, index: u32) -> bool {
-        let counter = &self.step.counters[index as usize];
-        // ORDERING: AcqRel; the last arrival acquires what every earlier one released: the producers' outputs.
-        if counter.fetch_sub(1, AcqRel) != 1 {
+        let start = self.layout.counters[index as usize];
+        if self.step.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
             return false;
         }
-        // ORDERING: Relaxed; this thread owns the node, and whoever arrives for the node's next turn is ordered behind it: by
-        // what the node does next, or by the run's closing.
-        counter.store(u64::from(self.layout.counters[index as usize]), Relaxed);
         match index.checked_sub(self.layout.first_leaf) {
             None => true,
             Some(leaf) => self.arrive(self.layout.leaf_of[leaf as usize]),
@@ -383,6 +416,11 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             kept += self.worth(last);
         }
         let first = links[last as usize].load(Relaxed);
+        if first == NONE && last == self.list.first && kept >= SHARE_NS {
+            // The only one: this worker has a node in hand, and would come to it later than a helper.
+            self.list = EMPTY;
+            return Some(Offer { first: last, worth_ns: clamp(kept) });
+        }
         let worth_ns = self.list.worth_ns.saturating_sub(kept);
         if first == NONE || worth_ns < SHARE_NS {
             return None;
@@ -457,7 +495,7 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
             if let Some(offer) = self.take() {
                 break Some(offer);
             }
-            if step.tokens.is_finished() || now_ns() - start > LOOK_NS {
+            if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
             (0..8).for_each(|_| std::hint::spin_loop());
@@ -465,38 +503,5 @@ impl<'a, const MEASURE: bool> Worker<'a, MEASURE> {
         step.hungry.fetch_sub(1, Relaxed);
         // Something may have been offered to a worker that was counted as hungry and is about to leave.
         offer.or_else(|| self.take())
-    }
-}
-
-impl Step {
-    /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
-    pub(super) fn visit(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> bool {
-        // A node of the run itself must not wait for it.
-        let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
-            (self.tokens.leave(0), false)
-        } else {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<false>::new(self, pool, self.tokens.generation(), Role::Visitor).visit()
-        };
-        if exit == Exit::Closed {
-            self.close();
-        }
-        done
-    }
-}
-
-/// A helper that the pool sends.
-impl Job for Step {
-    fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
-        if ambient::within(ambient::Work::Run(self.id)) || self.tokens.enter(generation) == Entry::Over {
-            return;
-        }
-        let exit = {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            Worker::<false>::new(&self, Some(pool), generation, Role::of_helper(pool)).work()
-        };
-        if exit == Exit::Closed {
-            self.close();
-        }
     }
 }

@@ -129,6 +129,10 @@ impl Kernel for Add {
         traffic_ns(inputs.iter().chain(outputs).map(elements).sum()).max(LEAST_NS)
     }
 
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let (a, b) = (input(context, 0), input(context, 1));
         let output = &context.outputs()[0];

@@ -43,6 +43,10 @@ impl Kernel for Argmax {
         (elements(&inputs[0]) as u64).max(LEAST_NS)
     }
 
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let x = input(context, 0);
         let columns = axis::split(self.axis, context.inputs()[0].desc())?;

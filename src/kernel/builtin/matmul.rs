@@ -86,6 +86,10 @@ impl Kernel for Matmul {
         self.shape(inputs, &outputs[0]).cost_ns().max(LEAST_NS)
     }
 
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let output = &context.outputs()[0];
         let inputs = [context.inputs()[0].desc(), context.inputs()[1].desc()].map(|desc| *desc);

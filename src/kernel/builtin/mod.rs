@@ -29,7 +29,7 @@ const GRAIN: usize = 4 << 10;
 const NS_PER_FLOAT: f32 = 0.1;
 
 /// The elements of an f32 input.
-fn input<'a>(context: &KernelContext<'a>, index: usize) -> &'a [f32] {
+fn input<'a>(context: &'a KernelContext<'_>, index: usize) -> &'a [f32] {
     let view = &context.inputs()[index];
     &view.read::<f32>()[..elements(view.desc())]
 }

@@ -33,6 +33,10 @@ impl Kernel for Relu {
         traffic_ns(2 * elements(&inputs[0])).max(LEAST_NS)
     }
 
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let x = input(context, 0);
         let output = context.outputs()[0].shards::<f32>();

@@ -43,6 +43,10 @@ impl Kernel for Softmax {
         (cost as u64).max(LEAST_NS)
     }
 
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let (x, output) = (input(context, 0), &context.outputs()[0]);
         let columns = axis::split(self.axis, output.desc())?;

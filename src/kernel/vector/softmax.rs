@@ -152,9 +152,9 @@ fn rows_avx2(x: &[f32], out: &mut [f32], len: usize) {
     }
 }
 
-/// Softmax of a row: STEP vectors at a time, then one by one. What is then left goes in the last vector of the row, which
-/// shares elements with the one before it, or in a part of a vector if the row is shorter. It is written after everything
-/// else.
+/// Softmax of a row: STEP vectors at a time, then one by one. What is then left goes in the last vector of the row,
+/// which shares elements with the one before it, or in a part of a vector if the row is shorter. It is written after
+/// everything else.
 ///
 /// # Safety
 /// The processor has the instructions of V.

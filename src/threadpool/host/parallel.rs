@@ -1,7 +1,8 @@
 //! The doors to a parallel loop: what is planned to be alone runs here, the rest in a region.
 //!
-//! A loop whose items cost nobody knows what is planned by what its function took before (`Sites`), if that is clear. Else it begins alone, in pieces that
-//! double; when it has taken as long as a helper would take to come, what is left is planned with the cost that was seen.
+//! A loop whose items cost nobody knows what is planned by what its function took before (`Sites`), if that is clear.
+//! Else it begins alone, in pieces that double; when it has taken as long as a helper would take to come, what is
+//! left is planned with the cost that was seen.
 
 use super::region::{Body, Epilogue, shared};
 use crate::base::time::now_ns;

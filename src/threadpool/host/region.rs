@@ -1,24 +1,45 @@
 //! Regions: a loop shared among the calling thread and helpers from a pool.
 //!
 //! The caller plans (`plan`: alone, or how many helpers), opens a region, asks for the helpers, and works itself.
-//! Pieces are drawn from home ranges (`Ranges`). `Tokens` says when all units are done *and* no helper touches the region any
-//! more; the last one out closes it, runs the epilogue if there is one, and, if that is a helper, opens the gate on which the caller waits.
-//! There is no barrier: nobody waits inside a region, and what comes after all pieces is done by whoever comes out last.
+//! Whoever comes in claims a slot, which is its home in the loop too, and draws pieces (`Ranges`) until none is left.
+//! `Tokens` says when all units are done *and* no helper touches the region any more; the last one out closes it,
+//! runs the epilogue if there is one, and, if that is a helper, opens the gate on which the caller waits. There is no
+//! barrier: nobody waits inside a region, and what comes after all pieces is done by whoever comes out last.
 //!
-//! | state  | what may be touched                        | who leads to the next one                     |
-//! |--------|--------------------------------------------|-----------------------------------------------|
-//! | free   | nothing                                    | the caller claims the place                   |
-//! | set up | everything, by the caller                  | the caller: `Tokens::open`                    |
-//! | open   | `work` read only, ranges and slots by all inside | the last one out: `Tokens::leave` says so |
-//! | closed | everything, by that last one               | it: the epilogue, then the gate               |
-//! | over   | everything, by the caller                  | the caller gives the place back               |
+//! | state  | what may be touched                               | who leads to the next one                 |
+//! |--------|---------------------------------------------------|-------------------------------------------|
+//! | free   | nothing                                           | the caller claims the place               |
+//! | set up | everything, by the caller                         | the caller: `Tokens::open`                |
+//! | open   | `work` (to read), ranges and slots, by all inside | the last one out: `Tokens::leave` says so |
+//! | closed | everything, by that last one                      | it: the epilogue, then the gate           |
+//! | over   | everything, by the caller                         | the caller gives the place back           |
 //!
-//! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come: those
-//! find the region over, by its generation. So a region ends on any pool, also one that runs nothing, and may be
-//! opened inside another region. The caller's wait looks at the gate for a bounded time and then sleeps.
+//! *Who may come in.* Anybody, while units are left: a helper is sent to a place, not to a loop. One that comes late
+//! for its own region finds the place closed, or the next region open there and serves that one, be it shared by
+//! `schedule` or by a `parallel_for` that waits. Nothing in a region depends on who comes, or on the index that the
+//! pool calls a task with: what a helper may touch hangs on its slot, and that is nobody else's until it gives it
+//! back.
 //!
-//! A region that is worth more helpers than the budget has goes onto the board: closures that are done with what they came for look there
-//! before they leave, and helpers that come too late for their own region do too.
+//! *More may come than were asked for.* The lowest free slot is claimed, and the slots below `team` are the homes of
+//! the loop. Who gets a slot of `team` or above, or none since all are taken, draws nothing and leaves; so no piece
+//! sees a slot that the plan did not allow. That may happen to the caller itself, and the work is done all the same:
+//!
+//! - Whoever gets such a slot, or none, has found all slots below `team` claimed. Their holders are inside this very
+//!   region (a slot is given back before its holder leaves, and a region closes when all have left), and each draws
+//!   until it has seen all homes empty before it gives its slot back.
+//! - Then no unit is left. A home that nobody holds only shrinks, so it stays empty once it was seen empty; one that
+//!   somebody holds is left empty by that holder, who alone may fill it (`Ranges`).
+//! - So a region in which somebody has held a home is done when all have left (`models_homes_are_left_empty`). And in
+//!   each somebody has, before the caller leaves: the caller, or those whom it found there.
+//!
+//! The caller waits only for pieces that some thread is running at that moment, never for a helper that has not come.
+//! A piece that opens a region waits for what is done in that one, which is younger; so no two regions wait for each
+//! other. Hence a region ends on any pool, also one that runs nothing, and may be opened inside another one. The
+//! caller's wait looks at the gate for a bounded time and then sleeps. (In a `parallel_for` that waits it is the pool
+//! that holds the caller, for tasks that it has accepted.)
+//!
+//! A region that is worth more helpers than the budget has goes onto the board: closures that are done with what they
+//! came for look there before they leave, and helpers that come too late for their own region do too.
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 
@@ -75,8 +96,6 @@ struct Work {
     end: usize,
     unit: usize,
     draw: Draw,
-    /// In a `parallel_for` that waits the index of a task is its slot: nobody else may draw.
-    bulk: bool,
     sampled: bool,
 }
 
@@ -118,7 +137,7 @@ impl Region {
         // SAFETY: the calling thread is inside, so the region is open and `work` is not written.
         let Some(work) = (unsafe { &*self.work.get() }) else { return 0 };
         if slot >= work.draw.team {
-            // One thread more than were asked for: a pool that runs a task too often.
+            // One more than the plan has homes for. Those below are all held, by threads that do the work.
             return 0;
         }
         let mut done = 0;
@@ -177,7 +196,7 @@ impl Region {
     }
 }
 
-/// A helper that came by `schedule`. If the region that asked for it is over it helps the one that is open at that place now, or finds the place closed.
+/// A helper that was asked for alone. If its region is over, it serves the one that is open at that place now.
 unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
     // SAFETY: `ask` gave the region, which lives in its pool, and this closure one reference to the pool.
     let (region, pool) = unsafe {
@@ -189,7 +208,7 @@ unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
     });
 }
 
-/// A helper, or the caller, in a `parallel_for` that waits. Equal index often means equal thread, hence equal home.
+/// One of those whom a `parallel_for` that waits brings, the caller among them as a rule.
 unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
     // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run.
     let (region, pool) = unsafe {
@@ -197,8 +216,7 @@ unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
         (region, &*region.pool.load(Relaxed))
     };
     let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
-    let help = || region.help_with(|| region.slots.claim().map_or(0, |slot| region.drain_and_give_back(slot)));
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(help)) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| region.help())) {
         std::mem::forget(payload);
     }
 }
@@ -232,15 +250,6 @@ fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &Region, helpers: usize) {
 impl Region {
     /// A helper's part in whatever is open here; false if there was nothing left for it to do.
     fn help(&self) -> bool {
-        self.help_with(|| {
-            // A helper that comes late for an earlier region at this place may find a `parallel_for` here.
-            // SAFETY: the calling thread is inside.
-            let bulk = unsafe { (*self.work.get()).as_ref().is_some_and(|work| work.bulk) };
-            if bulk { 0 } else { self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot)) }
-        })
-    }
-
-    fn help_with(&self, drain: impl FnOnce() -> u32) -> bool {
         if self.tokens.enter(self.tokens.generation()) == Entry::Over {
             return false;
         }
@@ -248,7 +257,7 @@ impl Region {
         if sampled {
             self.stamps.last_arrival.fetch_max(now_ns(), Relaxed);
         }
-        let done = drain();
+        let done = self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot));
         if sampled {
             self.stamps.last_end.fetch_max(now_ns(), Relaxed);
         }
@@ -259,17 +268,15 @@ impl Region {
     }
 }
 
-/// By a closure that is done with what it came for and has given back its part of the budget: helps regions that want hands.
+/// By a closure that is done with what it came for and has given back its part of the budget: helps regions that want
+/// hands.
 pub fn lend_a_hand(pool: &Ref<ThreadPool>) {
     loop {
         let wanted = pool.regions.board.wanted_now();
         if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
             return;
         }
-        let helped = (0..PLACES).filter(|place| wanted & (1 << place) != 0).any(|place| {
-            let region = &pool.regions.all[place];
-            region.help()
-        });
+        let helped = (0..PLACES).any(|place| wanted & (1 << place) != 0 && pool.regions.all[place].help());
         pool.give_back_helpers(1);
         if !helped {
             return;
@@ -325,17 +332,7 @@ pub(super) fn shared(
     unsafe {
         let body = std::mem::transmute::<Body<'_>, Body<'static>>(body);
         let epilogue = std::mem::transmute::<Option<Epilogue<'_>>, Option<Epilogue<'static>>>(epilogue);
-        let work = Work {
-            body,
-            epilogue,
-            first,
-            end: span.items,
-            unit: units.items,
-            draw,
-            bulk: plan.way == Way::Bulk,
-            sampled,
-        };
-        *region.work.get() = Some(work);
+        *region.work.get() = Some(Work { body, epilogue, first, end: span.items, unit: units.items, draw, sampled });
     }
     if let Some(item_ns) = run(pool, place, plan, units, span.cost_ns) {
         pool.sites.put(span.site, item_ns);
@@ -346,7 +343,8 @@ pub(super) fn shared(
     result
 }
 
-/// Opens a region that is set up, works in it, and returns when it is over; gives what an item took if that was measured.
+/// Opens a region that is set up, works in it, and returns when it is over; gives what an item took if that was
+/// measured.
 fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_ns: f32) -> Option<f32> {
     let (region, board) = (&pool.regions.all[place], &pool.regions.board);
     let team = plan.helpers + 1;
@@ -370,7 +368,7 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
     let (asked, took);
     match plan.way {
         Way::Single => {
-            // The caller's home is the first.
+            // Before it asks, so that its home is the first as a rule.
             let slot = region.slots.claim();
             let share_ns = (units.count as f32 * units.items as f32 * item_ns / team as f32) as u64;
             let mut taken = plan.taken;
@@ -386,7 +384,7 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
         }
         Way::Bulk => {
             asked = begin;
-            // Blocks until its closures have returned; refused or not, the rest is done below.
+            // Blocks until its closures have returned; refused or not, what is left is done below.
             if plan.taken > 0 {
                 ask_in_bulk(pool, region, plan.taken);
             }
@@ -405,7 +403,8 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
     took.map(|unit_ns| unit_ns / units.items as f32)
 }
 
-/// The caller's own part, and its wait for the end. Gives what a unit took, if the region is sampled and the part began at `begin`.
+/// The caller's own part, and its wait for the end. Gives what a unit took, if the region is sampled and the part began
+/// at `begin`.
 fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Option<f32> {
     let done = slot.map_or(0, |slot| region.drain_and_give_back(slot));
     let mut took = None;

@@ -67,8 +67,8 @@ impl Default for Tickets {
 }
 
 impl Tickets {
-    /// Makes a closure that will run `job.run(tag, i)` when called with i, to be called `count` times, and offers it to the
-    /// pool through `offer`.
+    /// Makes a closure that will run `job.run(tag, i)` when called with i, to be called `count` times, and offers it
+    /// to the pool through `offer`.
     pub fn send(
         &self,
         pool: &Object<ThreadPool>,
@@ -126,7 +126,7 @@ impl Tickets {
     }
 }
 
-/// The one C function that weir hands to pools.
+/// What pools call for a ticket.
 unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     let ticket = arg.cast_const().cast::<Ticket>();
     // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
@@ -145,7 +145,8 @@ unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     serve(pool, |pool| job.run(tag, usize::try_from(index).unwrap_or(0), pool));
 }
 
-/// What every closure does that holds a reference to the pool and a part of its budget: the work, then whatever else is wanted, and out.
+/// What every closure does that holds a reference to the pool and a part of its budget: the work, then whatever else is
+/// wanted, and out.
 pub(super) fn serve(pool: Ref<ThreadPool>, work: impl FnOnce(&Ref<ThreadPool>)) {
     let life = pool.life();
     {

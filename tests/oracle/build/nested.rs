@@ -132,7 +132,7 @@ impl Nested {
             Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))
         };
         let (input, output) = (|i: usize| lookup(inputs, i), |i: usize| lookup(&outputs, i));
-        let options = RunOptions { threadpool: self.board.pool() };
+        let options = RunOptions { threadpool: self.board.pool(), ..RunOptions::default() };
         Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?.run(None, Some(&options))?;
         Ok(outputs)
     }

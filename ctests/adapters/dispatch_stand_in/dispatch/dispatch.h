@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A stand-in for libdispatch, and not libdispatch: the few functions that weir/adapters/dispatch.h calls, on POSIX threads,
- * so that the adapter is compiled and run where libdispatch is not packaged.
+ * A stand-in for libdispatch, and not libdispatch: the few functions that weir/adapters/dispatch.h calls, on POSIX
+ * threads, so that the adapter is compiled and run where libdispatch is not packaged.
  */
 
 #ifndef WEIR_DISPATCH_STAND_IN_H

@@ -167,6 +167,64 @@ mod portable {
     }
 }
 
+/// A tile two registers wide. The intrinsics of the register are named in the order in which they are first needed; the
+/// step adds to the sums of a register the products of a cell of A, in every lane, with the cells of B in theirs.
+#[cfg(target_arch = "x86_64")]
+macro_rules! tile_of_two_registers {
+    (
+        #[$feature:meta]
+        $register:ty: $zero:ident, $load:ident, $splat:ident, $add:ident, $store:ident;
+        |$sum:ident, $a:ident, $b:ident| $step:expr
+    ) => {
+        /// # Safety
+        /// As the portable one, on a processor with these instructions.
+        #[$feature]
+        unsafe fn tile<const ROWS: usize>(
+            groups: usize,
+            a: *const u32,
+            b: *const u32,
+            terms: Option<Terms>,
+            out: *mut i32,
+            stride: usize,
+        ) {
+            let mut sums = [[$zero(); 2]; ROWS];
+            if let Some(terms) = terms {
+                // SAFETY: as demanded of the caller.
+                unsafe {
+                    let columns = terms.columns.cast::<$register>();
+                    let columns = [$load(columns), $load(columns.add(1))];
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let row = $splat(*terms.rows.add(row));
+                        *sums = [$add(row, columns[0]), $add(row, columns[1])];
+                    }
+                }
+            }
+            for group in 0..groups {
+                // SAFETY: as demanded of the caller.
+                unsafe {
+                    let (a, b) = (a.add(group * ROWS), b.add(group * COLUMNS).cast::<$register>());
+                    let b = [$load(b), $load(b.add(1))];
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let $a = $splat(*a.add(row) as i32);
+                        for (sum, $b) in sums.iter_mut().zip(b) {
+                            let $sum = *sum;
+                            *sum = $step;
+                        }
+                    }
+                }
+            }
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                for (row, sums) in sums.into_iter().enumerate() {
+                    let out = out.add(row * stride).cast::<$register>();
+                    $store(out, sums[0]);
+                    $store(out.add(1), sums[1]);
+                }
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     loops!(
@@ -178,50 +236,10 @@ mod avx2 {
     const COLUMNS: usize = 16;
     static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
 
-    /// # Safety
-    /// As the portable one, on a processor with AVX2.
-    #[target_feature(enable = "avx2")]
-    unsafe fn tile<const ROWS: usize>(
-        groups: usize,
-        a: *const u32,
-        b: *const u32,
-        terms: Option<Terms>,
-        out: *mut i32,
-        stride: usize,
-    ) {
-        let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-        if let Some(terms) = terms {
-            // SAFETY: as demanded of the caller.
-            unsafe {
-                let columns = terms.columns.cast::<__m256i>();
-                let columns = [_mm256_loadu_si256(columns), _mm256_loadu_si256(columns.add(1))];
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let row = _mm256_set1_epi32(*terms.rows.add(row));
-                    *sums = [_mm256_add_epi32(row, columns[0]), _mm256_add_epi32(row, columns[1])];
-                }
-            }
-        }
-        for group in 0..groups {
-            // SAFETY: as demanded of the caller.
-            unsafe {
-                let (a, b) = (a.add(group * ROWS), b.add(group * COLUMNS).cast::<__m256i>());
-                let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let a = _mm256_set1_epi32(*a.add(row) as i32);
-                    for (sum, b) in sums.iter_mut().zip(b) {
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(a, b));
-                    }
-                }
-            }
-        }
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            for (row, sums) in sums.into_iter().enumerate() {
-                let out = out.add(row * stride).cast::<__m256i>();
-                _mm256_storeu_si256(out, sums[0]);
-                _mm256_storeu_si256(out.add(1), sums[1]);
-            }
-        }
+    tile_of_two_registers! {
+        #[target_feature(enable = "avx2")]
+        __m256i: _mm256_setzero_si256, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_add_epi32, _mm256_storeu_si256;
+        |sum, a, b| _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
     }
 }
 
@@ -239,49 +257,9 @@ mod vnni {
         tile::<11>, tile::<12>,
     ];
 
-    /// # Safety
-    /// As the portable one, on a processor with AVX-512 VNNI.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    unsafe fn tile<const ROWS: usize>(
-        groups: usize,
-        a: *const u32,
-        b: *const u32,
-        terms: Option<Terms>,
-        out: *mut i32,
-        stride: usize,
-    ) {
-        let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
-        if let Some(terms) = terms {
-            // SAFETY: as demanded of the caller.
-            unsafe {
-                let columns = terms.columns.cast::<__m512i>();
-                let columns = [_mm512_loadu_si512(columns), _mm512_loadu_si512(columns.add(1))];
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let row = _mm512_set1_epi32(*terms.rows.add(row));
-                    *sums = [_mm512_add_epi32(row, columns[0]), _mm512_add_epi32(row, columns[1])];
-                }
-            }
-        }
-        for group in 0..groups {
-            // SAFETY: as demanded of the caller.
-            unsafe {
-                let (a, b) = (a.add(group * ROWS), b.add(group * COLUMNS).cast::<__m512i>());
-                let b = [_mm512_loadu_si512(b), _mm512_loadu_si512(b.add(1))];
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let a = _mm512_set1_epi32(*a.add(row) as i32);
-                    for (sum, b) in sums.iter_mut().zip(b) {
-                        *sum = _mm512_dpbusd_epi32(*sum, a, b);
-                    }
-                }
-            }
-        }
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            for (row, sums) in sums.into_iter().enumerate() {
-                let out = out.add(row * stride).cast::<__m512i>();
-                _mm512_storeu_si512(out, sums[0]);
-                _mm512_storeu_si512(out.add(1), sums[1]);
-            }
-        }
+    tile_of_two_registers! {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+        __m512i: _mm512_setzero_si512, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_add_epi32, _mm512_storeu_si512;
+        |sum, a, b| _mm512_dpbusd_epi32(sum, a, b)
     }
 }

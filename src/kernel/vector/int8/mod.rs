@@ -388,7 +388,7 @@ impl Piece<'_> {
     /// Terms of some rows or columns of the block.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold one part at a time")]
     unsafe fn terms_mut(&self, room: usize, first: usize, count: usize) -> &mut [i32] {
-        // SAFETY: as demanded of the caller; a block has no more rows and columns than the room. All bytes are integers.
+        // SAFETY: as demanded of the caller; a block has no more rows and columns than the room. Bytes are integers.
         unsafe { std::slice::from_raw_parts_mut(self.scratch.add(room).cast::<i32>().add(first), count) }
     }
 }

@@ -120,8 +120,8 @@ pub fn pitch(groups: usize, width: usize) -> usize {
 const REACH: usize = 16;
 
 /// Fills panels of `groups` groups of `width` cells, `pitch` apart, from the first `lanes` lanes. The last
-/// panel may have fewer: if it is `cut` it is so much narrower, otherwise its other lanes keep what was there, and nobody
-/// uses what is computed of them.
+/// panel may have fewer: if it is `cut` it is so much narrower, otherwise its other lanes keep what was there, and
+/// nobody uses what is computed of them.
 ///
 /// # Safety
 /// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Kernels that may block: refused without a pool for them, run on it and nowhere else.
+ */
+
+#include <pthread.h>
+
+#include "make.h"
+#include "test_pools.h"
+
+enum { WIDTH = 8, READS = 3 };
+
+typedef struct reader {
+    gate gate;
+    test_pool *lane;    /* where it must run; NULL: anywhere */
+    atomic_int computed; /* of the other kernels */
+} reader;
+
+static void add_one(const weir_kernel_context *context) {
+    const weir_tensor_view *in = NULL, *result = NULL;
+    size_t count = 0;
+    CHECK_OK(weir_kernel_context_get_inputs(context, &in, &count));
+    CHECK_OK(weir_kernel_context_get_outputs(context, &result, &count));
+    for (int i = 0; i < WIDTH; i++) ((float *)result[0].data)[i] = ((const float *)in[0].data)[i] + 1;
+}
+
+static int32_t read_blocking(void *user, weir_kernel_context *context) {
+    reader *r = user;
+    if (r->lane != NULL) CHECK(test_pool_is_here(r->lane));
+    add_one(context);
+    return pass_gate(&r->gate);
+}
+
+static int32_t compute_one(void *user, weir_kernel_context *context) {
+    reader *r = user;
+    add_one(context);
+    atomic_fetch_add(&r->computed, 1);
+    return WEIR_OK;
+}
+
+typedef struct program {
+    weir_engine *engine;
+    weir_graph *graph;
+    weir_kernel *kernel;
+    weir_program *program;
+    weir_tensor *in, *outs[READS + 1];
+} program;
+
+/* x -> `READS` nodes that block -> as many that do not; and one that does not block beside them. */
+static program program_create(weir_threadpool *pool, weir_threadpool *lane, reader *r) {
+    program p = {.engine = make_engine(pool)};
+    weir_tensor_desc like = vector_desc(WIDTH);
+    weir_host_kernel_desc desc = make_kernel_desc("read", read_blocking, r);
+    weir_compile_options *options = NULL;
+    weir_threadpool *got = NULL;
+    weir_value x, v;
+    char name[16];
+    desc.num_inputs = desc.num_outputs = 1;
+    desc.inputs = desc.outputs = &like;
+    desc.flags = WEIR_KERNEL_MAY_BLOCK;
+    CHECK_OK(weir_kernel_create_host(p.engine, &desc, &p.kernel));
+    weir_kernel *plain = make_unary_kernel(p.engine, "plain", compute_one, r, &like);
+    p.graph = make_graph("reads");
+    CHECK_OK(weir_graph_add_input(p.graph, "x", &like, &x));
+    for (int i = 0; i <= READS; i++) {
+        v = x;
+        snprintf(name, sizeof name, "read %d", i);
+        if (i < READS) CHECK_OK(weir_graph_add_kernel(p.graph, name, p.kernel, &v, 1, &v, 1, NULL));
+        snprintf(name, sizeof name, "plain %d", i);
+        CHECK_OK(weir_graph_add_kernel(p.graph, name, plain, &v, 1, &v, 1, NULL));
+        snprintf(name, sizeof name, "y%d", i);
+        CHECK_OK(weir_graph_add_output(p.graph, name, v));
+        p.outs[i] = make_tensor(p.engine, like);
+    }
+    CHECK_CODE(weir_graph_compile(p.graph, &p.engine, 1, NULL, &p.program), WEIR_FAILED_PRECONDITION,
+               "node 'read 0' may block a worker of the pool; give a blocking lane");
+    CHECK_OK(weir_compile_options_create(&options));
+    CHECK_OK(weir_compile_options_set_blocking_threadpool(options, lane));
+    CHECK_OK(weir_compile_options_get_blocking_threadpool(options, &got));
+    CHECK(got == lane);
+    CHECK_OK(weir_graph_compile(p.graph, &p.engine, 1, options, &p.program));
+    weir_compile_options_destroy(options);
+    weir_kernel_release(plain);
+    p.in = make_tensor(p.engine, like);
+    fill(p.in, 1);
+    return p;
+}
+
+static void program_destroy(program *p) {
+    for (int i = 0; i <= READS; i++) weir_tensor_release(p->outs[i]);
+    weir_tensor_release(p->in);
+    weir_program_release(p->program);
+    weir_graph_destroy(p->graph);
+    weir_kernel_release(p->kernel);
+    weir_engine_release(p->engine);
+}
+
+static void check_results(const program *p) {
+    for (int i = 0; i <= READS; i++) {
+        for (int k = 0; k < WIDTH; k++) CHECK(floats(p->outs[i])[k] == floats(p->in)[k] + (i < READS ? 2 : 1));
+        memset(floats(p->outs[i]), 0, WIDTH * sizeof(float));
+    }
+}
+
+/* All of them block at once, while one thread does the rest. */
+static void test_beside(weir_threadpool *pool) {
+    weir_threadpool *lane = NULL;
+    test_pool *lanes = test_pool_create_exact(POOL_FIFO, READS, &lane);
+    reader r = {.lane = lanes};
+    program p = program_create(pool, lane, &r);
+    weir_stream *stream = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    for (int i = 0; i < scale(20); i++) {
+        atomic_store(&r.gate.begun, 0), atomic_store(&r.gate.open, 0), atomic_store(&r.computed, 0);
+        CHECK_OK(weir_program_run(p.program, stream, &p.in, 1, p.outs, READS + 1, NULL));
+        EVENTUALLY(atomic_load(&r.gate.begun) == READS);
+        EVENTUALLY(atomic_load(&r.computed) == 1);
+        open_gate(&r.gate);
+        CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+        check_results(&p);
+        CHECK_OK(weir_program_run(p.program, NULL, &p.in, 1, p.outs, READS + 1, NULL));
+        check_results(&p);
+    }
+    r.gate.result = WEIR_DATA_LOSS;
+    CHECK_CODE(weir_program_run(p.program, NULL, &p.in, 1, p.outs, READS + 1, NULL), WEIR_DATA_LOSS, "node 'read ");
+    weir_stream_release(stream);
+    program_destroy(&p);
+    weir_threadpool_release(lane);
+    test_pool_destroy(lanes);
+}
+
+/* A lane that refuses: the caller does it, a worker does not. */
+static void test_refusing(void) {
+    weir_threadpool *lane = NULL, *pool = NULL;
+    test_pool *lanes = test_pool_create_exact(POOL_REFUSING, 1, &lane);
+    test_pool *workers = test_pool_create_exact(POOL_FIFO, 1, &pool);
+    reader r = {.gate = {.open = 1}};
+    program p = program_create(NULL, lane, &r);
+    CHECK_OK(weir_program_run(p.program, NULL, &p.in, 1, p.outs, READS + 1, NULL));
+    check_results(&p);
+    weir_stream *stream = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, pool, NULL);
+    CHECK_OK(weir_program_run(p.program, stream, &p.in, 1, p.outs, READS + 1, NULL));
+    CHECK_CODE(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE), WEIR_UNAVAILABLE,
+               "the pool for kernels that block refuses it");
+    weir_stream_release(stream);
+    /* On streams: not on a pool's workers. */
+    stream = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, pool, "on a pool");
+    CHECK_CODE(weir_enqueue(stream, p.kernel, &p.in, 1, p.outs, 1), WEIR_FAILED_PRECONDITION,
+               "may block a worker of the pool of stream 'on a pool'");
+    weir_stream_release(stream);
+    stream = make_stream(p.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
+    CHECK_OK(weir_enqueue(stream, p.kernel, &p.in, 1, p.outs, 1));
+    weir_stream_release(stream);
+    program_destroy(&p);
+    weir_threadpool_release(lane);
+    weir_threadpool_release(pool);
+    test_pool_destroy(lanes);
+    test_pool_destroy(workers);
+}
+
+static void test_no_lane(void) {
+    weir_threadpool *lane = NULL;
+    weir_compile_options *options = NULL;
+    test_pool *lanes = test_pool_create_exact(POOL_PARALLEL_FOR, 1, &lane);
+    CHECK_OK(weir_compile_options_create(&options));
+    CHECK_CODE(weir_compile_options_set_blocking_threadpool(options, lane), WEIR_INVALID_ARGUMENT,
+               "pool takes no single tasks");
+    weir_compile_options_destroy(options);
+    weir_threadpool_release(lane);
+    test_pool_destroy(lanes);
+}
+
+int main(void) {
+    weir_runtime_info before = runtime_info();
+    test_no_lane();
+    test_refusing();
+    test_beside(NULL);
+    for (int kind = 0; kind < POOL_KINDS; kind++) {
+        weir_threadpool *pool = NULL;
+        if (kind == POOL_LATE) continue;
+        test_pool *of = test_pool_create(kind, 1, &pool);
+        test_beside(pool);
+        weir_threadpool_release(pool);
+        test_pool_destroy(of);
+    }
+    check_released(&before);
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * What runs and programs can be told and asked: settings, absent outputs, times of nodes, profiles. How runs end early is in
+ * failure_sweep.c.
+ */
+
+#include "make.h"
+#include "test_pools.h"
+
+static weir_tensor_desc integer(void) {
+    return make_desc(WEIR_S32, 1, 1, 0, 0);
+}
+
+static int32_t *number(weir_tensor *tensor) {
+    void *data = NULL;
+    CHECK_OK(weir_tensor_get_data(tensor, &data));
+    return data;
+}
+
+static int32_t plus_one(void *user, weir_kernel_context *context) {
+    const weir_tensor_view *in = NULL, *out = NULL;
+    size_t num_in = 0, num_out = 0;
+    CHECK_OK(weir_kernel_context_get_inputs(context, &in, &num_in));
+    CHECK_OK(weir_kernel_context_get_outputs(context, &out, &num_out));
+    if (user != NULL) sleep_ns(*(uint64_t *)user);
+    *(int32_t *)out->data = *(const int32_t *)in->data + 1;
+    return WEIR_OK;
+}
+
+static int32_t below_five(void *user, weir_kernel_context *context) {
+    const weir_tensor_view *in = NULL, *out = NULL;
+    size_t num_in = 0, num_out = 0;
+    (void)user;
+    CHECK_OK(weir_kernel_context_get_inputs(context, &in, &num_in));
+    CHECK_OK(weir_kernel_context_get_outputs(context, &out, &num_out));
+    *(int32_t *)out->data = *(const int32_t *)in->data < 5;
+    return WEIR_OK;
+}
+
+static weir_kernel *unary(weir_engine *engine, weir_compute_fn compute, void *user) {
+    weir_tensor_desc desc = integer();
+    return make_unary_kernel(engine, "unary", compute, user, &desc);
+}
+
+static void settings_read_back(void) {
+    weir_run_options *options = NULL;
+    weir_compile_options *compiling = NULL;
+    uint64_t ns = 7;
+    int32_t is = 7;
+    uint8_t flags[3], *got = flags;
+    size_t count = 7;
+    CHECK_OK(weir_run_options_create(&options));
+    CHECK_OK(weir_run_options_get_deadline_ns(options, &ns));
+    CHECK_EQ(ns, 0);
+    CHECK_OK(weir_run_options_set_deadline_ns(options, 123));
+    CHECK_OK(weir_run_options_get_deadline_ns(options, &ns));
+    CHECK_EQ(ns, 123);
+    CHECK_OK(weir_run_options_get_absent(options, &got, &count));
+    CHECK(got == NULL && count == 0);
+    CHECK_OK(weir_run_options_set_absent(options, flags, 3));
+    CHECK_OK(weir_run_options_get_absent(options, &got, &count));
+    CHECK(got == flags && count == 3);
+    CHECK_OK(weir_run_options_get_deterministic(options, &is));
+    CHECK_EQ(is, 0);
+    CHECK_OK(weir_run_options_set_deterministic(options, 1));
+    CHECK_OK(weir_run_options_get_deterministic(options, &is));
+    CHECK_EQ(is, 1);
+    CHECK_OK(weir_run_options_get_finish_independent(options, &is));
+    CHECK_EQ(is, 0);
+    CHECK_OK(weir_run_options_set_finish_independent(options, 1));
+    CHECK_OK(weir_run_options_get_finish_independent(options, &is));
+    CHECK_EQ(is, 1);
+    weir_run_options_destroy(options);
+    CHECK_OK(weir_compile_options_create(&compiling));
+    CHECK_OK(weir_compile_options_get_statistics(compiling, &is));
+    CHECK_EQ(is, 0);
+    CHECK_OK(weir_compile_options_set_statistics(compiling, 1));
+    CHECK_OK(weir_compile_options_get_statistics(compiling, &is));
+    CHECK_EQ(is, 1);
+    weir_compile_options_destroy(compiling);
+}
+
+/* x goes to one of two sides; each is an output, and so is a third that is always there. */
+static void absent_outputs_are_told(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    weir_kernel *kernel = unary(engine, plus_one, NULL);
+    weir_graph *graph = make_graph("sides");
+    weir_tensor_desc desc = integer();
+    weir_value x, p, sides[2], y;
+    weir_compile_options *compiling = NULL;
+    weir_run_options *options = NULL;
+    weir_program *program = NULL;
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
+    CHECK_OK(weir_graph_add_input(graph, "p", &desc, &p));
+    CHECK_OK(weir_graph_add_switch(graph, "switch", x, p, &sides[0], &sides[1], NULL));
+    CHECK_OK(weir_graph_add_kernel(graph, "no", kernel, &sides[0], 1, &sides[0], 1, NULL));
+    CHECK_OK(weir_graph_add_kernel(graph, "yes", kernel, &sides[1], 1, &sides[1], 1, NULL));
+    CHECK_OK(weir_graph_add_kernel(graph, "always", kernel, &x, 1, &y, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "no", sides[0]));
+    CHECK_OK(weir_graph_add_output(graph, "yes", sides[1]));
+    CHECK_OK(weir_graph_add_output(graph, "always", y));
+    CHECK_OK(weir_compile_options_create(&compiling));
+    CHECK_OK(weir_compile_options_set_allow_absent(compiling, 1));
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, compiling, &program));
+
+    weir_tensor *in[2] = {make_tensor(engine, desc), make_tensor(engine, desc)};
+    weir_tensor *out[3] = {make_tensor(engine, desc), make_tensor(engine, desc), make_tensor(engine, desc)};
+    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, pool, "absent");
+    uint8_t flags[4];
+    CHECK_OK(weir_run_options_create(&options));
+    for (int round = 0; round < 8; round++) {
+        int side = round & 1;
+        memset(flags, 9, sizeof flags);
+        CHECK_OK(weir_run_options_set_absent(options, flags, 3));
+        *number(in[0]) = 40 + round;
+        *number(in[1]) = side;
+        for (int i = 0; i < 3; i++) *number(out[i]) = -1;
+        if (round & 2) {
+            weir_run *run = NULL;
+            CHECK_OK(weir_program_start(program, stream, in, 2, out, 3, options, &run));
+            CHECK_OK(weir_run_wait(run, WEIR_TIMEOUT_INFINITE));
+            weir_run_release(run);
+        } else {
+            CHECK_OK(weir_program_run(program, NULL, in, 2, out, 3, options));
+        }
+        CHECK_EQ(flags[0], side);
+        CHECK_EQ(flags[1], !side);
+        CHECK_EQ(flags[2], 0);
+        CHECK_EQ(flags[3], 9);
+        CHECK_EQ(*number(out[side]), 41 + round);
+        CHECK_EQ(*number(out[!side]), -1);
+        CHECK_EQ(*number(out[2]), 41 + round);
+    }
+    CHECK_OK(weir_run_options_set_absent(options, flags, 4));
+    CHECK_CODE(weir_program_run(program, NULL, in, 2, out, 3, options), WEIR_INVALID_ARGUMENT,
+               "4 flags for absent outputs, the program has 3 outputs");
+    CHECK_OK(weir_run_options_set_absent(options, flags, 3));
+    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
+    memset(flags, 9, sizeof flags);
+    CHECK_CODE(weir_program_run(program, NULL, in, 2, out, 3, options), WEIR_DEADLINE_EXCEEDED, NULL);
+    CHECK_EQ(flags[0], 9); /* a failed run says nothing */
+
+    weir_stream_release(stream);
+    for (int i = 0; i < 2; i++) weir_tensor_release(in[i]);
+    for (int i = 0; i < 3; i++) weir_tensor_release(out[i]);
+    weir_run_options_destroy(options);
+    weir_compile_options_destroy(compiling);
+    weir_program_release(program);
+    weir_graph_destroy(graph);
+    weir_kernel_release(kernel);
+    weir_engine_release(engine);
+}
+
+/* x -> slow -> while (below five) plus one -> y */
+static weir_program *make_loop(weir_engine *engine, int32_t statistics, uint64_t *slow_ns) {
+    weir_kernel *slow = unary(engine, plus_one, slow_ns), *plus = unary(engine, plus_one, NULL);
+    weir_kernel *below = unary(engine, below_five, NULL);
+    weir_graph *graph = make_graph("main"), *condition = make_graph("condition"), *body = make_graph("body");
+    weir_tensor_desc desc = integer();
+    weir_compile_options *compiling = NULL;
+    weir_program *program = NULL;
+    weir_value v;
+    CHECK_OK(weir_graph_add_input(condition, "i", &desc, &v));
+    CHECK_OK(weir_graph_add_kernel(condition, "below", below, &v, 1, &v, 1, NULL));
+    CHECK_OK(weir_graph_add_output(condition, "go", v));
+    CHECK_OK(weir_graph_add_input(body, "i", &desc, &v));
+    CHECK_OK(weir_graph_add_kernel(body, "plus", plus, &v, 1, &v, 1, NULL));
+    CHECK_OK(weir_graph_add_output(body, "i", v));
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &v));
+    CHECK_OK(weir_graph_add_kernel(graph, "slow \\ and\nsteady", slow, &v, 1, &v, 1, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, &v, 1, NULL, 0, 1, &v, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", v));
+    CHECK_OK(weir_compile_options_create(&compiling));
+    CHECK_OK(weir_compile_options_set_statistics(compiling, statistics));
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, compiling, &program));
+    weir_compile_options_destroy(compiling);
+    weir_graph_destroy(graph);
+    weir_graph_destroy(condition);
+    weir_graph_destroy(body);
+    weir_kernel_release(slow);
+    weir_kernel_release(plus);
+    weir_kernel_release(below);
+    return program;
+}
+
+static weir_node_stats stats_of(weir_program *program, const char *name) {
+    weir_node_stats stats;
+    size_t n = 0;
+    CHECK_OK(weir_program_get_num_nodes(program, &n));
+    for (size_t i = 0; i < n; i++) {
+        memset(&stats, 0, sizeof stats);
+        stats.struct_size = sizeof stats;
+        CHECK_OK(weir_program_get_node_stats(program, i, &stats));
+        if (strcmp(stats.name, name) == 0) return stats;
+    }
+    check_failed(__FILE__, __LINE__, name, "no such node");
+    return stats;
+}
+
+static void run_loop(weir_engine *engine, weir_program *program, int times) {
+    weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
+    for (int i = 0; i < times; i++) {
+        *number(in) = 0;
+        CHECK_OK(weir_program_run(program, NULL, &in, 1, &out, 1, NULL));
+        CHECK_EQ(*number(out), 5);
+    }
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+}
+
+static void nodes_are_timed(weir_threadpool *pool) {
+    uint64_t slow_ns = 200000;
+    weir_engine *engine = make_engine(pool);
+    weir_program *program = make_loop(engine, 1, &slow_ns), *without = make_loop(engine, 0, &slow_ns);
+    weir_node_stats slow, below, plus, loop;
+    enum { RUNS = 10 };
+    CHECK_EQ(stats_of(program, "loop").min_ns, 0);
+    run_loop(engine, program, RUNS);
+    slow = stats_of(program, "slow \\ and\nsteady");
+    below = stats_of(program, "loop/condition/below");
+    plus = stats_of(program, "loop/body/plus");
+    loop = stats_of(program, "loop");
+    CHECK_EQ(slow.count, RUNS);
+    CHECK_EQ(below.count, 5 * RUNS);
+    CHECK_EQ(plus.count, 4 * RUNS);
+    CHECK_EQ(loop.count, 0);
+    CHECK(slow.min_ns > slow_ns / 2 && slow.min_ns <= slow.max_ns);
+    CHECK(slow.total_ns >= slow.count * slow.min_ns && slow.total_ns <= slow.count * slow.max_ns);
+    CHECK(below.total_ns >= below.count * below.min_ns && below.total_ns <= below.count * below.max_ns);
+    CHECK_CODE(weir_program_get_node_stats(without, 0, &slow), WEIR_FAILED_PRECONDITION, "compiled without statistics");
+    weir_program_release(program);
+    weir_program_release(without);
+    weir_engine_release(engine);
+}
+
+static char *save(weir_program *program) {
+    size_t length = 0;
+    CHECK_OK(weir_program_save_profile(program, NULL, 0, &length));
+    char *text = malloc(length + 1);
+    CHECK(text != NULL);
+    CHECK_OK(weir_program_save_profile(program, text, length + 1, &length));
+    CHECK_EQ(strlen(text), length);
+    return text;
+}
+
+/* A fresh program knows what the old one has measured, says the same, and computes the same. */
+static void profiles_are_handed_on(weir_threadpool *pool) {
+    uint64_t slow_ns = 300000;
+    weir_engine *engine = make_engine(pool);
+    weir_program *old = make_loop(engine, 0, &slow_ns), *fresh = make_loop(engine, 0, &slow_ns);
+    size_t known = 0;
+    run_loop(engine, old, 4);
+    char *profile = save(old), *before = save(fresh);
+    CHECK(strcmp(profile, before) != 0);
+    CHECK_TEXT(profile, "weir profile 1\n");
+    CHECK_TEXT(profile, " - slow \\\\ and\\nsteady\n");
+    CHECK_TEXT(profile, " 4 loop\n");
+    unsigned long cost = strtoul(strchr(profile, '\n') + 1, NULL, 10);
+    CHECK(cost > slow_ns / 2);
+    CHECK_OK(weir_program_load_profile(fresh, profile, &known));
+    CHECK_EQ(known, 4);
+    char *after = save(fresh);
+    CHECK(strcmp(profile, after) == 0);
+    run_loop(engine, fresh, 4);
+
+    /* What is unknown is left alone, and what is broken changes nothing. */
+    CHECK_OK(weir_program_load_profile(fresh, "weir profile 1\n10 - nobody\n12345 - loop/body/plus\n", &known));
+    CHECK_EQ(known, 1);
+    char *mixed = save(fresh);
+    CHECK_TEXT(mixed, "12345 - loop/body/plus\n");
+    CHECK_CODE(weir_program_load_profile(fresh, "weir profile 1\n7 - loop/body/plus\nx\n", &known), WEIR_INVALID_ARGUMENT,
+               "line 3");
+    char *kept = save(fresh);
+    CHECK(strcmp(mixed, kept) == 0);
+    free(profile), free(before), free(after), free(mixed), free(kept);
+    weir_program_release(old);
+    weir_program_release(fresh);
+    weir_engine_release(engine);
+}
+
+/* The failure belongs to the last failed call of this thread, and to no other. */
+static void the_last_failure_is_the_last(void) {
+    weir_engine *engine = make_engine(NULL);
+    weir_program *program = make_loop(engine, 0, NULL);
+    weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
+    weir_run_options *options = NULL;
+    weir_run_failure failure;
+    char name[8];
+    size_t length = 0;
+    memset(&failure, 0, sizeof failure);
+    failure.struct_size = sizeof failure;
+    CHECK_OK(weir_run_options_create(&options));
+    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
+    CHECK_CODE(weir_program_run(program, NULL, &in, 1, &out, 1, options), WEIR_DEADLINE_EXCEEDED, "1 ns");
+    CHECK_OK(weir_last_failure_get(&failure));
+    CHECK_EQ(failure.code, WEIR_DEADLINE_EXCEEDED);
+    CHECK_EQ(failure.num_not_run, 2);
+    /* Asking in a wrong way does not lose it. */
+    CHECK_CODE(weir_last_failure_copy_not_run(0, name, sizeof name, &length), WEIR_OUT_OF_RANGE, "capacity is 8");
+    CHECK_EQ(length, strlen("slow \\ and\nsteady"));
+    CHECK_CODE(weir_last_failure_copy_not_run(2, name, sizeof name, &length), WEIR_OUT_OF_RANGE, "2 nodes were not run");
+    CHECK_CODE(weir_last_failure_get(NULL), WEIR_INVALID_ARGUMENT, NULL);
+    CHECK_OK(weir_last_failure_copy_not_run(1, name, sizeof name, &length));
+    CHECK(strcmp(name, "loop") == 0);
+    CHECK_OK(weir_last_failure_get(&failure));
+    CHECK_EQ(failure.num_not_run, 2);
+    /* Another failure takes its place. */
+    CHECK_CODE(weir_program_run(program, NULL, NULL, 0, &out, 1, NULL), WEIR_INVALID_ARGUMENT, "input");
+    CHECK_OK(weir_last_failure_get(&failure));
+    CHECK_EQ(failure.code, WEIR_OK);
+    CHECK_EQ(failure.num_not_run, 0);
+    CHECK_EQ(failure.iteration, -1);
+    weir_run_options_destroy(options);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
+/* A deadline counts from the call: a run that waits too long in its stream begins nothing. */
+static void waiting_counts(void) {
+    weir_engine *engine = make_engine(NULL);
+    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "waiting");
+    weir_program *program = make_loop(engine, 1, NULL);
+    weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
+    weir_run_options *options = NULL;
+    weir_run *run = NULL;
+    weir_run_failure failure;
+    gate g;
+    memset(&g, 0, sizeof g);
+    memset(&failure, 0, sizeof failure);
+    failure.struct_size = sizeof failure;
+    CHECK_OK(weir_run_options_create(&options));
+    CHECK_OK(weir_run_options_set_deadline_ns(options, 1000000));
+    CHECK_OK(weir_enqueue_task(stream, pass_gate, &g, NULL));
+    CHECK_OK(weir_program_start(program, stream, &in, 1, &out, 1, options, &run));
+    CHECK_OK(weir_run_get_failure(run, &failure));
+    CHECK_EQ(failure.code, WEIR_OK);
+    sleep_ns(2000000);
+    open_gate(&g);
+    CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_DEADLINE_EXCEEDED, "1000000 ns");
+    CHECK_OK(weir_run_get_failure(run, &failure));
+    CHECK_EQ(failure.num_not_run, 2);
+    CHECK_EQ(stats_of(program, "loop/body/plus").count, 0);
+    weir_run_release(run);
+    weir_run_options_destroy(options);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    weir_program_release(program);
+    weir_stream_release(stream);
+    weir_engine_release(engine);
+}
+
+int main(void) {
+    settings_read_back();
+    the_last_failure_is_the_last();
+    waiting_counts();
+    for (int i = 0; i < 2; i++) {
+        weir_threadpool *pool = NULL;
+        test_pool *host = test_pool_create(i == 0 ? POOL_FIFO : POOL_INLINE, 2, &pool);
+        absent_outputs_are_told(pool);
+        nodes_are_timed(pool);
+        profiles_are_handed_on(pool);
+        weir_threadpool_release(pool);
+        test_pool_destroy(host);
+    }
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,161 @@
+//! What a program counts and learns: runs, times of nodes, profiles.
+
+use super::argument::{boolean, out_value, string};
+use super::guard::guard;
+use super::{handle, text, versioned};
+use crate::abi::*;
+use crate::base::text::fixed;
+use std::ffi::c_char;
+
+/// Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each run reads
+/// the clock twice for each node; without, it costs nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_statistics(
+    options: *mut weir_compile_options,
+    statistics: i32,
+) -> weir_status {
+    guard("weir_compile_options_set_statistics", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(options, "options") }?.statistics = boolean(statistics, "statistics")?;
+        Ok(())
+    })
+}
+
+/// What weir_compile_options_set_statistics set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_statistics(
+    options: *const weir_compile_options,
+    out_statistics: *mut i32,
+) -> weir_status {
+    guard("weir_compile_options_get_statistics", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_statistics, "out_statistics")?, handle::borrow(options, "options")?) };
+        out.set(i32::from(options.statistics));
+        Ok(())
+    })
+}
+
+/// How many nodes a run goes through: those that compile has kept, with those inside of others.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_num_nodes(
+    program: *const weir_program,
+    out_num_nodes: *mut usize,
+) -> weir_status {
+    guard("weir_program_get_num_nodes", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, program) =
+            unsafe { (out_value(out_num_nodes, "out_num_nodes")?, handle::borrow(program, "program")?) };
+        out.set(program.num_nodes());
+        Ok(())
+    })
+}
+
+/// Fills *out_stats with what node `index` has taken. Runs that go on meanwhile may be counted in part.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
+/// weir_compile_options_set_statistics.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_node_stats(
+    program: *const weir_program,
+    index: usize,
+    out_stats: *mut weir_node_stats,
+) -> weir_status {
+    guard("weir_program_get_node_stats", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let stats = handle::borrow(program, "program")?.node_stats(index)?;
+            let stats = weir_node_stats {
+                struct_size: 0,
+                count: stats.count,
+                total_ns: stats.total_ns,
+                min_ns: stats.min_ns,
+                max_ns: stats.max_ns,
+                name: fixed(&stats.name),
+            };
+            versioned::write(out_stats, &stats, "out_stats")
+        }
+    })
+}
+
+/// Fills *out_counters with how many runs have begun, ended, failed, and go on.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_counters(
+    program: *const weir_program,
+    out_counters: *mut weir_program_counters,
+) -> weir_status {
+    guard("weir_program_get_counters", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let counters = handle::borrow(program, "program")?.counters();
+            let counters = weir_program_counters {
+                struct_size: 0,
+                begun: counters.begun,
+                ended: counters.ended,
+                failed: counters.failed,
+                cancelled: counters.cancelled,
+                running: counters.begun - counters.ended,
+            };
+            versioned::write(out_counters, &counters, "out_counters")
+        }
+    })
+}
+
+/// Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
+/// copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too short.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_save_profile(
+    program: *const weir_program,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_program_save_profile", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let program = handle::borrow(program, "program")?;
+            text::copy(&program.save_profile(), buffer, capacity, out_length)
+        }
+    })
+}
+
+/// Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
+/// *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side knows is left alone. No result changes.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no profile; the
+/// text names the line), and then nothing has changed.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_load_profile(
+    program: *mut weir_program,
+    profile: *const c_char,
+    out_num_known: *mut usize,
+) -> weir_status {
+    guard("weir_program_load_profile", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (program, profile) =
+            unsafe { (handle::borrow(program.cast_const(), "program")?, string(profile, "profile")?) };
+        // SAFETY: as above.
+        let out = unsafe { out_value(out_num_known, "out_num_known") }?;
+        out.set(program.load_profile(profile)?);
+        Ok(())
+    })
+}

@@ -1,0 +1,166 @@
+//! What a run can be told.
+
+use super::argument::{boolean, out_ptr, out_value};
+use super::guard::guard;
+use super::handle;
+use crate::abi::*;
+use crate::base::Error;
+use crate::memory::Flags;
+
+/// How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the stream's queue
+/// included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the kernels that run then,
+/// with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin
+/// succeeds. There is no timer: with a deadline the clock is read before each node, and without one it costs nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_set_deadline_ns(
+    options: *mut weir_run_options,
+    deadline_ns: u64,
+) -> weir_status {
+    guard("weir_run_options_set_deadline_ns", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(options, "options") }?.deadline_ns = deadline_ns;
+        Ok(())
+    })
+}
+
+/// What weir_run_options_set_deadline_ns set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_get_deadline_ns(
+    options: *const weir_run_options,
+    out_deadline_ns: *mut u64,
+) -> weir_status {
+    guard("weir_run_options_get_deadline_ns", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_deadline_ns, "out_deadline_ns")?, handle::borrow(options, "options")?) };
+        out.set(options.deadline_ns);
+        Ok(())
+    })
+}
+
+/// Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left as
+/// it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and 0 = do
+/// not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
+/// overlap take options of their own. Errors: INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start say
+/// INVALID_ARGUMENT if count is not the number of outputs.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_set_absent(
+    options: *mut weir_run_options,
+    flags: *mut u8,
+    count: usize,
+) -> weir_status {
+    guard("weir_run_options_set_absent", || {
+        // SAFETY: the caller's handle, as documented.
+        let options = unsafe { handle::borrow_mut(options, "options") }?;
+        if flags.is_null() && count > 0 {
+            return Err(Error::invalid(format!("flags is NULL, but its length is {count}")));
+        }
+        options.absent = (!flags.is_null()).then(|| Flags::new(flags, count));
+        Ok(())
+    })
+}
+
+/// What weir_run_options_set_absent set: NULL and 0 if nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set. Errors:
+/// INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_get_absent(
+    options: *const weir_run_options,
+    out_flags: *mut *mut u8,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_run_options_get_absent", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (flags, count, options) = unsafe {
+            (out_ptr(out_flags, "out_flags")?, out_value(out_count, "out_count")?, handle::borrow(options, "options")?)
+        };
+        *flags = options.absent.map_or(std::ptr::null_mut(), |flags| flags.data());
+        count.set(options.absent.map_or(0, |flags| flags.count()));
+        Ok(())
+    })
+}
+
+/// Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
+/// state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
+/// is always the same one that does. Kernels may still use the pool for their regions, which changes no result. A program with
+/// kernels that complete later refuses such runs (FAILED_PRECONDITION).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_set_deterministic(
+    options: *mut weir_run_options,
+    deterministic: i32,
+) -> weir_status {
+    guard("weir_run_options_set_deterministic", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(options, "options") }?.deterministic = boolean(deterministic, "deterministic")?;
+        Ok(())
+    })
+}
+
+/// What weir_run_options_set_deterministic set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_get_deterministic(
+    options: *const weir_run_options,
+    out_deterministic: *mut i32,
+) -> weir_status {
+    guard("weir_run_options_get_deterministic", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_deterministic, "out_deterministic")?, handle::borrow(options, "options")?) };
+        out.set(i32::from(options.deterministic));
+        Ok(())
+    })
+}
+
+/// Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
+/// What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
+/// first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
+/// thread, as if deterministic, and the same programs refuse it. A cancel or a deadline still ends it.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_set_finish_independent(
+    options: *mut weir_run_options,
+    finish: i32,
+) -> weir_status {
+    guard("weir_run_options_set_finish_independent", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(options, "options") }?.finish_independent = boolean(finish, "finish")?;
+        Ok(())
+    })
+}
+
+/// What weir_run_options_set_finish_independent set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_get_finish_independent(
+    options: *const weir_run_options,
+    out_finish: *mut i32,
+) -> weir_status {
+    guard("weir_run_options_get_finish_independent", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) = unsafe { (out_value(out_finish, "out_finish")?, handle::borrow(options, "options")?) };
+        out.set(i32::from(options.finish_independent));
+        Ok(())
+    })
+}

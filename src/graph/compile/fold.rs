@@ -1,0 +1,346 @@
+//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops that never begin.
+//!
+//! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and its
+//! outputs are constants from then on; if it fails, it stays, and fails in the runs. The branch that a constant chooses
+//! takes the place of its cond. Constants that go into a graph inside of another one are known there too.
+//!
+//! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects.
+
+use super::schedule::has_effects;
+use crate::base::{Desc, Error, Ref, Result};
+use crate::engine::{BoundKernel, Tensor};
+use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::options::Forwarding;
+use crate::graph::verify::{Verified, predecessors};
+use crate::kernel::{KernelContext, NEVER, Scratch};
+use crate::memory::{Buffer, View};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Larger results are left to the runs: a program is not for storing them.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A graph in which something could be folded, and how many nodes were.
+pub(super) struct Folded {
+    pub contents: Contents,
+    pub nodes: usize,
+}
+
+/// None if there is nothing to fold.
+pub(super) fn fold(graph: &Contents, verified: &Verified) -> Option<Folded> {
+    if !may_fold(graph) {
+        return None;
+    }
+    Some(rewrite(graph, verified, &[])).filter(|folded| folded.nodes > 0)
+}
+
+/// Whether it is worth a closer look.
+fn may_fold(graph: &Contents) -> bool {
+    let is_constant = |&(node, _): &Value| matches!(graph.nodes[node].body, Body::Constant(_));
+    graph.nodes.iter().any(|node| match &node.body {
+        Body::Kernel { kernel, inputs, .. } => kernel.kernel().is_pure() && inputs.iter().all(is_constant),
+        Body::Case { inputs, .. } | Body::While { inputs, .. } => {
+            inputs.iter().any(is_constant) || node.inner().any(|inner| may_fold(inner))
+        }
+        _ => false,
+    })
+}
+
+fn has_switch(graph: &Contents) -> bool {
+    graph.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. }))
+}
+
+/// `given` are the inputs that are known to be constants.
+fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>]) -> Folded {
+    let mut work = Work {
+        graph,
+        verified,
+        nodes: Vec::with_capacity(graph.nodes.len()),
+        values: vec![Vec::new(); graph.nodes.len()],
+        done: vec![Vec::new(); graph.nodes.len()],
+        forwarding: HashMap::new(),
+        has_switch: has_switch(graph),
+        folded: 0,
+    };
+    let mut given = given.iter();
+    for &index in &verified.order {
+        let index = index as usize;
+        if matches!(graph.nodes[index].body, Body::Input(_)) {
+            work.keep(index);
+            if let Some(Some(tensor)) = given.next() {
+                let name = &graph.nodes[index].name;
+                let constant = work.constant(name, tensor.clone());
+                work.values[index] = vec![constant];
+            }
+            continue;
+        }
+        work.visit(index);
+    }
+    let outputs = graph.outputs.iter().map(|(name, value)| (name.clone(), work.value(*value))).collect();
+    let contents = Contents {
+        name: graph.name.clone(),
+        nodes: work.nodes,
+        outputs,
+        forwarding: work.forwarding,
+        depth: graph.depth,
+    };
+    Folded { contents, nodes: work.folded }
+}
+
+struct Work<'a> {
+    graph: &'a Contents,
+    verified: &'a Verified,
+    nodes: Vec<Node>,
+    /// Where each old node's values are now.
+    values: Vec<Vec<Value>>,
+    /// Who must be done for an old node to be done.
+    done: Vec<Vec<usize>>,
+    forwarding: HashMap<Value, Forwarding>,
+    has_switch: bool,
+    folded: usize,
+}
+
+impl Work<'_> {
+    fn value(&self, (node, output): Value) -> Value {
+        self.values[node][output]
+    }
+
+    fn tensor(&self, (node, _): Value) -> Option<&Ref<Tensor>> {
+        match &self.nodes[node].body {
+            Body::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    fn constant(&mut self, name: &str, tensor: Ref<Tensor>) -> Value {
+        self.nodes.push(Node { name: name.to_owned(), body: Body::Constant(tensor), after: Vec::new() });
+        (self.nodes.len() - 1, 0)
+    }
+
+    fn inputs(&self, node: &Node) -> Vec<Value> {
+        node.inputs().iter().map(|value| self.value(*value)).collect()
+    }
+
+    fn after(&self, node: &Node) -> Vec<usize> {
+        node.after.iter().flat_map(|&before| self.done[before].iter().copied()).collect()
+    }
+
+    fn visit(&mut self, index: usize) {
+        let node = &self.graph.nodes[index];
+        let folded = match &node.body {
+            Body::Kernel { kernel, num_outputs, .. } => self.compute(index, kernel, *num_outputs),
+            Body::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
+            Body::While { condition, num_variables, .. } if !self.has_switch => {
+                self.skip_loop(index, condition, *num_variables)
+            }
+            _ => false,
+        };
+        if folded {
+            self.folded += 1;
+        } else {
+            self.keep(index);
+        }
+    }
+
+    /// The node as it is, with what is inside of it folded.
+    fn keep(&mut self, index: usize) {
+        let old = &self.graph.nodes[index];
+        let (inputs, after) = (self.inputs(old), self.after(old));
+        let known: Vec<Option<Ref<Tensor>>> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
+        let mut body = with_inputs(&old.body, inputs);
+        match &mut body {
+            Body::Case { branches, .. } => {
+                for (i, branch) in branches.iter_mut().enumerate() {
+                    self.fold_inside(branch, &self.verified.inner[&index][i], &known[1..]);
+                }
+            }
+            Body::While { condition, body, num_variables, .. } => {
+                // The variables change.
+                let known: Vec<_> =
+                    known.iter().enumerate().map(|(i, known)| known.clone().filter(|_| i >= *num_variables)).collect();
+                for (i, part) in [condition, body].into_iter().enumerate() {
+                    self.fold_inside(part, &self.verified.inner[&index][i], &known);
+                }
+            }
+            _ => {}
+        }
+        self.nodes.push(Node { name: old.name.clone(), body, after });
+        let new = self.nodes.len() - 1;
+        for output in 0..old.num_outputs() {
+            self.values[index].push((new, output));
+            if let Some(&how) = self.graph.forwarding.get(&(index, output)) {
+                self.forwarding.insert((new, output), how);
+            }
+        }
+        self.done[index] = vec![new];
+    }
+
+    fn fold_inside(&mut self, graph: &mut Arc<Contents>, verified: &Verified, known: &[Option<Ref<Tensor>>]) {
+        let folded = rewrite(graph, verified, known);
+        if folded.nodes > 0 {
+            self.folded += folded.nodes;
+            *graph = Arc::new(folded.contents);
+        }
+    }
+
+    /// A kernel of constants.
+    fn compute(&mut self, index: usize, kernel: &BoundKernel, num_outputs: usize) -> bool {
+        let node = &self.graph.nodes[index];
+        let is_bound = |output| self.graph.forwarding.contains_key(&(index, output));
+        if !kernel.kernel().is_pure() || num_outputs == 0 || !node.after.is_empty() || (0..num_outputs).any(is_bound) {
+            return false;
+        }
+        let known = node.inputs().iter().map(|value| self.tensor(self.value(*value)).cloned());
+        let Some(inputs) = known.collect::<Option<Vec<_>>>() else { return false };
+        let Ok(outputs) = call(kernel, &inputs, &self.verified.descs[index]) else { return false };
+        for (output, tensor) in outputs.into_iter().enumerate() {
+            let name = if output == 0 { node.name.clone() } else { format!("{}:{output}", node.name) };
+            let constant = self.constant(&name, tensor);
+            self.values[index].push(constant);
+        }
+        true
+    }
+
+    /// The branch that a constant chooses, in place of the node.
+    fn choose(&mut self, index: usize, branches: &[Arc<Contents>], is_cond: bool) -> bool {
+        let node = &self.graph.nodes[index];
+        let inputs = self.inputs(node);
+        let Some(selector) = self.tensor(inputs[0]) else { return false };
+        let selected = selector.view().read_integer();
+        let last = branches.len() - 1;
+        let chosen = match is_cond {
+            true => usize::from(selected != 0),
+            false => usize::try_from(selected).map_or(last, |index| index.min(last)),
+        };
+        // What may be skipped in there does not concern those who wait for the cond; it would if it lay here.
+        if has_switch(&branches[chosen]) {
+            return false;
+        }
+        // Something must go on waiting for what the choice waits for.
+        if !node.after.is_empty() && !branches[chosen].nodes.iter().any(has_effects) {
+            return false;
+        }
+        let known: Vec<_> = inputs[1..].iter().map(|&value| self.tensor(value).cloned()).collect();
+        let branch = rewrite(&branches[chosen], &self.verified.inner[&index][chosen], &known);
+        self.folded += branch.nodes;
+        self.splice(index, branch.contents, &inputs);
+        true
+    }
+
+    fn splice(&mut self, index: usize, branch: Contents, inputs: &[Value]) {
+        let node = &self.graph.nodes[index];
+        // What the choice waited for.
+        let mut before = self.after(node);
+        before.extend(inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0));
+        before.sort_unstable();
+        before.dedup();
+        let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
+        let mut has_successor = vec![false; branch.nodes.len()];
+        let mut ports = inputs[1..].iter();
+        let mut added = Vec::new();
+        for (old, inner) in branch.nodes.into_iter().enumerate() {
+            if let (Body::Input(_), Some(port)) = (&inner.body, ports.as_slice().first()) {
+                places.push(vec![*port]);
+                ports.next();
+                continue;
+            }
+            predecessors(&inner).for_each(|before| has_successor[before] = true);
+            let moved = inner.inputs().iter().map(|&(node, output)| places[node][output]).collect();
+            let mut after: Vec<usize> =
+                inner.after.iter().flat_map(|&before| places[before].first()).map(|v| v.0).collect();
+            let waits = match &inner.body {
+                Body::Constant(_) => false,
+                Body::Kernel { kernel, .. } => !kernel.kernel().is_pure(),
+                _ => true,
+            };
+            if waits {
+                after.extend(&before);
+            }
+            let new = self.nodes.len();
+            if !matches!(inner.body, Body::Constant(_)) {
+                added.push((old, new));
+            }
+            // At least one, for those who wait without data.
+            places.push((0..inner.num_outputs().max(1)).map(|output| (new, output)).collect());
+            let name = format!("{}/{}", node.name, inner.name);
+            self.nodes.push(Node { name, body: with_inputs(&inner.body, moved), after });
+        }
+        for (&(old, output), &how) in &branch.forwarding {
+            self.forwarding.insert(places[old][output], how);
+        }
+        self.values[index] = branch.outputs.iter().map(|(_, (node, output))| places[*node][*output]).collect();
+        let last = added.iter().filter(|(old, _)| !has_successor[*old]).map(|(_, new)| *new);
+        self.done[index] = last.chain(before.iter().copied()).collect();
+    }
+
+    /// A loop whose condition is false for its first values.
+    fn skip_loop(&mut self, index: usize, condition: &Contents, num_variables: usize) -> bool {
+        let node = &self.graph.nodes[index];
+        if !node.after.is_empty() {
+            return false;
+        }
+        let inputs = self.inputs(node);
+        let known: Vec<_> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
+        let first = rewrite(condition, &self.verified.inner[&index][0], &known).contents;
+        let (goes_on, _) = first.outputs[0].1;
+        // A condition with effects is asked all the same.
+        let quiet = first.nodes.iter().all(|node| match &node.body {
+            Body::Input(_) | Body::Constant(_) => true,
+            Body::Kernel { kernel, .. } => kernel.kernel().is_pure(),
+            _ => false,
+        });
+        match &first.nodes[goes_on].body {
+            Body::Constant(tensor) if quiet && tensor.view().read_integer() == 0 => {}
+            _ => return false,
+        }
+        let before = inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0).collect();
+        self.values[index] = inputs[..num_variables].to_vec();
+        self.done[index] = before;
+        true
+    }
+}
+
+/// The same with other inputs.
+fn with_inputs(body: &Body, new: Vec<Value>) -> Body {
+    let mut body = body.clone();
+    match &mut body {
+        Body::Kernel { inputs, .. }
+        | Body::Case { inputs, .. }
+        | Body::While { inputs, .. }
+        | Body::Merge { inputs } => *inputs = new,
+        Body::Switch { inputs } => inputs.copy_from_slice(&new),
+        Body::Input(_) | Body::Constant(_) | Body::Task { .. } => {}
+    }
+    body
+}
+
+/// Runs a kernel in this thread.
+fn call(kernel: &BoundKernel, inputs: &[Ref<Tensor>], descs: &[Desc]) -> Result<Vec<Ref<Tensor>>> {
+    let mut bytes = 0usize;
+    for desc in descs {
+        bytes = bytes.saturating_add(desc.bytes()?);
+    }
+    if bytes > MOST_BYTES {
+        return Err(Error::out_of_range("larger than what compile keeps"));
+    }
+    let mut outputs = Vec::with_capacity(descs.len());
+    for desc in descs {
+        outputs.push(Tensor::create(kernel.engine().clone(), *desc)?);
+    }
+    let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect::<Vec<View>>();
+    let (from, to) = (views(inputs), views(&outputs));
+    let input_descs: Vec<_> = inputs.iter().map(|tensor| *tensor.desc()).collect();
+    let bytes = kernel.kernel().scratch_bytes(&input_descs, descs);
+    let memory = Buffer::zeroed(Scratch::stride(bytes), "scratch of a kernel of constants")?;
+    let data = if bytes > 0 { memory.data() } else { std::ptr::null_mut() };
+    let context = KernelContext::new(&from, &to, None, Scratch::new(data, bytes, 1), &NEVER);
+    match catch_unwind(AssertUnwindSafe(|| kernel.kernel().compute(&context))) {
+        Ok(result) => result.map(|()| outputs),
+        Err(payload) => {
+            let error = Error::from_panic(&*payload);
+            std::mem::forget(payload);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share memory, and
+//! whether the edges keep those who touch them apart. It knows nothing of how the plan was made.
+
+use super::accesses;
+use super::flat::{Flat, StorageKind};
+use super::memory::Places;
+use crate::graph::layout::{Body, Place, Release};
+
+/// Larger programs are not checked: it takes cubic time.
+const MOST_NODES: usize = 1000;
+
+/// Panics if two storages share memory that may be touched at the same time.
+pub(super) fn check(flat: &Flat, places: &Places) {
+    let n = flat.bodies.len();
+    if n == 0 || n > MOST_NODES {
+        return;
+    }
+    let before = before(flat);
+    let touched = touched(flat);
+    let range = |storage: usize| match places.of[storage] {
+        Place::Arena(at) => (u64::MAX, at, at + flat.storages[storage].bytes),
+        // Of outputs each is a memory of its own.
+        Place::Output(i) => (i as u64, 0, flat.storages[storage].bytes),
+        Place::Constant(_) | Place::Input(_) => (u64::MAX, 0, 0),
+    };
+    for a in 0..touched.len() {
+        let (memory, start, end) = range(a);
+        assert!(memory != u64::MAX || end <= places.arena_bytes, "storage {a} lies outside of the arena");
+        for b in 0..a {
+            let other = range(b);
+            if other.0 != memory || start >= other.2 || other.1 >= end {
+                continue;
+            }
+            let in_order = |first: usize, second: usize| {
+                touched[first].iter().all(|x| {
+                    touched[second].iter().all(|y| {
+                        before[x.node as usize][y.node as usize]
+                            || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
+                    })
+                })
+            };
+            assert!(
+                in_order(a, b) || in_order(b, a),
+                "storages {a} {:?} and {b} {:?} share memory: {:?} and {:?}",
+                flat.storages[a],
+                flat.storages[b],
+                names(flat, &touched[a]),
+                names(flat, &touched[b]),
+            );
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Touch {
+    node: u32,
+    writes: bool,
+}
+
+/// Whether a kernel may read the one and write the other in the same memory.
+fn replaces(flat: &Flat, x: Touch, y: Touch) -> bool {
+    match flat.bodies[x.node as usize] {
+        Body::Kernel(i) => flat.kernels[i as usize].kernel.in_place() && !x.writes && y.writes,
+        _ => false,
+    }
+}
+
+fn names<'a>(flat: &'a Flat, touched: &[Touch]) -> Vec<&'a str> {
+    touched.iter().map(|touch| flat.names.get(touch.node as usize)).collect()
+}
+
+/// Who touches each storage. What is used inside of a loop and outside of it is touched by everything in the loop, whatever the
+/// iteration.
+fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
+    let mut touched: Vec<Vec<Touch>> = vec![Vec::new(); flat.storages.len()];
+    accesses::each(flat, |node, storage, writes| touched[storage as usize].push(Touch { node, writes }));
+    for (storage, touches) in touched.iter_mut().enumerate() {
+        if matches!(flat.storages[storage].kind, StorageKind::Constant(_) | StorageKind::Input(_)) {
+            continue;
+        }
+        for looped in &flat.loops {
+            let inside = |touch: &Touch| looped.first < touch.node && touch.node < looped.end;
+            let crosses = touches.iter().any(inside) && !touches.iter().all(inside);
+            // The condition is over when the body begins, but the other way round only in the next iteration.
+            let parts = [&looped.condition, &looped.body]
+                .map(|part| touches.iter().any(|touch| part.contains(&touch.node) || touch.node == part.end));
+            if crosses || parts == [true, true] {
+                touches.extend((looped.first..looped.end).map(|node| Touch { node, writes: true }));
+            }
+        }
+    }
+    touched
+}
+
+/// Whether node a is done before node b begins, in one iteration of the loops that both are in.
+fn before(flat: &Flat) -> Vec<Vec<bool>> {
+    let n = flat.bodies.len();
+    let mut after: Vec<Vec<u32>> = vec![Vec::new(); n];
+    flat.edges.iter().for_each(|(from, edge)| after[*from as usize].push(edge.target));
+    let released = |release: Release| flat.releases[release.first as usize..release.end as usize].iter().copied();
+    for (node, body) in flat.bodies.iter().enumerate() {
+        match *body {
+            Body::Select(i) => {
+                for branch in &flat.selects[i as usize].branches {
+                    after[node].extend(released(branch.release));
+                }
+            }
+            Body::Enter(i) => after[node].extend(released(flat.loops[i as usize].release_condition)),
+            Body::Test(i) => after[node].extend(released(flat.loops[i as usize].release_body)),
+            _ => {}
+        }
+    }
+    for looped in &flat.loops {
+        // Whoever waits for the Test waits for the last iteration's Next as well.
+        let exits = after[looped.condition.end as usize].clone();
+        after[looped.end as usize - 1].extend(exits.into_iter().filter(|&target| target >= looped.end));
+    }
+    let mut before = vec![vec![false; n]; n];
+    for node in (0..n).rev() {
+        let mut row = std::mem::take(&mut before[node]);
+        for &next in &after[node] {
+            row[next as usize] = true;
+            for (to, reached) in before[next as usize].iter().enumerate() {
+                row[to] |= reached;
+            }
+        }
+        before[node] = row;
+    }
+    before
+}

@@ -1,0 +1,135 @@
+//! What a run is told, beyond its tensors and its pool.
+//!
+//! Most runs are told nothing, and pay nothing: `Step::care` is 0 then, and their loops are versions that do not ask. What
+//! is told makes a run *careful* (it looks at the clock before each node, or keeps figures), or sends it through the array in
+//! one thread.
+
+use super::step::Step;
+use crate::base::time::now_ns;
+use crate::base::{Code, Error, Result};
+use crate::graph::RunOptions;
+use crate::graph::layout::Layout;
+use crate::memory::Flags;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// There is a deadline.
+const DEADLINE: u32 = 1;
+/// Figures of every node are kept.
+const FIGURES: u32 = 2;
+/// One thread, along the array.
+const SERIAL: u32 = 4;
+/// What does not depend on a failure is run.
+const INDEPENDENT: u32 = 8;
+/// Somebody asks what is absent.
+const ABSENT: u32 = 16;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Orders {
+    care: u32,
+    deadline_ns: u64,
+    deadline_at_ns: u64,
+    absent: Option<Flags>,
+}
+
+impl Orders {
+    /// The clock of a deadline runs from here. None if there is nothing to tell.
+    pub fn of(options: Option<&RunOptions>, layout: &Layout) -> Result<Option<Orders>> {
+        let Some(options) = options else { return Ok(None) };
+        let bit = |told: bool, bit: u32| if told { bit } else { 0 };
+        let care = bit(options.deadline_ns > 0, DEADLINE)
+            | bit(options.deterministic, SERIAL)
+            | bit(options.finish_independent, SERIAL | INDEPENDENT)
+            | bit(options.absent.is_some(), ABSENT);
+        if care == 0 {
+            return Ok(None);
+        }
+        if care & SERIAL != 0 && !layout.calls.is_empty() {
+            return Err(Error::precondition(format!(
+                "program '{}' has kernels that complete later: its runs can't be deterministic, nor finish what is independent",
+                layout.name
+            )));
+        }
+        let outputs = layout.outputs.len();
+        if let Some(flags) = options.absent.filter(|flags| flags.count() != outputs) {
+            return Err(Error::invalid(format!(
+                "the options have {} flags for absent outputs, the program has {outputs} outputs",
+                flags.count()
+            )));
+        }
+        let deadline_at_ns = if options.deadline_ns > 0 { now_ns().saturating_add(options.deadline_ns) } else { 0 };
+        Ok(Some(Orders { care, deadline_ns: options.deadline_ns, deadline_at_ns, absent: options.absent }))
+    }
+}
+
+impl Step {
+    /// Takes the orders of the next run. Only by the owner of a closed step.
+    pub(super) fn obey(&self, orders: Option<Orders>) {
+        let figures = if self.layout.figures.is_some() { FIGURES } else { 0 };
+        // ORDERING: Relaxed; published to helpers by `open`.
+        self.care.store(orders.map_or(0, |orders| orders.care) | figures, Relaxed);
+        let deadline = orders.map_or(0, |orders| orders.deadline_at_ns);
+        self.stop.set_deadline(deadline);
+        self.calls.set_deadline(deadline);
+        if let Some(orders) = orders {
+            *self.orders.lock() = orders;
+        }
+    }
+
+    fn cares(&self, about: u32) -> bool {
+        self.care.load(Relaxed) & about != 0
+    }
+
+    /// Whether nodes are looked at one by one.
+    pub(super) fn is_careful(&self) -> bool {
+        self.cares(DEADLINE | FIGURES)
+    }
+
+    /// Whether one thread is to run everything.
+    pub(super) fn is_serial(&self) -> bool {
+        self.cares(SERIAL)
+    }
+
+    /// Whether a failure stops only what depends on it.
+    pub(super) fn is_independent(&self) -> bool {
+        self.cares(INDEPENDENT)
+    }
+
+    /// Before a node of a careful run: stops the run if its time is over.
+    pub(super) fn look_at_clock(&self, node: u32) {
+        if !self.is_stopped() && self.stop.is_late() {
+            self.expire(node);
+        }
+    }
+
+    #[cold]
+    fn expire(&self, node: u32) {
+        let ns = self.orders.lock().deadline_ns;
+        let name = self.layout.name_of(node);
+        let text = format!("the run was given {ns} ns, and they were over before node '{name}'");
+        self.keep_failure(None, Error::new(Code::DeadlineExceeded, text));
+        self.stop();
+    }
+
+    /// A kernel that ended early because the time was over did not fail: the run did.
+    #[cold]
+    pub(super) fn ended_late(&self, node: u32, error: &Error) -> bool {
+        let late = error.code() == Code::Cancelled && self.stop.is_late();
+        if late {
+            self.expire(node);
+        }
+        late
+    }
+
+    /// After a closed run: tells what was asked for, and forgets the orders.
+    pub(super) fn report(&self, succeeded: bool) {
+        if !self.cares(DEADLINE | ABSENT) {
+            return;
+        }
+        let orders = std::mem::take(&mut *self.orders.lock());
+        if let Some(flags) = orders.absent.filter(|_| succeeded) {
+            for (i, &bit) in self.layout.output_bits.iter().enumerate() {
+                flags.set(i, self.is_absent(bit));
+            }
+        }
+    }
+}

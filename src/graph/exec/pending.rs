@@ -1,0 +1,326 @@
+//! Kernels that complete later, in a run.
+//!
+//! # Life of such a node
+//!
+//! | state   | who has it                                             | next                                                                 |
+//! |---------|--------------------------------------------------------|----------------------------------------------------------------------|
+//! | ready   | a worker, on its list                                  | started by `begin_call`                                              |
+//! | started | the host: its start function runs, or has returned     | done, by `weir_completion_done` in any thread                        |
+//! | done before the start returned | the worker that started it      | the worker goes on behind it, in its own loop: nothing nests         |
+//! | done after | the step's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
+//!
+//! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `Tokens` has ends
+//! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside. The
+//! completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small stack and better things to do.
+//!
+//! # Who takes a node up
+//!
+//! Every worker looks at `returns` when it has nothing else. The last resort is the run's *owner*, who does not rely on anybody:
+//!
+//! - the caller of a run that blocks (`see_to_the_end`): out of work it announces in `returns` that it sleeps, sleeps on `news`, and
+//!   works again when told;
+//! - the stream of an asynchronous run: the flight announces the same and answers Pending; being told is `Queue::resume`, which polls
+//!   the flight again, on the pool, on the lane, or, if the pool refuses, as for any stream, in the thread that resumes.
+//!
+//! If the owner is at work, it may be in a long node. So the completing thread asks the pool for one more helper then, if the
+//! run may have one; nothing depends on that helper.
+//!
+//! Who is told twice, or told of a run that is over, finds nothing and does no harm: `news` and `resume` are hints to look.
+//!
+//! # Kernels that may block
+//!
+//! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
+//! later: no worker of the run's pool, nor its caller, is kept by them. A pool that takes no single jobs is refused when it is given.
+//!
+//! # Ends
+//!
+//! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the scratch memory of a started node
+//! stay as they are until it is done, whatever becomes of the run.
+
+use super::step::Step;
+use super::worker::{CAREFUL, FAST, Role, Worker};
+use crate::base::time::Deadline;
+use crate::base::{Code, Error, Ref, Result};
+use crate::graph::layout::Layout;
+use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
+use crate::memory::{View, heap};
+use crate::stream::Queue;
+use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
+use crate::threadpool::{Job, ThreadPool};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// How long an owner looks for news before it sleeps.
+const NEWS_SPIN_NS: u64 = 20_000;
+
+/// One node's calls, one after the other.
+struct Call {
+    pending: Pending,
+    context: KernelContext<'static>,
+    /// For a kernel that may block.
+    lane: Option<Arc<Lane>>,
+}
+
+/// A kernel that may block, on its way to the pool for such: to the run it is one that completes later.
+struct Lane {
+    call: u32,
+    step: HandOff<Arc<Step>>,
+}
+
+impl Job for Lane {
+    /// `tag` is the call's completion.
+    fn run(self: Arc<Self>, tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        if let Some(step) = self.step.take() {
+            step.compute_on_lane(self.call, tag);
+        }
+    }
+}
+
+/// A step's nodes that complete later. Empty for programs without.
+pub(super) struct Calls {
+    list: Box<[Call]>,
+    pub returns: Returns,
+    /// Advanced when the owner, if it sleeps, must look.
+    pub news: Gate,
+    /// The owner, if it is a stream.
+    pub stream: Mutex<Option<Arc<Queue>>>,
+    /// The same as the step's, shared with the calls' contexts.
+    stop: Arc<Stop>,
+}
+
+impl Calls {
+    /// `scratch` gives the memory of the scratch with that number.
+    pub fn create(layout: &Layout, args: &[View], scratch: &dyn Fn(u32) -> Scratch) -> Result<Calls> {
+        let stop = Arc::new(Stop::default());
+        let mut list = Vec::new();
+        let bytes = layout.calls.len() * size_of::<Call>();
+        list.try_reserve_exact(layout.calls.len()).map_err(|_| Error::exhausted("a run's calls", bytes))?;
+        for &(kernel, _) in &layout.calls {
+            let node = &layout.kernels[kernel as usize];
+            let (inputs, outputs) = (usize::from(node.num_inputs), usize::from(node.num_outputs));
+            // The step's views follow its tensors from run to run; so must these, which `point` sees to.
+            let views = &args[node.args as usize..][..inputs + outputs];
+            heap::probe(size_of_val(views), "a run's calls")?;
+            let kept = Kept {
+                args: views.iter().cloned().collect(),
+                bounds: [0, inputs, inputs + outputs],
+                pool: Mutex::new(None),
+                stop: Arc::clone(&stop),
+            };
+            let context = KernelContext::kept(kept, scratch(node.scratch));
+            let call = list.len() as u32;
+            let lane = node.kernel.may_block().then(|| Arc::new(Lane { call, step: HandOff::default() }));
+            list.push(Call { pending: Pending::new()?, context, lane });
+        }
+        Ok(Calls {
+            list: list.into_boxed_slice(),
+            returns: Returns::new(),
+            news: Gate::new(),
+            stream: Mutex::new(None),
+            stop,
+        })
+    }
+
+    /// Nothing is begun any more, or is begun again.
+    pub fn set_stop(&self, stop: bool) {
+        match stop {
+            _ if self.list.is_empty() => {}
+            true => self.stop.set(),
+            false => self.stop.clear(),
+        }
+    }
+
+    /// When the calls' time is over; 0 = never.
+    pub fn set_deadline(&self, at_ns: u64) {
+        if !self.list.is_empty() {
+            self.stop.set_deadline(at_ns);
+        }
+    }
+}
+
+/// A panic as an error.
+fn caught(f: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
+        let error = Error::from_panic(&*payload);
+        std::mem::forget(payload);
+        Err(error)
+    })
+}
+
+impl Step {
+    /// Whether nodes may complete later.
+    #[inline]
+    pub(super) fn has_calls(&self) -> bool {
+        !self.layout.calls.is_empty()
+    }
+
+    /// Starts a node that completes later. True if it is done already.
+    pub(super) fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let (kernel, node) = self.layout.calls[index as usize];
+        let Call { pending, context, lane } = &self.calls.list[index as usize];
+        let kernel = &self.layout.kernels[kernel as usize];
+        let args = &self.args[kernel.args as usize..];
+        context.inputs().iter().chain(context.outputs()).zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
+        drop(context.set_pool(pool));
+        let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
+        let started = match lane {
+            Some(lane) => self.send_to_lane(lane, done, pool),
+            None => caught(|| kernel.kernel.start(context, done)),
+        };
+        if let Err(error) = started
+            && done.done(Err(error.clone())).is_err()
+        {
+            // It says both: not begun, and done. Then it is over when that call is, and has failed.
+            self.fail_at(node, &error);
+        }
+        let over = pending.returned();
+        if over {
+            drop(context.set_pool(None));
+        }
+        over
+    }
+
+    /// Hands a kernel that may block to the pool for such. If that refuses, this thread does it, unless it is a worker.
+    fn send_to_lane(
+        self: &Arc<Self>,
+        lane: &Arc<Lane>,
+        done: Completion,
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> Result<()> {
+        let Some(lanes) = &self.layout.blocking_pool else { return Err(Error::internal("no pool for what blocks")) };
+        let tag = done.into_number() as u64;
+        let _ = lane.step.put(Arc::clone(self));
+        if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, tag, 0, 0) {
+            return Ok(());
+        }
+        drop(lane.step.take());
+        if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
+            return Err(Error::new(
+                Code::Unavailable,
+                "the pool for kernels that block refuses it, and here it would block a worker of a thread pool",
+            ));
+        }
+        self.compute_on_lane(lane.call, tag);
+        Ok(())
+    }
+
+    fn compute_on_lane(&self, call: u32, tag: u64) {
+        let kernel = &self.layout.kernels[self.layout.calls[call as usize].0 as usize].kernel;
+        let result = caught(|| kernel.compute(&self.calls.list[call as usize].context));
+        if let Some(done) = Completion::from_number(tag as usize) {
+            // Nobody else has this handle.
+            let _ = done.done(result);
+        }
+    }
+
+    /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need that very
+    /// thread.
+    pub(super) fn may_wait_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        if self.has_calls() && (ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel())) {
+            return Err(Error::precondition(format!(
+                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; run it on an asynchronous stream",
+                self.layout.name
+            )));
+        }
+        Ok(())
+    }
+
+    /// The owner, after it has left a run that is open: works in it whenever something comes back, until the run is closed. `closed`
+    /// is what the gate of that name will have reached then.
+    pub(super) fn see_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
+        let calls = &self.calls;
+        loop {
+            let seen = calls.news.reached();
+            if self.closed.reached() >= closed {
+                break;
+            }
+            if calls.returns.sleep() {
+                calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::NEVER);
+                calls.returns.wake();
+            }
+            if self.work_again(pool) == Exit::Closed {
+                break;
+            }
+        }
+        calls.returns.wake();
+    }
+
+    /// The same for an owner that does not sleep: Open if it will be told.
+    pub(super) fn work_until_asleep(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
+        self.calls.returns.wake();
+        while !self.calls.returns.sleep() {
+            if self.work_again(pool) == Exit::Closed {
+                return Exit::Closed;
+            }
+        }
+        Exit::Open
+    }
+
+    /// The owner comes in again.
+    fn work_again(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
+        let generation = self.tokens.generation();
+        if !self.calls.returns.any() || self.tokens.enter(generation) == Entry::Over {
+            return Exit::Open;
+        }
+        let _frame = ambient::enter(ambient::Work::Run(self.id));
+        let role = Role::of_caller(pool);
+        if self.is_careful() {
+            Worker::<CAREFUL>::new(self, pool, generation, role).work()
+        } else {
+            Worker::<FAST>::new(self, pool, generation, role).work()
+        }
+    }
+
+    /// Asks the pool for a helper who takes up what came back, if the run may have one more.
+    fn ask_for_a_taker(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, generation: u64) {
+        // A worker of the run below on this stack looks when it gets its thread back.
+        let Some(pool) = pool.filter(|pool| pool.can_spawn() && !ambient::within(ambient::Work::Run(self.id))) else {
+            return;
+        };
+        let width = self.width.load(Relaxed);
+        if self.asked.fetch_update(Relaxed, Relaxed, |asked| (asked < width).then_some(asked + 1)).is_err() {
+            return;
+        }
+        if pool.take_helpers(1, pool.num_threads()) == 0 {
+            self.asked.fetch_sub(1, Relaxed);
+        } else if !pool.spawn_taken(Arc::clone(self) as Arc<dyn Job>, generation, 0) {
+            self.asked.store(width, Relaxed);
+        }
+    }
+
+    /// Wakes the owner.
+    fn tell_the_owner(&self) {
+        let stream = self.calls.stream.lock().clone();
+        match stream {
+            Some(queue) => queue.resume(),
+            None => self.calls.news.advance(1),
+        }
+    }
+}
+
+impl Caller for Step {
+    fn ended(&self, index: u32, result: Result<()>) {
+        let failure = self.calls.list[index as usize].context.take_failure();
+        if let Err(error) = failure.map_or(result, Err) {
+            self.fail_at(self.layout.calls[index as usize].1, &error);
+        }
+    }
+
+    fn came_back(self: Arc<Self>, index: u32) {
+        let node = self.layout.calls[index as usize].1;
+        let pool = self.calls.list[index as usize].context.set_pool(None);
+        // Inside, the run stays the one that this call is of: it is not closed behind our back.
+        let generation = self.tokens.generation();
+        let inside = self.tokens.enter(generation) == Entry::Inside;
+        let link = |next: Option<u32>| self.links[node as usize].store(next.unwrap_or(u32::MAX), Relaxed);
+        if self.calls.returns.push(node, link) {
+            self.tell_the_owner();
+        } else {
+            self.ask_for_a_taker(pool.as_ref(), generation);
+        }
+        if inside && self.tokens.leave(0) == Exit::Closed {
+            self.close();
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a program counts: its runs, and on request each node's.
+
+use super::layout::Body;
+use super::program::Program;
+use crate::base::{Error, Result};
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One node's runs. Statistics: ORDERING Relaxed.
+#[derive(Debug)]
+pub(in crate::graph) struct Figures {
+    count: AtomicU64,
+    total_ns: AtomicU64,
+    min_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Figures { count: zero(), total_ns: zero(), min_ns: AtomicU64::new(u64::MAX), max_ns: zero() }
+    }
+}
+
+impl Figures {
+    pub fn add(&self, ns: u64) {
+        self.count.fetch_add(1, Relaxed);
+        self.total_ns.fetch_add(ns, Relaxed);
+        self.min_ns.fetch_min(ns, Relaxed);
+        self.max_ns.fetch_max(ns, Relaxed);
+    }
+}
+
+/// A node's figures, as they are told.
+#[derive(Clone, Debug)]
+pub struct NodeStats {
+    pub name: String,
+    pub count: u64,
+    pub total_ns: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+}
+
+/// How the runs of one step ended. Only the step's owner writes, so it needs no atomic addition, and no cache line of it
+/// is shared with another run's thread. ORDERING: Relaxed; statistics.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(in crate::graph) struct Tally {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+impl Tally {
+    /// How many runs began before this one.
+    #[inline]
+    pub fn begin(&self) -> u64 {
+        let begun = self.begun.load(Relaxed);
+        self.begun.store(begun + 1, Relaxed);
+        begun
+    }
+
+    #[inline]
+    pub fn ended(&self) {
+        self.ended.store(self.ended.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub fn failed(&self, cancelled: bool) {
+        let counter = if cancelled { &self.cancelled } else { &self.failed };
+        counter.store(counter.load(Relaxed) + 1, Relaxed);
+    }
+}
+
+/// The tallies of all steps, and the sums of those that are gone.
+#[derive(Debug, Default)]
+pub(in crate::graph) struct Tallies(Mutex<(Vec<Arc<Tally>>, [u64; 4])>);
+
+impl Tallies {
+    pub fn open(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::default());
+        self.0.lock().0.push(Arc::clone(&tally));
+        tally
+    }
+
+    pub fn close(&self, tally: &Arc<Tally>) {
+        let (open, gone) = &mut *self.0.lock();
+        open.retain(|other| !Arc::ptr_eq(other, tally));
+        add(gone, tally);
+    }
+
+    fn sums(&self) -> [u64; 4] {
+        let (open, gone) = &*self.0.lock();
+        let mut sums = *gone;
+        open.iter().for_each(|tally| add(&mut sums, tally));
+        sums
+    }
+}
+
+fn add(sums: &mut [u64; 4], tally: &Tally) {
+    for (sum, counter) in sums.iter_mut().zip([&tally.begun, &tally.ended, &tally.failed, &tally.cancelled]) {
+        *sum += counter.load(Relaxed);
+    }
+}
+
+/// The runs of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramCounters {
+    pub begun: u64,
+    pub ended: u64,
+    /// Of those that ended.
+    pub failed: u64,
+    pub cancelled: u64,
+}
+
+impl Program {
+    pub fn counters(&self) -> ProgramCounters {
+        let [begun, ended, failed, cancelled] = self.layout.tallies.sums();
+        // A run may have ended between the looks at its two counters.
+        ProgramCounters { begun: begun.max(ended), ended, failed, cancelled }
+    }
+
+    /// The figures of node `index`, in the program's order.
+    pub fn node_stats(&self, index: usize) -> Result<NodeStats> {
+        let Some(figures) = &self.layout.figures else {
+            return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
+        };
+        let Some(figures) = figures.get(index) else {
+            return Err(Error::out_of_range(format!("index is {index}, the program has {} nodes", figures.len())));
+        };
+        let count = figures.count.load(Relaxed);
+        Ok(NodeStats {
+            name: self.layout.names.get(index).to_owned(),
+            count,
+            total_ns: figures.total_ns.load(Relaxed),
+            min_ns: if count == 0 { 0 } else { figures.min_ns.load(Relaxed) },
+            max_ns: figures.max_ns.load(Relaxed),
+        })
+    }
+}
+
+/// Whether a node computes something, rather than steer others.
+pub(in crate::graph) fn is_measured(body: &Body) -> bool {
+    !matches!(body, Body::Select(_) | Body::End | Body::Enter(_) | Body::Test(_) | Body::Next(_))
+}

@@ -1,0 +1,203 @@
+//! How a call says that it is done, after its start function has returned or before.
+//!
+//! What a host holds is a number: a place in a stock that is never freed, and the generation of the call that has the place. So
+//! whatever is done with a handle, and however late, no memory is touched that is not there any more: a second completion of
+//! the same call is found, and one of a call that is long over too, until its place has served 2^32 calls more.
+//! Numbers are odd, which no pointer to an object is.
+#![forbid(unsafe_code)]
+
+use crate::base::{Error, Result};
+use crate::sync::{HandOff, Meeting, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+/// Who has started calls that complete later.
+pub trait Caller: Send + Sync {
+    /// The call `tag` has ended like this. What it did is there; its context goes now. Before anybody goes on behind it.
+    fn ended(&self, tag: u32, result: Result<()>);
+
+    /// The call `tag` has ended, and its starter has gone on to other things: somebody must be brought who goes on behind it.
+    /// In the thread that completed it, which is any thread.
+    fn came_back(self: Arc<Self>, tag: u32);
+}
+
+#[derive(Default)]
+struct Place {
+    meeting: Meeting,
+    caller: HandOff<Arc<dyn Caller>>,
+    tag: AtomicU32,
+}
+
+/// The place that one call at a time completes through. It is given back when this is dropped.
+pub struct Pending {
+    number: u32,
+    place: &'static Place,
+}
+
+/// The handle of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    number: u32,
+    generation: u32,
+}
+
+impl Pending {
+    pub fn new() -> Result<Pending> {
+        let (number, place) = take_place()?;
+        Ok(Pending { number, place })
+    }
+
+    /// A call begins. The last one is over.
+    pub fn begin(&self, caller: Arc<dyn Caller>, tag: u32) -> Completion {
+        // The cell is empty: the completer of the last call took what was in it before it was done.
+        let _ = self.place.caller.put(caller);
+        self.place.tag.store(tag, Relaxed);
+        Completion { number: self.number, generation: self.place.meeting.begin() }
+    }
+
+    /// The start function has returned: true if the call is done, so that the starter goes on behind it.
+    pub fn returned(&self) -> bool {
+        self.place.meeting.returned()
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.place.meeting.end();
+        drop(self.place.caller.take());
+        stock().free.lock().push(self.number);
+    }
+}
+
+impl Completion {
+    /// The call is done. Refused if it was done already.
+    pub fn done(self, result: Result<()>) -> Result<()> {
+        let place = place(self.number).filter(|place| place.meeting.claim(self.generation));
+        let Some(place) = place else {
+            return Err(Error::precondition("done: this call was completed before"));
+        };
+        let tag = place.tag.load(Relaxed);
+        let Some(caller) = place.caller.take() else { return Err(Error::internal("a call without a caller")) };
+        caller.ended(tag, result);
+        // From here on the place is another call's, unless the starter has gone on.
+        if place.meeting.done() {
+            caller.came_back(tag);
+        }
+        Ok(())
+    }
+
+    /// What C holds. Never 0.
+    pub fn into_number(self) -> usize {
+        (self.generation as usize & GENERATIONS) << GENERATION_SHIFT | (self.number as usize) << 1 | 1
+    }
+
+    /// None if it is no number of a call.
+    pub fn from_number(number: usize) -> Option<Completion> {
+        let place = (number & ((1 << GENERATION_SHIFT) - 1)) >> 1;
+        let generation = (number >> GENERATION_SHIFT) as u32;
+        let completion = Completion { number: u32::try_from(place).ok()?, generation };
+        (number & 1 == 1 && self::place(completion.number).is_some()).then_some(completion)
+    }
+}
+
+const GENERATION_SHIFT: u32 = usize::BITS / 2;
+const GENERATIONS: usize = usize::MAX >> GENERATION_SHIFT;
+
+/// Places come in pieces, each twice as large as the one before.
+const FIRST_PIECE: u32 = 64;
+const PIECES: usize = (GENERATION_SHIFT - 7) as usize;
+
+struct Stock {
+    pieces: [OnceLock<Box<[Place]>>; PIECES],
+    free: Mutex<Vec<u32>>,
+}
+
+fn stock() -> &'static Stock {
+    static STOCK: Stock = Stock { pieces: [const { OnceLock::new() }; PIECES], free: Mutex::new(Vec::new()) };
+    &STOCK
+}
+
+/// The piece that a number is in, and the piece's first number.
+fn piece_of(number: u32) -> (usize, u32) {
+    let piece = (u64::from(number) / u64::from(FIRST_PIECE) + 1).ilog2();
+    (piece as usize, (FIRST_PIECE << piece) - FIRST_PIECE)
+}
+
+fn place(number: u32) -> Option<&'static Place> {
+    let (piece, first) = piece_of(number);
+    stock().pieces.get(piece)?.get()?.get((number - first) as usize)
+}
+
+fn take_place() -> Result<(u32, &'static Place)> {
+    let stock = stock();
+    let mut free = stock.free.lock();
+    if free.is_empty() {
+        let made = stock.pieces.iter().take_while(|piece| piece.get().is_some()).count();
+        let Some(piece) = stock.pieces.get(made) else {
+            return Err(Error::exhausted("the calls that complete later", usize::MAX));
+        };
+        let (first, len) = ((FIRST_PIECE << made) - FIRST_PIECE, FIRST_PIECE << made);
+        // All numbers that there are fit in: giving one back allocates nothing.
+        free.try_reserve((first + len) as usize)
+            .map_err(|_| Error::exhausted("the calls that complete later", (first + len) as usize * 4))?;
+        let places = crate::memory::heap::filled(len as usize, "the calls that complete later", Place::default)?;
+        let _ = piece.set(places);
+        free.extend((first..first + len).rev());
+    }
+    let number = free.pop().and_then(|number| place(number).map(|place| (number, place)));
+    number.ok_or_else(|| Error::internal("a stock without places"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen {
+        ended: AtomicU32,
+        came_back: AtomicU32,
+    }
+
+    impl Caller for Seen {
+        fn ended(&self, tag: u32, _result: Result<()>) {
+            self.ended.fetch_add(tag, Relaxed);
+        }
+        fn came_back(self: Arc<Self>, tag: u32) {
+            self.came_back.fetch_add(tag, Relaxed);
+        }
+    }
+
+    #[test]
+    fn late_completions_are_found() {
+        let seen = Arc::new(Seen::default());
+        let pending = Pending::new().unwrap();
+        let first = pending.begin(seen.clone(), 1);
+        assert_eq!(Completion::from_number(first.into_number()), Some(first));
+        assert!(first.done(Ok(())).is_ok() && pending.returned());
+        assert!(first.done(Ok(())).is_err());
+        let second = pending.begin(seen.clone(), 10);
+        assert!(!pending.returned());
+        assert!(first.done(Ok(())).is_err());
+        assert!(second.done(Ok(())).is_ok() && second.done(Ok(())).is_err());
+        drop(pending);
+        assert!(second.done(Ok(())).is_err());
+        let next = Pending::new().unwrap();
+        let third = next.begin(seen.clone(), 100);
+        assert!(second.done(Ok(())).is_err() && third != second);
+        drop(next);
+        assert_eq!((seen.ended.load(Relaxed), seen.came_back.load(Relaxed)), (11, 10));
+        assert_eq!(Arc::strong_count(&seen), 1);
+    }
+
+    #[test]
+    fn numbers_are_no_pointers() {
+        for number in [0, 2, 8, usize::MAX, usize::MAX - 1] {
+            assert_eq!(Completion::from_number(number), None, "{number:#x}");
+        }
+        let many: Vec<_> = (0..1000).map(|_| Pending::new().unwrap()).collect();
+        let mut numbers: Vec<_> = many.iter().map(|pending| pending.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 1000);
+    }
+}

@@ -1,0 +1,446 @@
+//! Values that share memory: random graphs with few outputs, conds and loops, against an interpreter, on pools. Builds with debug
+//! assertions check each plan by brute force besides.
+
+mod pools;
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use weir::base::{Desc, Ref, Result, dtype};
+use weir::device::DeviceKind;
+use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
+use weir::kernel::{Kernel, KernelContext};
+use weir::threadpool::ThreadPool;
+
+/// splitmix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Mix(i32),
+    /// Whether the first number is odd.
+    IsOdd,
+    /// The first number and one.
+    Increment,
+    IsBelow(i32),
+}
+
+impl What {
+    fn apply(self, i: usize, inputs: &[&[i32]]) -> i32 {
+        match self {
+            What::Mix(salt) => inputs.iter().fold(salt ^ i as i32, |x, input| {
+                (x.rotate_left(5) ^ input[i % input.len()]).wrapping_mul(0x27d4_eb2d)
+            }),
+            What::IsOdd => inputs[0][0] & 1,
+            What::Increment => inputs[0][0] + 1,
+            What::IsBelow(limit) => i32::from(inputs[0][0] < limit),
+        }
+    }
+}
+
+/// Reads what it needs for a number before it writes it, so that it can work in place.
+struct Op {
+    what: What,
+    inputs: usize,
+    len: usize,
+    in_place: bool,
+}
+
+fn desc(len: usize) -> Desc {
+    Desc::new(dtype::S32, &[len as i64])
+}
+
+impl Kernel for Op {
+    fn name(&self) -> &str {
+        "op"
+    }
+    fn num_inputs(&self) -> usize {
+        self.inputs
+    }
+    fn num_outputs(&self) -> usize {
+        1
+    }
+    fn infer(&self, _: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(vec![desc(self.len)])
+    }
+    fn in_place(&self) -> bool {
+        self.in_place
+    }
+    fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {
+        100_000
+    }
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let output = &context.outputs()[0];
+        for i in 0..self.len {
+            let at = |view: &weir::memory::View| {
+                let len = view.bytes() / 4;
+                // SAFETY: within the view; nobody writes it but this thread, through a pointer as here.
+                unsafe { view.data().cast::<i32>().add(i % len).read() }
+            };
+            let inputs: Vec<[i32; 1]> = context.inputs().iter().map(|view| [at(view)]).collect();
+            let inputs: Vec<&[i32]> = inputs.iter().map(|one| &one[..]).collect();
+            // SAFETY: as above.
+            unsafe { output.data().cast::<i32>().add(i).write(self.what.apply(i, &inputs)) };
+        }
+        Ok(())
+    }
+}
+
+enum Node {
+    Op { what: What, inputs: Vec<usize>, in_place: bool, len: usize },
+    Cond { predicate: usize, inputs: Vec<usize>, branches: [Sketch; 2] },
+    While { inputs: Vec<usize>, times: usize, body: Sketch },
+}
+
+/// A graph: the lengths of its inputs, nodes whose values are numbered behind the inputs, and outputs.
+struct Sketch {
+    inputs: Vec<usize>,
+    nodes: Vec<Node>,
+    outputs: Vec<usize>,
+}
+
+fn sketch(random: &mut Random, inputs: &[usize], outputs: &[usize], depth: usize) -> Sketch {
+    let mut lens = inputs.to_vec();
+    let mut nodes = Vec::new();
+    let any = |random: &mut Random, lens: &[usize]| {
+        // Mostly what is new, so that values die.
+        let n = lens.len();
+        if random.below(4) > 0 { n - 1 - random.below(n.min(4)) } else { random.below(n) }
+    };
+    for _ in 0..random.below(if depth == 0 { 30 } else { 7 }) + 2 {
+        let chosen: Vec<usize> = (0..1 + random.below(3)).map(|_| any(random, &lens)).collect();
+        let of = |chosen: &[usize], lens: &[usize]| chosen.iter().map(|&c| lens[c]).collect::<Vec<_>>();
+        match random.below(if depth < 2 { 8 } else { 6 }) {
+            6 => {
+                nodes.push(Node::Op { what: What::IsOdd, inputs: vec![chosen[0]], in_place: false, len: 1 });
+                lens.push(1);
+                let outputs: Vec<usize> = (0..1 + random.below(2)).map(|_| [1, 16, 40][random.below(3)]).collect();
+                let branches = [0, 1].map(|_| sketch(random, &of(&chosen, &lens), &outputs, depth + 1));
+                nodes.push(Node::Cond { predicate: lens.len() - 1, inputs: chosen, branches });
+                lens.extend(outputs);
+            }
+            7 => {
+                let of = of(&chosen, &lens);
+                let body = sketch(random, &of, &of, depth + 1);
+                nodes.push(Node::While { inputs: chosen, times: random.below(4), body });
+                lens.extend(of);
+            }
+            _ => {
+                let len = [lens[chosen[0]], 1, 16, 40][random.below(4)];
+                let what = What::Mix(random.below(1 << 20) as i32);
+                nodes.push(Node::Op { what, inputs: chosen, in_place: random.below(3) > 0, len });
+                lens.push(len);
+            }
+        }
+    }
+    let mut chosen = Vec::new();
+    for &len in outputs {
+        match (0..lens.len()).rev().find(|&value| lens[value] == len && random.below(3) > 0) {
+            Some(value) => chosen.push(value),
+            None => {
+                let inputs = vec![any(random, &lens)];
+                let what = What::Mix(random.below(1 << 20) as i32);
+                nodes.push(Node::Op { what, inputs, in_place: true, len });
+                lens.push(len);
+                chosen.push(lens.len() - 1);
+            }
+        }
+    }
+    Sketch { inputs: inputs.to_vec(), nodes, outputs: chosen }
+}
+
+fn interpret(sketch: &Sketch, inputs: Vec<Vec<i32>>) -> Vec<Vec<i32>> {
+    let mut values = inputs;
+    for node in &sketch.nodes {
+        let of = |inputs: &[usize], values: &[Vec<i32>]| inputs.iter().map(|&i| values[i].clone()).collect::<Vec<_>>();
+        match node {
+            Node::Op { what, inputs, len, .. } => {
+                let inputs = of(inputs, &values);
+                let inputs: Vec<&[i32]> = inputs.iter().map(|input| &input[..]).collect();
+                // A number of each input, as the kernel sees it.
+                let at = |i: usize| {
+                    let one: Vec<&[i32]> = inputs.iter().map(|input| &input[i % input.len()..][..1]).collect();
+                    what.apply(i, &one)
+                };
+                values.push((0..*len).map(at).collect());
+            }
+            Node::Cond { predicate, inputs, branches } => {
+                let inputs = of(inputs, &values);
+                values.extend(interpret(&branches[usize::from(values[*predicate][0] != 0)], inputs));
+            }
+            Node::While { inputs, times, body } => {
+                let mut variables = of(inputs, &values);
+                (0..*times).for_each(|_| variables = interpret(body, variables.clone()));
+                values.extend(variables);
+            }
+        }
+    }
+    sketch.outputs.iter().map(|&output| values[output].clone()).collect()
+}
+
+struct Build {
+    engine: Ref<Engine>,
+    names: usize,
+}
+
+impl Build {
+    fn new() -> Build {
+        Build { engine: Engine::create(DeviceKind::Cpu, 0, None).unwrap(), names: 0 }
+    }
+
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("n{}", self.names)
+    }
+
+    fn op(&mut self, graph: &mut Graph, what: What, inputs: &[ValueId], len: usize, in_place: bool) -> NodeId {
+        let kernel = Arc::new(Op { what, inputs: inputs.len(), len, in_place });
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default());
+        graph.add_kernel(&self.name(), kernel, inputs, 1).unwrap()
+    }
+
+    fn graph(&mut self, sketch: &Sketch) -> Graph {
+        let mut graph = Graph::new("sketch");
+        let inputs = sketch.inputs.iter().map(|&len| graph.add_input(&self.name(), desc(len)).unwrap()).collect();
+        let values = self.fill(&mut graph, sketch, inputs);
+        for &output in &sketch.outputs {
+            graph.add_output(&self.name(), values[output]).unwrap();
+        }
+        graph
+    }
+
+    fn fill(&mut self, graph: &mut Graph, sketch: &Sketch, mut values: Vec<ValueId>) -> Vec<ValueId> {
+        for node in &sketch.nodes {
+            let of = |inputs: &[usize]| inputs.iter().map(|&i| values[i]).collect::<Vec<_>>();
+            match node {
+                Node::Op { what, inputs, in_place, len } => {
+                    values.push(self.op(graph, *what, &of(inputs), *len, *in_place).output(0));
+                }
+                Node::Cond { predicate, inputs, branches } => {
+                    let [otherwise, then] = [&branches[0], &branches[1]].map(|branch| self.graph(branch));
+                    let outputs = branches[0].outputs.len();
+                    let inputs = of(inputs);
+                    let node = graph.add_cond(&self.name(), values[*predicate], &then, &otherwise, &inputs).unwrap();
+                    values.extend((0..outputs).map(|output| node.output(output)));
+                }
+                Node::While { inputs, times, body } => {
+                    let inputs = of(inputs);
+                    let node = self.add_while(graph, &inputs, *times, body);
+                    values.extend((0..inputs.len()).map(|output| node.output(output + 1)));
+                }
+            }
+        }
+        values
+    }
+
+    /// The variables behind a counter.
+    fn add_while(&mut self, graph: &mut Graph, inputs: &[ValueId], times: usize, sketch: &Sketch) -> NodeId {
+        let zero = tensor(&self.engine, &[0]);
+        let mut variables = vec![graph.add_constant(&self.name(), zero).unwrap()];
+        variables.extend(inputs);
+        let [mut condition, mut body] = ["condition", "body"].map(Graph::new);
+        let counter = condition.add_input(&self.name(), desc(1)).unwrap();
+        for &len in &sketch.inputs {
+            condition.add_input(&self.name(), desc(len)).unwrap();
+        }
+        let goes_on = self.op(&mut condition, What::IsBelow(times as i32), &[counter], 1, false);
+        condition.add_output("goes on", goes_on.output(0)).unwrap();
+        let counter = body.add_input(&self.name(), desc(1)).unwrap();
+        let ports = sketch.inputs.iter().map(|&len| body.add_input(&self.name(), desc(len)).unwrap()).collect();
+        let next = self.op(&mut body, What::Increment, &[counter], 1, true);
+        body.add_output("counter", next.output(0)).unwrap();
+        let values = self.fill(&mut body, sketch, ports);
+        for &output in &sketch.outputs {
+            body.add_output(&self.name(), values[output]).unwrap();
+        }
+        graph.add_while(&self.name(), &condition, &body, &variables, &[], 1).unwrap()
+    }
+
+    fn compile(&self, graph: &Graph) -> Result<Ref<Program>> {
+        let options = CompileOptions { hop_ns: Some(0), ..CompileOptions::default() };
+        Program::compile(graph, vec![self.engine.clone()], &options)
+    }
+}
+
+fn tensor(engine: &Ref<Engine>, values: &[i32]) -> Ref<Tensor> {
+    let tensor = Tensor::create(engine.clone(), desc(values.len())).unwrap();
+    // SAFETY: the tensor has that many elements and nobody else has it.
+    unsafe { std::slice::from_raw_parts_mut(tensor.data().cast::<i32>(), values.len()).copy_from_slice(values) };
+    tensor
+}
+
+fn run(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<ThreadPool>>) -> Vec<Vec<i32>> {
+    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let inputs: Vec<_> = inputs.iter().map(|values| tensor(&engine, values)).collect();
+    let outputs: Vec<_> =
+        program.outputs().iter().map(|port| Tensor::create(engine.clone(), port.desc).unwrap()).collect();
+    // SAFETY: second owners that are never dropped; the first ones outlive the call.
+    let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
+    let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
+    let bound = Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out)).unwrap();
+    bound.run(None, Some(&options)).unwrap();
+    outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect()
+}
+
+/// A number of the report's.
+fn fact(program: &Program, key: &str) -> usize {
+    let report = program.report(ReportFormat::Json);
+    let at = report.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("no {key} in {report}")) + key.len() + 3;
+    report[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[test]
+fn values_share_memory_and_stay_what_they_are() {
+    let pools: Vec<Option<Ref<ThreadPool>>> = vec![
+        None,
+        Some(pools::of(2)),
+        Some(pools::of(4)),
+        Some(ThreadPool::seeded(1, 3).unwrap()),
+        Some(ThreadPool::seeded(2, 2).unwrap()),
+    ];
+    let (mut shared, mut unshared, mut forwarded, mut in_place) = (0, 0, 0, 0);
+    for seed in 0..150 {
+        let mut random = Random(seed);
+        let sketch = sketch(&mut random, &[16, 1, 40], &[16, 40], 0);
+        let inputs: Vec<Vec<i32>> =
+            sketch.inputs.iter().map(|&len| (0..len).map(|_| random.below(1 << 30) as i32).collect()).collect();
+        let expected = interpret(&sketch, inputs.clone());
+        let mut build = Build::new();
+        let graph = build.graph(&sketch);
+        let program = build.compile(&graph).unwrap();
+        shared += fact(&program, "arena_bytes");
+        unshared += fact(&program, "arena_bytes_unshared");
+        forwarded += fact(&program, "forwarded");
+        in_place += fact(&program, "in_place");
+        for (i, pool) in pools.iter().enumerate() {
+            for _ in 0..3 {
+                assert_eq!(run(&program, &inputs, pool.as_ref()), expected, "seed {seed}, pool {i}");
+            }
+        }
+    }
+    assert!(shared * 5 < unshared * 4, "{shared} bytes of {unshared}");
+    assert!(forwarded > 50 && in_place > 20, "{forwarded} forwarded, {in_place} in place");
+}
+
+/// x, then `n` kernels in a row.
+fn chain(build: &mut Build, graph: &mut Graph, n: usize, in_place: bool) -> Vec<NodeId> {
+    let mut value = graph.add_input("x", desc(256)).unwrap();
+    let mut nodes = Vec::new();
+    for _ in 0..n {
+        nodes.push(build.op(graph, What::Mix(1), &[value], 256, in_place));
+        value = nodes[nodes.len() - 1].output(0);
+    }
+    graph.add_output("y", value).unwrap();
+    nodes
+}
+
+#[test]
+fn a_chain_needs_two_values_and_in_place_none() {
+    for (in_place, bytes, forwarded) in [(false, 2 * 1024, 0), (true, 0, 99)] {
+        let mut build = Build::new();
+        let mut graph = Graph::new("chain");
+        chain(&mut build, &mut graph, 100, in_place);
+        let program = build.compile(&graph).unwrap();
+        // In place everything lies in the output.
+        assert_eq!((fact(&program, "arena_bytes"), fact(&program, "forwarded")), (bytes, forwarded));
+        assert_eq!(fact(&program, "arena_bytes_unshared"), 99 * 1024);
+    }
+}
+
+#[test]
+fn layers_that_split_and_join_need_no_more_memory_the_more_there_are() {
+    let bytes = |layers: usize| {
+        let mut build = Build::new();
+        let mut graph = Graph::new("layers");
+        let mut value = graph.add_input("x", desc(256)).unwrap();
+        for _ in 0..layers {
+            let inner: Vec<ValueId> = (0..5)
+                .map(|_| {
+                    let first = build.op(&mut graph, What::Mix(2), &[value], 256, false).output(0);
+                    build.op(&mut graph, What::Mix(3), &[first], 256, false).output(0)
+                })
+                .collect();
+            value = build.op(&mut graph, What::Mix(4), &inner, 256, false).output(0);
+        }
+        graph.add_output("y", value).unwrap();
+        fact(&build.compile(&graph).unwrap(), "arena_bytes")
+    };
+    assert_eq!(bytes(10), bytes(40));
+    assert!(bytes(40) <= 12 * 1024, "{}", bytes(40));
+}
+
+#[test]
+fn a_residual_block_ends_what_it_skips() {
+    let bytes = |blocks: usize| {
+        let mut build = Build::new();
+        let mut graph = Graph::new("residual");
+        let x = graph.add_input("x", desc(256)).unwrap();
+        let mut value = build.op(&mut graph, What::Mix(1), &[x], 256, false).output(0);
+        for _ in 0..blocks {
+            let mut inner = value;
+            for salt in 0..3 {
+                inner = build.op(&mut graph, What::Mix(salt), &[inner], 256, false).output(0);
+            }
+            value = build.op(&mut graph, What::Mix(9), &[inner, value], 256, false).output(0);
+        }
+        graph.add_output("y", value).unwrap();
+        fact(&build.compile(&graph).unwrap(), "arena_bytes")
+    };
+    assert_eq!(bytes(2), 3 * 1024);
+    assert_eq!(bytes(50), 3 * 1024);
+}
+
+#[test]
+fn forwarding_is_forbidden_and_reserved_by_name() {
+    let mut build = Build::new();
+    let mut graph = Graph::new("forwarding");
+    let nodes = chain(&mut build, &mut graph, 4, true);
+    graph.set_forwarding(nodes[1], 0, Forwarding::Never).unwrap();
+    assert_eq!(fact(&build.compile(&graph).unwrap(), "forwarded"), 2);
+    graph.set_forwarding(nodes[1], 0, Forwarding::ByLastUse).unwrap();
+    for node in &nodes[1..] {
+        graph.set_forwarding(*node, 0, Forwarding::Reserved(0)).unwrap();
+    }
+    assert_eq!(fact(&build.compile(&graph).unwrap(), "forwarded"), 3);
+    graph.set_forwarding(nodes[0], 0, Forwarding::Reserved(0)).unwrap();
+    let refusal = |graph: &Graph| match build.compile(graph) {
+        Ok(_) => panic!("compiled"),
+        Err(error) => error.message().to_owned(),
+    };
+    let name = "node 'n1': output 0 cannot take over the memory of input 0: ";
+    assert_eq!(refusal(&graph), format!("{name}the input is not memory of the program's own"));
+    graph.set_forwarding(nodes[0], 0, Forwarding::ByLastUse).unwrap();
+    graph.add_output("also", nodes[1].output(0)).unwrap();
+    assert!(refusal(&graph).contains("node 'n3': output 0 cannot take over"), "{}", refusal(&graph));
+    assert!(graph.set_forwarding(nodes[0], 1, Forwarding::Never).unwrap_err().message().contains("output is 1"));
+    assert!(graph.set_forwarding(nodes[0], 0, Forwarding::Reserved(1)).unwrap_err().message().contains("input is 1"));
+
+    let mut graph = Graph::new("two readers");
+    let x = graph.add_input("x", desc(16)).unwrap();
+    let made = build.op(&mut graph, What::Mix(1), &[x], 16, true).output(0);
+    let a = build.op(&mut graph, What::Mix(2), &[made], 16, true);
+    let b = build.op(&mut graph, What::Mix(3), &[made], 16, true);
+    let both = build.op(&mut graph, What::Mix(4), &[a.output(0), b.output(0)], 16, true);
+    graph.add_output("y", both.output(0)).unwrap();
+    graph.set_forwarding(b, 0, Forwarding::Reserved(0)).unwrap();
+    let message = match build.compile(&graph) {
+        Ok(_) => panic!("compiled"),
+        Err(error) => error.message().to_owned(),
+    };
+    assert!(message.ends_with("others may use the input at the same time or later"), "{message}");
+    // In order it can be done.
+    graph.add_control_edge(a, b).unwrap();
+    graph.set_forwarding(a, 0, Forwarding::Never).unwrap();
+    assert!(build.compile(&graph).is_ok());
+}
