@@ -59,6 +59,7 @@ static inline void check_equal(const char *file, int line, const char *what, lon
 
 static inline void check_text(const char *file, int line, const char *what, const char *text, const char *part) {
     char how[1400];
+    if (text == NULL) text = "";
     if (strstr(text, part) != NULL) return;
     snprintf(how, sizeof how, "is '%.1000s', which lacks '%.200s'", text, part);
     check_failed(file, line, what, how);

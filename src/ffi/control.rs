@@ -61,8 +61,8 @@ pub unsafe extern "C" fn weir_graph_add_cond(
                 (handle::borrow(then_graph, "then_graph")?, handle::borrow(else_graph, "else_graph")?);
             let inputs = values(inputs, num_inputs, "inputs")?;
             let name = string(name, "name")?;
-            check_outputs(name, then, outputs.len())?;
             check_apart(graph, &[then_graph, else_graph])?;
+            check_outputs(name, then, outputs.len())?;
             let graph = handle::borrow_mut(graph, "graph")?;
             let node = graph.add_cond(name, predicate.into(), then, otherwise, &inputs)?;
             give(node, outputs, out_node);

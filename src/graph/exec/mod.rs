@@ -50,6 +50,7 @@ mod ops;
 mod orders;
 mod pending;
 mod queue;
+mod role;
 mod run;
 mod serial;
 mod step;

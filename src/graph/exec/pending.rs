@@ -37,8 +37,9 @@
 //! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the scratch memory of a started node
 //! stay as they are until it is done, whatever becomes of the run.
 
+use super::role::Role;
 use super::step::Step;
-use super::worker::{CAREFUL, FAST, Role, Worker};
+use super::worker::{CAREFUL, FAST, Worker};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;

@@ -1,8 +1,9 @@
 //! From opening a step to its result; and the handle of an asynchronous run.
 
 use super::ops::cancelled;
+use super::role::Role;
 use super::step::Step;
-use super::worker::{CAREFUL, FAST, MEASURED, Role, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
@@ -29,10 +30,43 @@ impl Step {
             if self.has_calls() {
                 self.see_to_the_end(pool, closed);
             } else {
-                self.closed.wait(closed, JOIN_SPIN_NS, Deadline::NEVER);
+                self.stay_within_call(pool, closed);
             }
         }
         self.result()
+    }
+
+    /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to do than it
+    /// wants to keep (`away`), and then works in it again. `closed` is what the gate of that name will have reached at the end.
+    fn stay_within_call(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
+        let news = &self.calls.news;
+        loop {
+            let seen = news.reached();
+            // ORDERING: Relaxed here and in `share`; a hint. Who takes it back to 0 advances the gate, which orders the rest.
+            self.away.store(1, Relaxed);
+            if self.closed.reached() >= closed {
+                break;
+            }
+            news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
+            if self.closed.reached() >= closed {
+                break;
+            }
+            let generation = self.tokens.generation();
+            if self.tokens.enter(generation) == Entry::Over {
+                continue;
+            }
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            let role = Role::of_caller(pool);
+            let exit = if self.is_careful() {
+                Worker::<CAREFUL>::new(self, pool, generation, role).work()
+            } else {
+                Worker::<FAST>::new(self, pool, generation, role).work()
+            };
+            if exit == Exit::Closed {
+                break;
+            }
+        }
+        self.away.store(0, Relaxed);
     }
 
     /// The same over the memory of these inputs and outputs. Only by the owner of a closed step.
@@ -119,9 +153,7 @@ impl Step {
             }
             None => {
                 self.closed.advance(1);
-                if self.has_calls() {
-                    self.calls.news.advance(1);
-                }
+                self.calls.news.advance(1);
             }
         }
     }

@@ -81,6 +81,8 @@ pub struct Step {
     pub(super) ask_above_ns: AtomicU64,
     /// Workers without work, looking around.
     pub(super) hungry: AtomicU32,
+    /// 1: the caller has run out of work and waits, but comes back when it is called.
+    pub(super) away: AtomicU32,
     /// Advanced when somebody else than the caller closed the run.
     pub(super) closed: Gate,
 
@@ -159,6 +161,7 @@ impl Step {
             width: AtomicU32::new(0),
             ask_above_ns: AtomicU64::new(0),
             hungry: AtomicU32::new(0),
+            away: AtomicU32::new(0),
             closed: Gate::new(),
             calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,

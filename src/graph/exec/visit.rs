@@ -1,7 +1,8 @@
 //! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the run.
 
+use super::role::Role;
 use super::step::Step;
-use super::worker::{CAREFUL, FAST, Role, Worker};
+use super::worker::{CAREFUL, FAST, Worker};
 use crate::base::Ref;
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};

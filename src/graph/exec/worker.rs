@@ -4,6 +4,7 @@
 
 use super::ops::After;
 use super::queue::Offer;
+use super::role::Role;
 use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
@@ -32,31 +33,6 @@ const LONGEST_WALK: usize = 256;
 const PATIENCE: u32 = 64;
 /// A helper that took less than this many hops' worth of work was not worth its waking.
 const WORTHWHILE_HOPS: u64 = 4;
-
-/// How a worker came into the run, which says how it can bring others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// The one that opened it.
-    Caller,
-    /// The one that opened it, on a pool that takes no single jobs: it asks through `parallel_for`, and blocks in it.
-    BulkCaller,
-    /// Sent by the pool, one at a time.
-    Helper,
-    /// Sent by the pool within a `parallel_for`.
-    BulkHelper,
-    /// A worker of the pool that waits for the run, and helps it meanwhile. Nobody asked for it.
-    Visitor,
-}
-
-impl Role {
-    pub fn of_caller(pool: Option<&Ref<ThreadPool>>) -> Role {
-        if pool.is_some_and(|pool| !pool.can_spawn()) { Role::BulkCaller } else { Role::Caller }
-    }
-
-    pub(super) fn of_helper(pool: &Ref<ThreadPool>) -> Role {
-        if pool.can_spawn() { Role::Helper } else { Role::BulkHelper }
-    }
-}
 
 /// A list of ready nodes, linked through the step's links, the newest first; and what they are worth.
 #[derive(Clone, Copy)]
@@ -380,7 +356,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
         let may_ask =
             step.asked.load(Relaxed) < step.width.load(Relaxed) && self.list.worth_ns > step.ask_above_ns.load(Relaxed);
-        if !hungry && !may_ask {
+        let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
+        if !hungry && !may_ask && !may_call {
             return;
         }
         let Some(offer) = self.cut() else {
@@ -389,7 +366,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         };
         if !queue.push(offer) {
             self.append(offer);
-        } else if may_ask && !hungry {
+        } else if hungry {
+            // Somebody is about to take it.
+        } else if may_call && step.away.swap(0, Relaxed) == 1 {
+            step.calls.news.advance(1);
+        } else if may_ask {
             self.ask();
         }
     }
