@@ -8,6 +8,7 @@ use super::random::Random;
 use super::sketch::{Drawn, Sketch, input, spec};
 use super::spec::{Graph, Kind, Op, Spec, Type, Value};
 use super::stage::Stage;
+use super::sweep::watched;
 
 use Type::{Bool, Byte, Int, Small};
 
@@ -27,11 +28,13 @@ fn expect(spec: &Spec, set: usize, outputs: &[Option<i32>], calls: &[(Drawn, u64
 /// The library does the same, also when things go wrong.
 fn hold(spec: &Spec) {
     silence_planned_panics();
-    let stage = Stage::new();
     let has_dead = spec.graph.any(|node| matches!(node.kind, Kind::Switch | Kind::Merge));
     for &lowering in Lowering::ALL.iter().filter(|lowering| **lowering != Lowering::Nested || !has_dead) {
-        examine(spec, &stage, lowering).unwrap_or_else(|text| panic!("{lowering:?}: {text}\n{spec}"));
-        endure(spec, &stage, lowering).unwrap_or_else(|text| panic!("{lowering:?}: {text}\n{spec}"));
+        let result = watched(spec, || {
+            let stage = Stage::new();
+            examine(spec, &stage, lowering).and_then(|()| endure(spec, &stage, lowering))
+        });
+        result.unwrap_or_else(|text| panic!("{lowering:?}: {text}\n{spec}"));
     }
 }
 
@@ -78,7 +81,7 @@ fn a_random_tree() {
     }
     let spec = spec(graph.gives(&open), &[&[1]]);
     expect(&spec, 0, &[Some(4096)], &[]);
-    examine(&spec, &Stage::new(), Lowering::Nested).unwrap();
+    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions)).unwrap();
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn many_effects_and_tasks_that_wait_for_nothing() {
     }
     let spec = spec(graph.gives(&[]), &[&[]]);
     expect(&spec, 0, &[], &[]);
-    examine(&spec, &Stage::new(), Lowering::Nested).unwrap();
+    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions)).unwrap();
 }
 
 #[test]

@@ -20,7 +20,7 @@ const GRAPHS: u64 = 3_000;
 /// With another pool in the place of all, the same is done several times.
 const GRAPHS_REPLACED: u64 = 600;
 /// What no graph takes, on any machine.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(60);
 
 fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -123,14 +123,34 @@ fn still_fails(
     (0..5).find_map(|_| guarded(spec, &stage, look).err().filter(alike))
 }
 
-/// Ends the process when a graph does not end; in no other way would the seed be seen.
+/// Ends the process when a graph does not end; in no other way would it be seen which one it is.
 fn watch(what: &str, profile: Profile, now: &Mutex<Option<(Spec, Instant)>>) {
     let guard = now.lock().unwrap();
     let Some((spec, since)) = guard.as_ref() else { return };
     if since.elapsed() > LONGEST {
-        let _ = writeln!(std::io::stderr(), "{what}, {profile:?}: a graph does not end, {spec}");
-        std::process::abort();
+        give_up(&format!("{what}, {profile:?}"), spec);
     }
+}
+
+fn give_up(what: &str, spec: &Spec) -> ! {
+    // Not by a panic, which would wait for the thread that does not end.
+    let _ = writeln!(std::io::stderr(), "{what}: a graph does not end, {spec}");
+    std::process::abort();
+}
+
+/// Does something with a graph by hand, which must end as well.
+pub fn watched<T>(spec: &Spec, work: impl FnOnce() -> T) -> T {
+    let (done, waits) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if waits.recv_timeout(LONGEST) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                give_up("by hand", spec);
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 /// A sweep of `examine`.
