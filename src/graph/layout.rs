@@ -289,8 +289,6 @@ pub(in crate::graph) struct Layout {
     pub longest_ns: AtomicU64,
     /// The costs of all nodes, those too that do not count.
     pub all_ns: AtomicU64,
-    /// The longest path from each node to the end, as bits of an f32. Statistics: ORDERING Relaxed.
-    pub paths: Vec<AtomicU32>,
     /// The loops, the one that ends last first, and of two the one around the other.
     pub loops_by_end: Vec<u32>,
     pub ways: Ways,
@@ -351,8 +349,9 @@ impl Layout {
         self.bodies.len()
     }
 
-    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing.
-    pub fn weigh(&self) {
+    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing: `paths` is
+    /// memory of the caller's, one word for each node, for the longest path from each to the end.
+    pub fn weigh(&self, paths: &[AtomicU32]) {
         let (mut total, mut all) = (0u64, 0u64);
         let mut longest = 0f32;
         let mut factor = Factor::new(self);
@@ -364,7 +363,7 @@ impl Layout {
             all = all.saturating_add(u64::from(cost).saturating_mul(times));
             let mut worth = counts;
             let mut behind = 0f32;
-            let path = |target: u32| f32::from_bits(self.paths[target as usize].load(Relaxed));
+            let path = |target: u32| f32::from_bits(paths[target as usize].load(Relaxed));
             for edge in self.edges(node) {
                 behind = behind.max(path(edge.target));
                 if edge.counter == DIRECT {
@@ -380,7 +379,7 @@ impl Layout {
             }
             self.worth[node].store(worth, Relaxed);
             let path = behind + counts as f32 * times as f32;
-            self.paths[node].store(path.to_bits(), Relaxed);
+            paths[node].store(path.to_bits(), Relaxed);
             longest = longest.max(path);
         }
         self.total_ns.store(total, Relaxed);
@@ -463,7 +462,6 @@ impl Layout {
             + of(&self.scratch)
             + of(&self.costs)
             + of(&self.worth)
-            + of(&self.paths)
             + of(&self.absence.own)
             + of(&self.absence.starts)
             + of(&self.absence.needs)

@@ -10,7 +10,7 @@ use crate::base::{Error, Result};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const HEADER: &str = "weir profile 1";
 
@@ -53,7 +53,7 @@ impl Program {
             known += 1;
         }
         layout.primed.store(true, Relaxed);
-        layout.weigh();
+        layout.weigh(&(0..layout.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
         Ok(known)
     }
 }

@@ -190,7 +190,6 @@ fn finish(
         total_ns: AtomicU64::new(0),
         longest_ns: AtomicU64::new(0),
         all_ns: AtomicU64::new(0),
-        paths: (0..n).map(|_| AtomicU32::new(0)).collect(),
         loops_by_end,
         ways: Ways::default(),
         runs: AtomicU64::new(0),
@@ -200,7 +199,7 @@ fn finish(
         primed: AtomicBool::new(false),
     };
     layout.shrink();
-    layout.weigh();
+    layout.weigh(&(0..layout.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
     Ok(layout)
 }
 

@@ -92,7 +92,8 @@ impl Step {
             layout.runs.fetch_add(1, Relaxed);
         }
         if run > 0 && measured(run - 1) {
-            layout.weigh();
+            // The step is not open: its links are free.
+            layout.weigh(&self.links);
         }
         let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
         if self.is_independent() {
