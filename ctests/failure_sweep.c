@@ -401,7 +401,8 @@ static void sweep_here(sweep *s, weir_threadpool *pool, bool deterministic) {
     CHECK_OK(weir_run_options_set_deadline_ns(late, 2000000));
     for (int k = 0; k < s->num_calls; k++) {
         prepare(DEED_FAIL, k);
-        CHECK_CODE(run(s, options), WEIR_DATA_LOSS, records[atomic_load(&current.culprit)].name);
+        weir_status failed = run(s, options);
+        CHECK_CODE(failed, WEIR_DATA_LOSS, records[atomic_load(&current.culprit)].name);
         outcome o = outcome_of(NULL);
         CHECK_EQ(o.failure.code, WEIR_DATA_LOSS);
         check_where(&o);
@@ -467,7 +468,8 @@ static void sweep_finishing(sweep *s, weir_threadpool *pool) {
     CHECK_OK(weir_run_options_set_finish_independent(options, 1));
     for (int k = 0; k < s->num_calls; k++) {
         prepare(DEED_FAIL, k);
-        CHECK_CODE(run(s, options), WEIR_DATA_LOSS, records[s->order[k]].name);
+        weir_status failed = run(s, options);
+        CHECK_CODE(failed, WEIR_DATA_LOSS, records[s->order[k]].name);
         outcome o = outcome_of(NULL);
         check_where(&o);
         size_t row = 0, n = 1;
