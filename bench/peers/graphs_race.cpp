@@ -4,10 +4,16 @@
 // of the one before must have gone to sleep: OpenMP's spin for a millisecond after a region, and would have the second
 // processor.
 
+#include <dirent.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
 
 #include "graphs.hpp"
 #include "graphs_order.hpp"
@@ -16,14 +22,26 @@ namespace bench {
 
 namespace {
 
-std::int64_t cpu_ns(clockid_t clock) {
-    timespec time{};
-    clock_gettime(clock, &time);
-    return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
-}
-
-std::int64_t cpu_ns_of_others() {
-    return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+// Whether a thread of this process but the calling one runs or could. From /proc, as the process's clock tells of threads
+// on other processors only what the last tick saw, and a tick lasts as long as many runs.
+bool others_run() {
+    static const long self = syscall(SYS_gettid);
+    DIR *const tasks = opendir("/proc/self/task");
+    if (tasks == nullptr) return false;
+    bool found = false;
+    while (const dirent *const task = readdir(tasks)) {
+        if (task->d_name[0] == '.' || std::atol(task->d_name) == self) continue;
+        const std::string path = std::string("/proc/self/task/") + task->d_name + "/stat";
+        std::FILE *const file = std::fopen(path.c_str(), "r");
+        if (file == nullptr) continue; // it has ended
+        char text[256] = {};
+        const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
+        std::fclose(file);
+        const char *const name_end = std::strrchr(text, ')');
+        found = found || (length > 0 && name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'R');
+    }
+    closedir(tasks);
+    return found;
 }
 
 double timed_run(const lane &lane) {
@@ -53,11 +71,10 @@ double clock_ns() {
 }
 
 void settle() {
-    constexpr double look_ns = 200000;
-    for (int looks = 0; looks < 500; looks++) {
-        const auto before = cpu_ns_of_others();
-        spin(steps_for(look_ns));
-        if (static_cast<double>(cpu_ns_of_others() - before) < look_ns / 20) return;
+    constexpr int in_a_row = 3;
+    for (int looks = 0, asleep = 0; looks < 5000 && asleep < in_a_row; looks++) {
+        spin(steps_for(20000));
+        asleep = others_run() ? 0 : asleep + 1;
     }
 }
 
