@@ -15,6 +15,8 @@ pub enum Work {
     Queue(u64),
     /// A node of the run with this id.
     Run(u64),
+    /// A `parallel_for` that this thread has called for more workers of the run with this id.
+    Bulk(u64),
 }
 
 /// Frames remembered per thread. Deeper ones are counted, and then every question is answered with yes, the safe side.
@@ -58,6 +60,15 @@ pub fn within(work: Work) -> bool {
     any(|frame| frame == work)
 }
 
+/// Whether what this thread does for the run with this id is to be in a `parallel_for`, and not yet a node.
+pub fn within_bulk_of(run: u64) -> bool {
+    let depth = TOP.try_with(Cell::get).unwrap_or(0);
+    let of_run = |frame: &Cell<Work>| [Work::Run(run), Work::Bulk(run)].contains(&frame.get());
+    let innermost = |stack: &[Cell<Work>]| stack.iter().rev().find(|frame| of_run(frame)).map(Cell::get);
+    depth <= DEPTH
+        && STACK.try_with(|stack| innermost(&stack[..depth])).is_ok_and(|found| found == Some(Work::Bulk(run)))
+}
+
 /// Whether this thread is inside a task of any pool.
 pub fn within_any_pool() -> bool {
     any(|frame| matches!(frame, Work::Pool(_)))
@@ -97,6 +108,17 @@ mod tests {
             assert!(within_any_pool());
         }
         assert!(!within(Work::Pool(7)) && !within_any_pool());
+    }
+
+    #[test]
+    fn a_node_within_a_bulk_is_a_node() {
+        let _run = enter(Work::Run(7));
+        assert!(!within_bulk_of(7));
+        let _bulk = enter(Work::Bulk(7));
+        let _pool = enter(Work::Pool(1));
+        assert!(within_bulk_of(7) && !within_bulk_of(8));
+        let _again = enter(Work::Run(7));
+        assert!(!within_bulk_of(7));
     }
 
     #[test]

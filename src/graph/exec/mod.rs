@@ -24,14 +24,13 @@
 //!
 //! # Scheduling
 //!
-//! The finishing thread goes on with the first successor that is ready, the one with the longest path to the end.
-//! The others go onto its own list, which costs two plain stores per node. A list has a worth: the costs of its
-//! nodes and of all that is handed over directly behind them, without nodes that are too cheap to be worth a
-//! thread. When the list is worth a hop, the worker cuts it in two, puts the older half into its queue, where
-//! others can take it whole, and asks the pool for one more helper, unless as many are out as the pool had idle
-//! threads when the run began. While another worker is looking around, much less is enough. Work that is worth less
-//! stays where it is: with cheap nodes a run is as fast on many threads as on one. A helper that found too little
-//! to do makes the next question dearer.
+//! The array is in an order in which the nodes with the longest path to the end come first, so a node's place is its urgency.
+//! The finishing thread goes on with the first successor that is ready, or with what is more urgent on its own list, where
+//! the other successors go by their place. A list has a worth: the costs of its nodes and of all that is handed over directly
+//! behind them, without nodes that are too cheap to be worth a thread. What of it others are given, and when, is in `share`; when it
+//! is worth a hop the pool is asked for one more helper, unless as many are out as it has threads. Work that is worth less stays
+//! where it is: with cheap nodes a run is as fast on many threads as on one. A helper that found too little to do makes
+//! the next question dearer.
 //!
 //! A worker without work takes from its own queue, then from the others'; then it looks around for a bounded time,
 //! and leaves. It never waits.
@@ -53,6 +52,7 @@ mod queue;
 mod role;
 mod run;
 mod serial;
+mod share;
 mod step;
 mod visit;
 mod worker;

@@ -10,6 +10,8 @@ pub(super) enum Role {
     Caller,
     /// The one that opened it, on a pool that takes no single jobs: it asks through `parallel_for`, and blocks in it.
     BulkCaller,
+    /// The same within that `parallel_for`.
+    CallerInBulk,
     /// Sent by the pool, one at a time.
     Helper,
     /// Sent by the pool within a `parallel_for`.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
-const JOIN_SPIN_NS: u64 = 20_000;
+pub(super) const JOIN_SPIN_NS: u64 = 20_000;
 /// The first runs measure the nodes, and then one in so many.
 const MEASURE_FIRST: u64 = 4;
 const MEASURE_EVERY: u64 = 512;
@@ -168,7 +168,7 @@ impl Step {
         self.report(!stopped);
         if !stopped {
             if let Some((turn, start)) = self.began.take() {
-                self.layout.ways.took(turn, now_ns() - start);
+                self.layout.ways.took(turn, now_ns() - start, self.layout.all_ns.load(Relaxed));
             }
             return Ok(());
         }

@@ -1,12 +1,15 @@
 //! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the run.
 
 use super::role::Role;
+use super::run::JOIN_SPIN_NS;
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, Worker};
 use crate::base::Ref;
+use crate::base::time::Deadline;
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
 
 impl Step {
     /// By a thread that has entered: works until there is nothing to do, and leaves. False if it did nothing.
@@ -30,23 +33,55 @@ impl Step {
     }
 }
 
-/// A helper that the pool sends.
+/// A helper that the pool sends, or the caller in its own `parallel_for`.
 impl Job for Step {
     fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
-        if ambient::within(ambient::Work::Run(self.id)) || self.tokens.enter(generation) == Entry::Over {
+        let role = if ambient::within_bulk_of(self.id) {
+            Role::CallerInBulk
+        } else if ambient::within(ambient::Work::Run(self.id)) {
             return;
-        }
-        let exit = {
-            let _frame = ambient::enter(ambient::Work::Run(self.id));
-            let role = Role::of_helper(pool);
-            if self.is_careful() {
+        } else {
+            Role::of_helper(pool)
+        };
+        let frame = ambient::enter(ambient::Work::Run(self.id));
+        loop {
+            let seen = self.calls.news.reached();
+            if self.tokens.enter(generation) == Entry::Over {
+                return;
+            }
+            let exit = if self.is_careful() {
                 Worker::<CAREFUL>::new(&self, Some(pool), generation, role).work()
             } else {
                 Worker::<FAST>::new(&self, Some(pool), generation, role).work()
+            };
+            if exit == Exit::Closed {
+                drop(frame);
+                return self.close();
             }
-        };
-        if exit == Exit::Closed {
-            self.close();
+            if role == Role::BulkHelper {
+                // The caller may wait for this (`stays_in_bulk`), and as it is inside all the while the run does not close.
+                self.calls.news.advance(1);
+            }
+            if role != Role::CallerInBulk || !self.stays_in_bulk(seen) {
+                return;
+            }
         }
+    }
+}
+
+impl Step {
+    /// The caller in its `parallel_for`, out of work: waits for news while others are there who may have some, instead of at the
+    /// barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news before it went to work; each of the
+    /// others tells when it leaves.
+    fn stays_in_bulk(&self, seen: u64) -> bool {
+        // What completes later comes back to whoever has opened the run.
+        if self.has_calls() || self.asked.load(Relaxed) == 0 {
+            return false;
+        }
+        // ORDERING: as in `stay_within_call`.
+        self.away.store(1, Relaxed);
+        self.calls.news.wait(seen + 1, JOIN_SPIN_NS, Deadline::NEVER);
+        self.away.store(0, Relaxed);
+        true
     }
 }

@@ -3,14 +3,14 @@
 //! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
 
 use super::ops::After;
-use super::queue::Offer;
 use super::role::Role;
+use super::share::{Go, SHARE_NS};
 use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::layout::{Body, DIRECT, Layout, Release};
 use crate::sync::{Arrival, Exit};
-use crate::threadpool::{Job, ThreadPool};
+use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -22,44 +22,41 @@ pub(super) const MEASURED: u8 = 1;
 pub(super) const CAREFUL: u8 = 2;
 
 /// End of a list.
-const NONE: u32 = u32::MAX;
-/// How long a worker without work looks around before it leaves.
-const LOOK_NS: u64 = 20_000;
-/// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
-const SHARE_NS: u64 = 500;
-/// Most nodes that are looked at to find the middle of a list.
-const LONGEST_WALK: usize = 256;
-/// After a list had nothing worth sharing: how many nodes later to look again.
-const PATIENCE: u32 = 64;
-/// A helper that took less than this many hops' worth of work was not worth its waking.
-const WORTHWHILE_HOPS: u64 = 4;
+pub(super) const NONE: u32 = u32::MAX;
 
-/// A list of ready nodes, linked through the step's links, the newest first; and what they are worth.
+/// A list of ready nodes, linked through the step's links, by their place in the array as far as that is cheap: the array is
+/// in an order in which the nodes with the longest path to the end come first. And what they are worth.
 #[derive(Clone, Copy)]
-struct List {
-    first: u32,
-    worth_ns: u64,
+pub(super) struct List {
+    pub first: u32,
+    /// NONE = not known.
+    pub last: u32,
+    pub worth_ns: u64,
 }
 
-const EMPTY: List = List { first: NONE, worth_ns: 0 };
+pub(super) const EMPTY: List = List { first: NONE, last: NONE, worth_ns: 0 };
+/// Most nodes that are passed to find a node's place on a list.
+const REACH: usize = 8;
 
 pub(super) struct Worker<'a, const MODE: u8> {
-    step: &'a Arc<Step>,
-    layout: &'a Layout,
-    pool: Option<&'a Ref<ThreadPool>>,
-    generation: u64,
+    pub(super) step: &'a Arc<Step>,
+    pub(super) layout: &'a Layout,
+    pub(super) pool: Option<&'a Ref<ThreadPool>>,
+    pub(super) generation: u64,
     /// The queue that is this worker's; None for one more worker than there are queues (it offers nothing).
-    own: Option<usize>,
-    role: Role,
-    list: List,
+    pub(super) own: Option<usize>,
+    pub(super) role: Role,
+    pub(super) list: List,
     /// The node in hand, for the case that it panics.
     current: u32,
     /// Ends reached and not yet reported.
-    done: u32,
+    pub(super) done: u32,
     /// How many more times not to look for something to share.
-    patience: u32,
+    pub(super) patience: u32,
     /// What all nodes were worth that this worker has taken from others.
-    taken_ns: u64,
+    pub(super) taken_ns: u64,
+    /// To leave as soon as there is nothing in hand.
+    pub(super) out: bool,
 }
 
 impl<'a, const MODE: u8> Worker<'a, MODE> {
@@ -78,6 +75,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             done: 0,
             patience: 0,
             taken_ns: 0,
+            out: false,
         }
     }
 
@@ -116,20 +114,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if let Some(own) = self.own {
             self.step.owners.give_back(own);
         }
-        if self.role == Role::Helper {
+        if matches!(self.role, Role::Helper | Role::BulkHelper) {
             self.make_room();
         }
         self.step.tokens.leave(self.done)
-    }
-
-    /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
-    fn make_room(&self) {
-        let step = self.step;
-        if self.taken_ns < WORTHWHILE_HOPS * self.hop_ns() {
-            let above = step.ask_above_ns.load(Relaxed);
-            step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
-        }
-        step.asked.fetch_sub(1, Relaxed);
     }
 
     /// Runs everything there is; begins behind the node in which it was interrupted.
@@ -141,13 +129,16 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             while let Some(node) = self.pop() {
                 self.chain(node);
             }
+            if self.out {
+                return;
+            }
             if self.take_up() {
                 continue;
             }
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
-                    self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
+                    self.list = List { first: offer.first, last: NONE, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None if self.step.calls.returns.any() => {}
                 None => return,
@@ -160,7 +151,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         let Some(mut node) = self.step.calls.returns.take() else { return false };
         while node != NONE {
             // The link is the node's again as soon as the next one is ready.
-            let below = self.step.links[node as usize].load(Relaxed);
+            let below = self.next_of(node);
             if let Some(next) = self.finish(node, After::Edges) {
                 self.push(next);
             }
@@ -193,10 +184,29 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 self.follow_edges(node)
             }
         };
-        if next.is_some() && self.list.worth_ns > SHARE_NS {
-            self.share();
+        match next {
+            Some(next) if self.list.worth_ns > SHARE_NS => self.weigh_up(next),
+            _ => next,
         }
-        next
+    }
+
+    /// Before going on with a node: gives something away, and takes what is more urgent.
+    fn weigh_up(&mut self, next: u32) -> Option<u32> {
+        if self.role == Role::BulkCaller {
+            // It may come back late.
+            self.push(next);
+            let _ = self.share();
+            return self.pop_one();
+        }
+        if self.share() == Go::Out {
+            self.push(next);
+            return if self.offer_all() { None } else { self.pop_one() };
+        }
+        if self.list.first < next {
+            self.push(next);
+            return self.pop_one();
+        }
+        Some(next)
     }
 
     fn run(&self, node: u32) -> After {
@@ -270,7 +280,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    fn hop_ns(&self) -> u64 {
+    pub(super) fn hop_ns(&self) -> u64 {
         self.layout.hop_ns.unwrap_or_else(|| self.pool.map_or(0, |pool| pool.worth_ns() as u64))
     }
 
@@ -314,175 +324,73 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    fn worth(&self, node: u32) -> u64 {
+    pub(super) fn worth(&self, node: u32) -> u64 {
         u64::from(self.layout.worth[node as usize].load(Relaxed))
     }
 
-    fn push(&mut self, node: u32) {
-        // ORDERING: Relaxed; the links of a list are this worker's until `WorkQueue` publishes it.
-        self.step.links[node as usize].store(self.list.first, Relaxed);
-        self.list.first = node;
+    pub(super) fn next_of(&self, node: u32) -> u32 {
+        // ORDERING: Relaxed here and in `link`; the links of a list are this worker's until `WorkQueue` publishes it.
+        self.step.links[node as usize].load(Relaxed)
+    }
+
+    pub(super) fn link(&self, node: u32, next: u32) {
+        self.step.links[node as usize].store(next, Relaxed);
+    }
+
+    /// Puts a node at its place, or near it.
+    pub(super) fn push(&mut self, node: u32) {
         self.list.worth_ns += self.worth(node);
+        let first = self.list.first;
+        if first == NONE || node < first {
+            if first == NONE {
+                self.list.last = node;
+            }
+            self.list.first = node;
+            return self.link(node, first);
+        }
+        let last = self.last();
+        if node > last {
+            self.list.last = node;
+            self.link(node, NONE);
+            return self.link(last, node);
+        }
+        let mut before = first;
+        for _ in 0..REACH {
+            let next = self.next_of(before);
+            if next > node {
+                break;
+            }
+            before = next;
+        }
+        self.link(node, self.next_of(before));
+        self.link(before, node);
+    }
+
+    /// The last node of a list that is not empty.
+    fn last(&mut self) -> u32 {
+        if self.list.last == NONE {
+            let mut last = self.list.first;
+            while self.next_of(last) != NONE {
+                last = self.next_of(last);
+            }
+            self.list.last = last;
+        }
+        self.list.last
     }
 
     fn pop(&mut self) -> Option<u32> {
+        let node = self.pop_one()?;
+        // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
+        if self.list.worth_ns > SHARE_NS { self.weigh_up(node) } else { Some(node) }
+    }
+
+    fn pop_one(&mut self) -> Option<u32> {
         let node = self.list.first;
         if node == NONE {
             return None;
         }
-        self.list.first = self.step.links[node as usize].load(Relaxed);
+        self.list.first = self.next_of(node);
         self.list.worth_ns = self.list.worth_ns.saturating_sub(self.worth(node));
-        // The node in hand does not count: it keeps this worker busy, what is left may be worth a hop.
-        if self.list.first != NONE && self.list.worth_ns > SHARE_NS {
-            self.share();
-        }
         Some(node)
-    }
-
-    /// Offers half of the list, if somebody wants it or the pool has a thread left for this run.
-    fn share(&mut self) {
-        let step = self.step;
-        let Some(queue) = self.own.map(|own| &step.queues[own]) else { return };
-        if self.list.first == NONE {
-            // Worths may have been weighed anew since the nodes were put on the list: the sum is an estimate.
-            self.list.worth_ns = 0;
-            return;
-        }
-        if self.patience > 0 {
-            self.patience -= 1;
-            return;
-        }
-        let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
-        // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
-        let may_ask =
-            step.asked.load(Relaxed) < step.width.load(Relaxed) && self.list.worth_ns > step.ask_above_ns.load(Relaxed);
-        let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
-        if !hungry && !may_ask && !may_call {
-            return;
-        }
-        let Some(offer) = self.cut() else {
-            self.patience = PATIENCE;
-            return;
-        };
-        if !queue.push(offer) {
-            self.append(offer);
-        } else if hungry {
-            // Somebody is about to take it.
-        } else if may_call && step.away.swap(0, Relaxed) == 1 {
-            step.calls.news.advance(1);
-        } else if may_ask {
-            self.ask();
-        }
-    }
-
-    /// Cuts off the older half of the list, the nodes with more behind them in a tree (all of it if this worker is
-    /// about to block in `parallel_for`). None if what would go is not worth going.
-    fn cut(&mut self) -> Option<Offer> {
-        let clamp = |worth_ns: u64| u32::try_from(worth_ns).unwrap_or(u32::MAX);
-        if self.role == Role::BulkCaller {
-            let list = std::mem::replace(&mut self.list, EMPTY);
-            return Some(Offer { first: list.first, worth_ns: clamp(list.worth_ns) });
-        }
-        let links = &self.step.links;
-        let half = self.list.worth_ns / 2;
-        let mut last = self.list.first;
-        let mut kept = self.worth(last);
-        // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
-        for _ in 0..LONGEST_WALK {
-            let next = links[last as usize].load(Relaxed);
-            if next == NONE || kept + self.worth(next) > half {
-                break;
-            }
-            last = next;
-            kept += self.worth(last);
-        }
-        let first = links[last as usize].load(Relaxed);
-        if first == NONE && last == self.list.first && kept >= SHARE_NS {
-            // The only one: this worker has a node in hand, and would come to it later than a helper.
-            self.list = EMPTY;
-            return Some(Offer { first: last, worth_ns: clamp(kept) });
-        }
-        let worth_ns = self.list.worth_ns.saturating_sub(kept);
-        if first == NONE || worth_ns < SHARE_NS {
-            return None;
-        }
-        links[last as usize].store(NONE, Relaxed);
-        self.list.worth_ns = kept;
-        Some(Offer { first, worth_ns: clamp(worth_ns) })
-    }
-
-    /// Undoes `cut`.
-    fn append(&mut self, offer: Offer) {
-        let links = &self.step.links;
-        self.list.worth_ns += u64::from(offer.worth_ns);
-        if self.list.first == NONE {
-            self.list.first = offer.first;
-            return;
-        }
-        let mut last = self.list.first;
-        loop {
-            match links[last as usize].load(Relaxed) {
-                NONE => break,
-                next => last = next,
-            }
-        }
-        links[last as usize].store(offer.first, Relaxed);
-    }
-
-    /// Asks the pool for one more helper; a refusal is the last question of this run.
-    fn ask(&mut self) {
-        let (step, Some(pool)) = (self.step, self.pool) else { return };
-        let width = step.width.load(Relaxed);
-        if step.asked.fetch_add(1, Relaxed) >= width {
-            return;
-        }
-        let job = Arc::clone(step) as Arc<dyn Job>;
-        if self.role == Role::BulkCaller {
-            // All at once, from here: this thread comes back when they have left.
-            step.asked.store(width, Relaxed);
-            let helpers = pool.take_helpers(width as usize, pool.num_threads());
-            if helpers > 0 {
-                pool.spawn_bulk_taken(job, self.generation, helpers);
-            }
-            // What comes up later is worth another region.
-            step.asked.store(0, Relaxed);
-        } else if pool.take_helpers(1, pool.num_threads()) == 0 {
-            // Other work has the pool's threads now; look again when there is more to share.
-            step.asked.fetch_sub(1, Relaxed);
-            self.patience = PATIENCE;
-        } else if !pool.spawn_taken(job, self.generation, self.hop_ns()) {
-            step.asked.store(width, Relaxed);
-        }
-    }
-
-    /// An offer, from the own queue first.
-    fn take(&self) -> Option<Offer> {
-        let queues = &self.step.queues;
-        let own = self.own.unwrap_or(0);
-        (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
-    }
-
-    /// Reports what is done, and looks for offers for a bounded time.
-    fn look_around(&mut self) -> Option<Offer> {
-        let step = self.step;
-        step.tokens.finish(std::mem::take(&mut self.done));
-        if step.tokens.is_finished() || step.tokens.inside() == 1 {
-            // Alone: nobody can offer anything.
-            return self.take();
-        }
-        step.hungry.fetch_add(1, Relaxed);
-        let start = now_ns();
-        let offer = loop {
-            if let Some(offer) = self.take() {
-                break Some(offer);
-            }
-            if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
-                break None;
-            }
-            (0..8).for_each(|_| std::hint::spin_loop());
-        };
-        step.hungry.fetch_sub(1, Relaxed);
-        // Something may have been offered to a worker that was counted as hungry and is about to leave.
-        offer.or_else(|| self.take())
     }
 }

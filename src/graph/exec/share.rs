@@ -1,0 +1,259 @@
+//! What workers of a run give each other: when a list is cut, how, and who is called for it.
+//!
+//! *When.* As long as somebody else is in the run, a worker keeps something in its queue, so that whoever runs out of work finds
+//! some without a word: part of its list as soon as the queue is empty. What nobody took it takes back.
+//! If it is alone it offers only what is worth calling the caller back or asking the pool for a helper.
+//!
+//! *How.* A list is dealt, not cut in the middle: its first nodes, the most urgent ones, go to this worker and to the offer by
+//! turns, in groups of neighbours. So both have some of what is urgent. And not more than a moment's work is given at once:
+//! two workers with long lists of their own would come to what others wait for late.
+//!
+//! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
+//! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts everything on
+//! offer and comes out, to go in again with all.
+
+use super::queue::Offer;
+use super::role::Role;
+use super::worker::{EMPTY, List, NONE, Worker};
+use crate::base::time::now_ns;
+use crate::sync::ambient;
+use crate::threadpool::Job;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// How long a worker without work looks around before it leaves.
+const LOOK_NS: u64 = 20_000;
+/// What is worth giving to a worker that is in the run, in nanoseconds.
+pub(super) const SHARE_NS: u64 = 500;
+/// Most nodes of a list that are dealt.
+const LONGEST_WALK: usize = 256;
+/// What is given at once, in nanoseconds, or a part of a long list: who has much less urgent work in hand keeps others waiting for
+/// what is urgent in it.
+const OFFER_NS: u64 = 32_000;
+const OFFER_PARTS: u64 = 32;
+/// In so many groups: neighbours mostly share cache lines, of the executor's and of the host's.
+const GROUPS: u64 = 2;
+/// After a list had nothing worth sharing: how many nodes later to look again.
+const PATIENCE: u32 = 64;
+/// A helper that took less than this many hops' worth of work was not worth its waking.
+const WORTHWHILE_HOPS: u64 = 4;
+
+fn clamp(worth_ns: u64) -> u32 {
+    u32::try_from(worth_ns).unwrap_or(u32::MAX)
+}
+
+/// What is left to do after `share`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Go {
+    On,
+    /// Out of the `parallel_for`: what this worker has is to be put on offer.
+    Out,
+}
+
+impl<const MODE: u8> Worker<'_, MODE> {
+    /// Offers a part of the list, if there is somebody for it.
+    pub(super) fn share(&mut self) -> Go {
+        let step = self.step;
+        let Some(queue) = self.own.map(|own| &step.queues[own]) else { return Go::On };
+        if self.list.first == NONE {
+            // Worths may have been weighed anew since the nodes were put on the list: the sum is an estimate.
+            self.list.worth_ns = 0;
+            return Go::On;
+        }
+        if self.patience > 0 {
+            self.patience -= 1;
+            return Go::On;
+        }
+        // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
+        let company = queue.is_empty() && step.tokens.inside() > 1;
+        let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
+        let asked = step.asked.load(Relaxed);
+        let may_ask = self.list.worth_ns > step.ask_above_ns.load(Relaxed)
+            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < step.width.load(Relaxed) };
+        if !company && !may_ask && !may_call {
+            return Go::On;
+        }
+        if may_ask && self.role == Role::CallerInBulk {
+            return Go::Out;
+        }
+        let Some(offer) = self.cut() else {
+            self.patience = PATIENCE;
+            return Go::On;
+        };
+        if !queue.push(offer) {
+            self.take_back(offer);
+        } else if may_call && step.away.swap(0, Relaxed) == 1 {
+            step.calls.news.advance(1);
+        } else if may_ask && step.hungry.load(Relaxed) == 0 {
+            self.ask();
+        }
+        Go::On
+    }
+
+    /// Puts the whole list on offer; false if there is no room.
+    #[cold]
+    pub(super) fn offer_all(&mut self) -> bool {
+        let offer = Offer { first: self.list.first, worth_ns: clamp(self.list.worth_ns) };
+        let offered = self.own.is_some_and(|own| self.step.queues[own].push(offer));
+        if offered {
+            self.list = EMPTY;
+            self.out = true;
+        }
+        offered
+    }
+
+    /// Deals the list (all of it goes if this worker is about to block in `parallel_for`). None if what would go is not
+    /// worth going.
+    fn cut(&mut self) -> Option<Offer> {
+        let List { first, worth_ns: total, .. } = self.list;
+        if self.role == Role::BulkCaller || (self.next_of(first) == NONE && total >= SHARE_NS) {
+            // Or it is the only one: this worker has a node in hand, and would come to it later than a helper.
+            self.list = EMPTY;
+            return Some(Offer { first, worth_ns: clamp(total) });
+        }
+        if total < 2 * SHARE_NS {
+            return None;
+        }
+        let most = (total / 2).min(OFFER_NS.max(total / OFFER_PARTS));
+        let group_ns = most / GROUPS;
+        let (mut kept, mut given) = (Hand::default(), Hand::default());
+        let mut node = first;
+        let mut keeps = true;
+        for _ in 0..LONGEST_WALK {
+            let next = self.next_of(node);
+            let hand = if keeps { &mut kept } else { &mut given };
+            self.deal(hand, node);
+            let enough = hand.group_ns > group_ns;
+            if enough {
+                hand.group_ns = 0;
+            }
+            keeps ^= enough;
+            node = next;
+            if node == NONE || given.worth_ns >= most {
+                break;
+            }
+        }
+        if given.last == NONE {
+            // All that counts is far behind.
+            return None;
+        }
+        self.link(given.last, NONE);
+        self.link(kept.last, node);
+        let last = if node == NONE { kept.last } else { self.list.last };
+        self.list = List { first, last, worth_ns: total.saturating_sub(given.worth_ns) };
+        let offer = Offer { first: given.first, worth_ns: clamp(given.worth_ns) };
+        if given.worth_ns < SHARE_NS {
+            self.take_back(offer);
+            return None;
+        }
+        Some(offer)
+    }
+
+    fn deal(&self, hand: &mut Hand, node: u32) {
+        if hand.last == NONE {
+            hand.first = node;
+        } else {
+            self.link(hand.last, node);
+        }
+        hand.last = node;
+        let worth = self.worth(node);
+        hand.worth_ns += worth;
+        hand.group_ns += worth;
+    }
+
+    /// Undoes `cut`.
+    #[cold]
+    fn take_back(&mut self, offer: Offer) {
+        let mut node = offer.first;
+        while node != NONE {
+            let next = self.next_of(node);
+            self.push(node);
+            node = next;
+        }
+    }
+
+    /// Asks the pool for one more helper, or for all; a refusal is the last question of this run.
+    fn ask(&mut self) {
+        let (step, Some(pool)) = (self.step, self.pool) else { return };
+        let width = step.width.load(Relaxed);
+        if step.asked.fetch_add(1, Relaxed) >= width {
+            return;
+        }
+        let job = Arc::clone(step) as Arc<dyn Job>;
+        if self.role == Role::BulkCaller {
+            let helpers = pool.take_helpers(width as usize, pool.num_threads());
+            step.asked.store(helpers as u32, Relaxed);
+            if helpers == 0 {
+                self.patience = PATIENCE;
+                return;
+            }
+            let accepted = {
+                let _frame = ambient::enter(ambient::Work::Bulk(step.id));
+                pool.spawn_bulk_taken(job, self.generation, helpers)
+            };
+            // What comes up later is worth another region.
+            step.asked.store(if accepted { 0 } else { width }, Relaxed);
+        } else if pool.take_helpers(1, pool.num_threads()) == 0 {
+            // Other work has the pool's threads now; look again when there is more to share.
+            step.asked.fetch_sub(1, Relaxed);
+            self.patience = PATIENCE;
+        } else if !pool.spawn_taken(job, self.generation, self.hop_ns()) {
+            step.asked.store(width, Relaxed);
+        }
+    }
+
+    /// A helper leaves: another one may be asked for, from more work on if this one was not worth it.
+    pub(super) fn make_room(&self) {
+        let step = self.step;
+        if self.taken_ns < WORTHWHILE_HOPS * self.hop_ns() {
+            let above = step.ask_above_ns.load(Relaxed);
+            step.ask_above_ns.store(above.saturating_mul(2), Relaxed);
+        }
+        step.asked.fetch_sub(1, Relaxed);
+    }
+
+    /// An offer, from the own queue first.
+    pub(super) fn take(&self) -> Option<Offer> {
+        let queues = &self.step.queues;
+        let own = self.own.unwrap_or(0);
+        (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
+    }
+
+    /// Reports what is done, and looks for offers for a bounded time.
+    pub(super) fn look_around(&mut self) -> Option<Offer> {
+        let step = self.step;
+        step.tokens.finish(std::mem::take(&mut self.done));
+        if step.tokens.is_finished() || step.tokens.inside() == 1 {
+            // Alone: nobody can offer anything.
+            return self.take();
+        }
+        step.hungry.fetch_add(1, Relaxed);
+        let start = now_ns();
+        let offer = loop {
+            if let Some(offer) = self.take() {
+                break Some(offer);
+            }
+            if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
+                break None;
+            }
+            (0..8).for_each(|_| std::hint::spin_loop());
+        };
+        step.hungry.fetch_sub(1, Relaxed);
+        // Something may have been offered to a worker that was counted as hungry and is about to leave.
+        offer.or_else(|| self.take())
+    }
+}
+
+/// A part of a list that is being dealt, and what the last group in it is worth.
+struct Hand {
+    first: u32,
+    last: u32,
+    worth_ns: u64,
+    group_ns: u64,
+}
+
+impl Default for Hand {
+    fn default() -> Hand {
+        Hand { first: NONE, last: NONE, worth_ns: 0, group_ns: 0 }
+    }
+}
