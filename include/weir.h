@@ -28,6 +28,7 @@
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_start, weir_run_*
+ *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
  *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
@@ -2999,7 +3000,8 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
                                             struct weir_threadpool **out_pool);
 
 /**
- * Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
+ * Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that the
+ * options ask for (weir_run_options_set_outputs). The run is one piece of
  * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
@@ -3194,6 +3196,65 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_run_options_get_finish_independent(const struct weir_run_options *options,
                                                     int32_t *out_finish);
+
+/**
+ * Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different lists of outputs
+ * the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the program keeps the
+ * nodes of the graph, constants too, as long as it lives. The first run with a list compiles what that list needs, later ones find it;
+ * when as many lists are kept as may be, one that was not asked for of late goes, and is compiled again when it
+ * comes back. Each list that is kept counts as a program in weir_runtime_info.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
+ * OUT_OF_RANGE (more than 256).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_partial_runs(struct weir_compile_options *options,
+                                                  size_t max_lists);
+
+/**
+ * What weir_compile_options_set_partial_runs set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_partial_runs(const struct weir_compile_options *options,
+                                                  size_t *out_max_lists);
+
+/**
+ * The outputs that a run computes, by their numbers in the program, for a program compiled with
+ * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this order, and runs
+ * only the nodes that they depend on, along edges for data and for control. All else is left out, tasks and kernels
+ * without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a case or a loop that is run
+ * is run as always. The run takes the program's inputs all the same, but those that no node of it needs are not looked at, and
+ * may be NULL. Where a list is as long as the program's outputs (flags for absent outputs), it is as long as `indices` here.
+ * NULL and 0 (the default) = all outputs, and everything that has effects.
+ *
+ * The program's counters and its figures of nodes count such runs too. What it learns of costs (weir_program_save_profile) is
+ * of whole runs; a part begins with what is known of the whole, and then learns for itself.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors: INVALID_ARGUMENT (a
+ * number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no such output, and FAILED_PRECONDITION if it was
+ * compiled without partial runs; the first run with a list may say RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_outputs(struct weir_run_options *options,
+                                         const size_t *indices,
+                                         size_t count);
+
+/**
+ * What weir_run_options_set_outputs set: NULL and 0 if nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until the options
+ * are changed or destroyed. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_outputs(const struct weir_run_options *options,
+                                         const size_t **out_indices,
+                                         size_t *out_count);
 
 /**
  * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,

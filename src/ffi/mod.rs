@@ -23,6 +23,7 @@ mod gemm;
 mod graph;
 mod kernel;
 mod kernel_context;
+mod partial;
 mod program;
 mod program_stats;
 mod run;

@@ -70,7 +70,8 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
     })
 }
 
-/// Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
+/// Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that the
+/// options ask for (weir_run_options_set_outputs). The run is one piece of
 /// the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
 /// program's first engine). The first node that fails ends the run, and the error names it. The second and later
 /// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
@@ -105,8 +106,11 @@ pub unsafe extern "C" fn weir_program_run(
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            let run = Program::bind(&program, (inputs.len(), &input), (outputs.len(), &output))?;
-            run.run(stream, options.map(|o| &**o))
+            let options = options.map(|options| &**options);
+            let part = program.part(options)?;
+            let program = part.as_ref().unwrap_or(&program);
+            let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
+            run.run(stream, options)
         }
     })
 }
@@ -141,9 +145,11 @@ pub unsafe extern "C" fn weir_program_start(
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            let bound = Program::bind(&program, (inputs.len(), &input), (outputs.len(), &output))?;
-            let run = bound.start(stream, options.map(|o| &**o))?;
-            handle::into_c(run, out)
+            let options = options.map(|options| &**options);
+            let part = program.part(options)?;
+            let program = part.as_ref().unwrap_or(&program);
+            let bound = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
+            handle::into_c(bound.start(stream, options)?, out)
         }
     })
 }

@@ -32,6 +32,34 @@ impl Figures {
     }
 }
 
+/// The figures of a program's nodes. A program that runs a part of another one has those of the other's nodes.
+#[derive(Debug)]
+pub(in crate::graph) struct NodeFigures {
+    all: Arc<[Figures]>,
+    /// The number of each node among them, or NOT_COUNTED; None = its own.
+    numbers: Option<Box<[u32]>>,
+}
+
+/// Of a node that the other program lacks.
+pub(in crate::graph) const NOT_COUNTED: u32 = u32::MAX;
+
+impl NodeFigures {
+    pub fn new(nodes: usize) -> NodeFigures {
+        NodeFigures { all: (0..nodes).map(|_| Figures::default()).collect(), numbers: None }
+    }
+
+    /// The same for a program whose nodes have these numbers here.
+    pub fn shared(&self, numbers: &[u32]) -> NodeFigures {
+        NodeFigures { all: Arc::clone(&self.all), numbers: Some(numbers.into()) }
+    }
+
+    #[inline]
+    pub fn of(&self, node: usize) -> Option<&Figures> {
+        let number = self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize);
+        self.all.get(number)
+    }
+}
+
 /// A node's figures, as they are told.
 #[derive(Clone, Debug)]
 pub struct NodeStats {
@@ -126,8 +154,9 @@ impl Program {
         let Some(figures) = &self.layout.figures else {
             return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
         };
-        let Some(figures) = figures.get(index) else {
-            return Err(Error::out_of_range(format!("index is {index}, the program has {} nodes", figures.len())));
+        let Some(figures) = figures.of(index) else {
+            let nodes = self.num_nodes();
+            return Err(Error::out_of_range(format!("index is {index}, the program has {nodes} nodes")));
         };
         let count = figures.count.load(Relaxed);
         Ok(NodeStats {

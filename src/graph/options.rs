@@ -15,6 +15,8 @@ pub struct CompileOptions {
     pub statistics: bool,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
+    /// How many lists of outputs the program keeps compiled for runs that ask for a part of them; 0 = there are no such runs.
+    pub partial_runs: usize,
 }
 
 /// Whether an output of a kernel takes over the memory of an input.
@@ -40,6 +42,8 @@ pub struct RunOptions {
     pub deterministic: bool,
     /// After a failure, run what does not depend on it.
     pub finish_independent: bool,
+    /// The outputs that the run is to compute, by index; None = all.
+    pub outputs: Option<Box<[usize]>>,
 }
 
 impl Kind for CompileOptions {

@@ -3,6 +3,7 @@
 use super::dump::{self, DumpFormat};
 use super::exec::{Flight, Step};
 use super::layout::{Layout, Port};
+use super::partial::Parts;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Result, live};
 use crate::sync::{HandOff, OnceLock};
@@ -29,6 +30,8 @@ pub struct Program {
     flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
+    /// What runs of a part of the outputs need.
+    pub(super) parts: Option<Parts>,
 }
 
 impl Kind for Program {
@@ -38,12 +41,13 @@ impl Kind for Program {
 }
 
 impl Program {
-    pub(super) fn new(layout: Layout) -> Program {
+    pub(super) fn new(layout: Layout, parts: Option<Parts>) -> Program {
         Program {
             layout: Arc::new(layout),
             steps: std::array::from_fn(|_| HandOff::default()),
             flights: std::array::from_fn(|_| HandOff::default()),
             stock: OnceLock::new(),
+            parts,
         }
     }
 

@@ -7,6 +7,7 @@
 //! - `Turn`: who drains a queue.
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
+//! - `Replaceable`: a cell that many read and one replaces while nobody does.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
 //! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
@@ -36,6 +37,7 @@ mod lock;
 mod merge;
 mod pending;
 mod ranges;
+mod replaceable;
 mod ring;
 mod slots;
 pub mod thread;
@@ -54,6 +56,7 @@ pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use pending::{Meeting, Returns};
 pub use ranges::{Draw, Ranges};
+pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
 pub use tokens::{Entry, Exit, Tokens};
@@ -65,6 +68,8 @@ mod models;
 mod models_of_loops;
 #[cfg(all(test, loom))]
 mod models_of_pending;
+#[cfg(all(test, loom))]
+mod models_of_programs;
 #[cfg(all(test, loom))]
 mod models_of_propagation;
 #[cfg(all(test, loom))]

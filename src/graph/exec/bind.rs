@@ -29,19 +29,24 @@ impl Program {
         outputs: (usize, Lookup<'a>),
     ) -> Result<Bound<'a>> {
         let engine = &program.layout.engines[0];
-        for (what, (count, lookup), ports) in
-            [("input", inputs, program.inputs()), ("output", outputs, program.outputs())]
+        let not_needed = &program.layout.not_needed[..];
+        for (what, (count, lookup), ports, left_out) in
+            [("input", inputs, program.inputs(), not_needed), ("output", outputs, program.outputs(), &[])]
         {
             signature::check_count(what, ports.len(), count)?;
             for (i, port) in ports.iter().enumerate() {
+                if left_out.get(i) == Some(&true) {
+                    continue;
+                }
                 let tensor = lookup(i)?;
                 check_port(what, i, port, &tensor)?;
                 check_tensor(what, i, &tensor, engine)?;
             }
         }
-        let view =
-            |lookup: Lookup<'a>, i: usize| lookup(i).map_or((std::ptr::null_mut(), 0), |t| (t.data(), t.bytes()));
-        check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
+        let none = (std::ptr::null_mut(), 0);
+        let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| (t.data(), t.bytes()));
+        let input = |i: usize| if program.layout.needs_input(i) { view(inputs.1, i) } else { none };
+        check_overlaps(inputs.0, &input, outputs.0, &|i| view(outputs.1, i))?;
         Ok(Bound { program, inputs, outputs })
     }
 }
@@ -87,7 +92,11 @@ impl Bound<'_> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        let needs = |i: usize| self.program.layout.needs_input(i);
+        step.bind(
+            |i| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() },
+            |o| data(self.outputs.1, o),
+        );
         step.obey(orders);
         let result = step.run_here(pool);
         self.program.give_step(step);
@@ -116,10 +125,12 @@ impl Bound<'_> {
         self.check_stream(stream)?;
         let flight = self.program.take_flight();
         let mut tensors = flight.list();
-        for (count, lookup) in [self.inputs, self.outputs] {
-            for i in 0..count {
-                tensors.push(Ref::clone(&*lookup(i)?));
-            }
+        for i in 0..self.inputs.0 {
+            let needed = self.program.layout.needs_input(i);
+            tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
+        }
+        for i in 0..self.outputs.0 {
+            tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
         }
         flight.board(self.program, tensors, pool, handle);
         flight.order(orders);

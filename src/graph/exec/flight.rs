@@ -33,8 +33,8 @@ const CLOSED: u32 = 2;
 pub struct Flight {
     phase: AtomicU32,
     program: HandOff<Ref<Program>>,
-    /// Inputs, then outputs. Empty between runs, and kept for its memory.
-    tensors: HandOff<Vec<Ref<Tensor>>>,
+    /// Inputs, then outputs; None for an input that is not needed. Empty between runs, and kept for its memory.
+    tensors: HandOff<Vec<Option<Ref<Tensor>>>>,
     pool: HandOff<Ref<ThreadPool>>,
     handle: HandOff<Ref<Run>>,
     step: HandOff<Arc<Step>>,
@@ -50,7 +50,7 @@ impl Flight {
     }
 
     /// The list to fill with inputs and outputs; `board` puts it back.
-    pub(super) fn list(&self) -> Vec<Ref<Tensor>> {
+    pub(super) fn list(&self) -> Vec<Option<Ref<Tensor>>> {
         self.tensors.take().unwrap_or_default()
     }
 
@@ -58,7 +58,7 @@ impl Flight {
     pub(super) fn board(
         &self,
         program: &Ref<Program>,
-        tensors: Vec<Ref<Tensor>>,
+        tensors: Vec<Option<Ref<Tensor>>>,
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
     ) {
@@ -139,7 +139,8 @@ impl Flight {
         let step = program.take_step(scratch_slots(pool.as_ref()));
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
-            step.bind(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+            let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
+            step.bind(data, |o| data(num_inputs + o));
             step.obey(self.orders.take());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
