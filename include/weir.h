@@ -807,6 +807,11 @@ typedef struct weir_node_stats {
   uint64_t max_ns;
   /** The node's name, NUL-terminated UTF-8, cut if too long. */
   char name[128];
+  /**
+   * Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its beginning. 0 for
+   * runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+   */
+  uint64_t waited_ns;
 } weir_node_stats;
 
 /** The runs of a program since it was compiled. */
@@ -2862,8 +2867,8 @@ weir_status weir_program_dump(const struct weir_program *program,
 
 /**
  * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
- * that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
- * other threads. The members of the JSON stay what they are; more may be added.
+ * that were left out or added, memory that values share, sizes, what the costs that are known by now mean for
+ * other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were run. The members of the JSON stay what they are; more may be added.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -14,12 +14,14 @@ pub(in crate::graph) struct Figures {
     total_ns: AtomicU64,
     min_ns: AtomicU64,
     max_ns: AtomicU64,
+    /// Between being ready and beginning. A walk along the array knows of no such time: a node is ready when it comes to it.
+    waited_ns: AtomicU64,
 }
 
 impl Default for Figures {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
-        Figures { count: zero(), total_ns: zero(), min_ns: AtomicU64::new(u64::MAX), max_ns: zero() }
+        Figures { count: zero(), total_ns: zero(), min_ns: AtomicU64::new(u64::MAX), max_ns: zero(), waited_ns: zero() }
     }
 }
 
@@ -29,6 +31,10 @@ impl Figures {
         self.total_ns.fetch_add(ns, Relaxed);
         self.min_ns.fetch_min(ns, Relaxed);
         self.max_ns.fetch_max(ns, Relaxed);
+    }
+
+    pub fn add_wait(&self, ns: u64) {
+        self.waited_ns.fetch_add(ns, Relaxed);
     }
 }
 
@@ -68,6 +74,7 @@ pub struct NodeStats {
     pub total_ns: u64,
     pub min_ns: u64,
     pub max_ns: u64,
+    pub waited_ns: u64,
 }
 
 /// How the runs of one step ended. Only the step's owner writes, so it needs no atomic addition, and no cache line of it
@@ -165,6 +172,7 @@ impl Program {
             total_ns: figures.total_ns.load(Relaxed),
             min_ns: if count == 0 { 0 } else { figures.min_ns.load(Relaxed) },
             max_ns: figures.max_ns.load(Relaxed),
+            waited_ns: figures.waited_ns.load(Relaxed),
         })
     }
 }

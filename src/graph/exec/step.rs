@@ -5,7 +5,7 @@ use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
-use crate::graph::figures::Tally;
+use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
 use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
@@ -93,6 +93,8 @@ pub struct Step {
     pub(super) absent: Box<[AtomicBool]>,
     /// Iterations of each loop that are over.
     pub(super) iterations: Box<[AtomicU64]>,
+    /// When each node has become ready, on the library's clock. Empty without figures.
+    pub(super) ready_at: Box<[AtomicU64]>,
 
     /// Once it is set, nothing is begun any more.
     pub(super) stop: Stop,
@@ -166,6 +168,9 @@ impl Step {
             calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
+            ready_at: heap::filled(if layout.figures.is_some() { n } else { 0 }, "a run's figures", || {
+                AtomicU64::new(0)
+            })?,
             stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
             care: AtomicU32::new(0),
@@ -207,6 +212,24 @@ impl Step {
     /// The scratch memory of a node.
     pub(super) fn scratch(&self, index: u32) -> Scratch {
         scratch_of(&self.scratch, self.slots, index)
+    }
+
+    /// A node is ready, in a run that may have figures.
+    pub(super) fn is_ready(&self, node: usize, now_ns: u64) {
+        if let Some(ready_at) = self.ready_at.get(node) {
+            // ORDERING: Relaxed; read by who runs the node, which it was given with an order of its own.
+            ready_at.store(now_ns, Relaxed);
+        }
+    }
+
+    /// It begins, and may have been ready for a while.
+    pub(super) fn begun(&self, node: usize, now_ns: u64) {
+        if let (Some(figures), Some(ready_at)) = (&self.layout.figures, self.ready_at.get(node))
+            && is_measured(&self.layout.bodies[node])
+            && let Some(figures) = figures.of(node)
+        {
+            figures.add_wait(now_ns.saturating_sub(ready_at.load(Relaxed)));
+        }
     }
 
     /// Keeps the first failure and stops the rest.

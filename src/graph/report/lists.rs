@@ -1,5 +1,7 @@
-//! What a report lists: the parts of the program that are compiled.
+//! What a report lists: the parts of the program that are compiled, and the figures of its nodes.
 
+use crate::graph::dump::json_string;
+use crate::graph::figures::NodeStats;
 use crate::graph::program::Program;
 use std::fmt::Write as _;
 
@@ -13,11 +15,45 @@ pub(super) fn text(program: &Program) -> String {
     for part in parts {
         let _ = writeln!(text, "{:>14} nodes for outputs {:?}", part.nodes, part.outputs);
     }
+    for (i, node) in nodes(program).enumerate() {
+        if i == 0 {
+            text += "nodes that were run: times, ns, shortest, longest, ready before they began\n";
+        }
+        let NodeStats { name, count, total_ns, min_ns, max_ns, waited_ns } = node;
+        let _ = writeln!(text, "{count:>14} {total_ns} {min_ns} {max_ns} {waited_ns} '{name}'");
+    }
     text
 }
 
-/// Members for the end of the object; none for a program without partial runs.
+/// The nodes that have figures, in the program's order; none for a program without.
+fn nodes(program: &Program) -> impl Iterator<Item = NodeStats> {
+    (0..program.num_nodes()).map_while(|index| program.node_stats(index).ok()).filter(|node| node.count > 0)
+}
+
+/// Members for the end of the object.
 pub(super) fn json(program: &Program) -> String {
+    parts(program) + &figures(program)
+}
+
+fn figures(program: &Program) -> String {
+    if program.layout.figures.is_none() {
+        return String::new();
+    }
+    let mut text = ",\n\"node_statistics\":[".to_owned();
+    for (i, node) in nodes(program).enumerate() {
+        let NodeStats { name, count, total_ns, min_ns, max_ns, waited_ns } = node;
+        let comma = if i > 0 { "," } else { "" };
+        let name = json_string(&name);
+        let _ = write!(
+            text,
+            "{comma}\n{{\"name\":{name},\"count\":{count},\"total_ns\":{total_ns},\"min_ns\":{min_ns},\"max_ns\":{max_ns},\"waited_ns\":{waited_ns}}}"
+        );
+    }
+    text + "]"
+}
+
+/// None for a program without partial runs.
+fn parts(program: &Program) -> String {
     let mut text = String::new();
     if program.parts.is_none() {
         return text;
