@@ -38,6 +38,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/run.rs",
     "src/ffi/run_options.rs",
     "src/ffi/partial.rs",
+    "src/ffi/concurrent.rs",
     "src/ffi/failure.rs",
 ];
 

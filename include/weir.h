@@ -27,8 +27,9 @@
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
- *   program and run     weir_program_run, weir_program_start, weir_run_*
+ *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
+ *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
  *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
  *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
@@ -2313,8 +2314,9 @@ weir_status weir_completion_done(struct weir_completion *done,
 /**
  * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
  * inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
- * once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
- * failure is returned, and the rest is not begun.
+ * once, so no output may be that of another run too. All tensors are checked before the first run begins. The first
+ * failure is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a
+ * deadline of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
  *
  * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
  * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
@@ -3050,6 +3052,29 @@ weir_status weir_program_start(struct weir_program *program,
                                struct weir_run **out_run);
 
 /**
+ * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
+ * outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
+ * runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
+ * The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
+ * of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
+ * kernel's pool.
+ *
+ * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
+ * during the call; options may be NULL.
+ * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
+ * with flags for absent outputs.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_run_many(struct weir_program *program,
+                                  size_t count,
+                                  struct weir_tensor *const *inputs,
+                                  size_t num_inputs,
+                                  struct weir_tensor *const *outputs,
+                                  size_t num_outputs,
+                                  const struct weir_run_options *options);
+
+/**
  * Takes one more reference.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
@@ -3260,6 +3285,61 @@ WEIR_NODISCARD
 weir_status weir_run_options_get_outputs(const struct weir_run_options *options,
                                          const size_t **out_indices,
                                          size_t *out_count);
+
+/**
+ * How many runs of the program may go on at once; 0 (the default) = any number. Runs of parts of its outputs count too. One more run
+ * waits, in the order in which they come:
+ *
+ * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside of a task of
+ *   a thread pool, of a stream's work, or of a run of a program with such a bound it does not sleep: it helps the pool and looks for
+ *   a while, and is then refused with FAILED_PRECONDITION;
+ * - an asynchronous stream takes it as ever, and the call does not block; when its turn comes there, the stream waits, without a thread. To be
+ *   held back at the call, see weir_run_options_set_no_wait.
+ *
+ * A run that begins inside of a run of the same program is part of it, and takes no place of its own; so are programs as
+ * nodes (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one place, and uses
+ * as many more as are free then. A thread of the host's that completes a kernel later is inside of nothing: it must not wait
+ * for a run of the program that its kernel is part of. A kernel that waits, outside of a pool, for a stream on which a run of
+ * its own program waits for a place is refused (FAILED_PRECONDITION).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_max_concurrent_runs(struct weir_compile_options *options,
+                                                         uint32_t max_runs);
+
+/**
+ * What weir_compile_options_set_max_concurrent_runs set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_max_concurrent_runs(const struct weir_compile_options *options,
+                                                         uint32_t *out_max_runs);
+
+/**
+ * Whether a run of a program with a bound (weir_compile_options_set_max_concurrent_runs) is refused with RESOURCE_EXHAUSTED at the
+ * call, where it would have to wait: 1, or 0 (the default). In the calling thread that is while as many runs go on as may; on
+ * an asynchronous stream while as many are queued on streams or go on.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_no_wait(struct weir_run_options *options,
+                                         int32_t no_wait);
+
+/**
+ * What weir_run_options_set_no_wait set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_no_wait(const struct weir_run_options *options,
+                                         int32_t *out_no_wait);
 
 /**
  * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,

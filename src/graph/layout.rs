@@ -14,6 +14,7 @@
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 
 use super::builder::MAX_DEPTH;
+use super::exec::Admission;
 use super::figures::{NodeFigures, Tallies};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
@@ -299,6 +300,8 @@ pub(in crate::graph) struct Layout {
     pub figures: Option<NodeFigures>,
     /// Of the whole program's runs and of those of its parts.
     pub tallies: Arc<Tallies>,
+    /// The bound on runs at once, of the whole program's and of those of its parts.
+    pub admission: Option<Arc<Admission>>,
     /// Of a part of a program: the inputs that no node of it needs. Empty otherwise.
     pub not_needed: Vec<bool>,
     /// The costs come from a profile: the first measurement is one like any other. ORDERING Relaxed.

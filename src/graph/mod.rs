@@ -13,6 +13,7 @@ mod exec;
 mod figures;
 mod ids;
 mod layout;
+mod many;
 mod nested;
 mod options;
 mod partial;

@@ -50,7 +50,7 @@ impl Parts {
         }
         let places = heap::filled(options.partial_runs, "a program's parts", Place::default)?;
         // The figures are the whole program's.
-        let options = CompileOptions { statistics: false, partial_runs: 0, ..options.clone() };
+        let options = CompileOptions { statistics: false, partial_runs: 0, max_concurrent_runs: 0, ..options.clone() };
         Ok(Some(Parts { graph: graph.clone(), options, places, hand: Mutex::new(0) }))
     }
 

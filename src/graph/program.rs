@@ -6,6 +6,7 @@ use super::layout::{Layout, Port};
 use super::partial::Parts;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Result, live};
+use crate::kernel::Stop;
 use crate::sync::{HandOff, OnceLock};
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub struct Program {
     stock: OnceLock<()>,
     /// What runs of a part of the outputs need.
     pub(super) parts: Option<Parts>,
+    /// What runs are attached to that are made together from outside; they are only stopped group by group.
+    pub(super) together: Stop,
 }
 
 impl Kind for Program {
@@ -48,6 +51,7 @@ impl Program {
             flights: std::array::from_fn(|_| HandOff::default()),
             stock: OnceLock::new(),
             parts,
+            together: Stop::default(),
         }
     }
 

@@ -10,6 +10,7 @@
 //! - `Replaceable`: a cell that many read and one replaces while nobody does.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
 //! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
+//! - `Places`: so many may be in, and the others wait in a line.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
@@ -36,6 +37,7 @@ mod keepsake;
 mod lock;
 mod merge;
 mod pending;
+mod places;
 mod ranges;
 mod replaceable;
 mod ring;
@@ -55,6 +57,7 @@ pub use keepsake::Keepsake;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use pending::{Meeting, Returns};
+pub use places::Places;
 pub use ranges::{Draw, Ranges};
 pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};

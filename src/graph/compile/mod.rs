@@ -22,6 +22,7 @@ mod region;
 mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
+use super::exec::Admission;
 use super::figures::NodeFigures;
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
@@ -201,6 +202,7 @@ fn finish(
         report: facts,
         figures: options.statistics.then(|| NodeFigures::new(n)),
         tallies: Arc::default(),
+        admission: Admission::create(options.max_concurrent_runs),
         not_needed: Vec::new(),
         primed: AtomicBool::new(false),
     };

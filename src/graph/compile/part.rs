@@ -32,6 +32,7 @@ pub(in crate::graph) fn compile_part(
     profile::learn(&layout, whole, &numbers);
     layout.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
     layout.tallies = Arc::clone(&whole.tallies);
+    layout.admission = whole.admission.clone();
     layout.not_needed = not_needed;
     Ok(layout)
 }

@@ -1,7 +1,8 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
+use super::admission::{Admitted, Asks};
 use super::orders::Orders;
-use super::run::Run;
+use super::run::{Outer, Run};
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
 use crate::graph::layout::Port;
@@ -73,9 +74,13 @@ impl Bound<'_> {
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
         let pool = self.pool(stream.map(|stream| &**stream), options);
         let orders = Orders::of(options, &self.program.layout)?;
+        let no_wait = options.is_some_and(|options| options.no_wait);
         match stream {
-            Some(stream) => self.submit(stream, pool, None, orders)?,
-            None => self.run_told(pool, orders)?,
+            Some(stream) => self.submit(stream, pool, None, orders, no_wait)?,
+            None => {
+                let _admitted = self.enter(pool, orders.as_ref(), no_wait)?;
+                self.run_told(pool, orders, None)?
+            }
         }
         match pool {
             Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
@@ -83,12 +88,36 @@ impl Bound<'_> {
         }
     }
 
-    /// Runs in this thread, with helpers from the pool.
-    pub fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        self.run_told(pool, None)
+    /// Runs in this thread inside of something else, with helpers from the pool.
+    pub(in crate::graph) fn run_inside(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        orders: Option<Orders>,
+        outer: Outer<'_>,
+    ) -> Result<()> {
+        self.run_told(pool, orders, Some(outer))
     }
 
-    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>) -> Result<()> {
+    /// What the program is asked for a place by a run of this.
+    fn asks<'p>(&'p self, pool: Option<&'p Ref<ThreadPool>>, orders: Option<&Orders>, no_wait: bool) -> Asks<'p> {
+        let deadline_at_ns = orders.map_or(0, Orders::deadline_at_ns);
+        Asks { name: self.program.name(), no_wait, pool, deadline_at_ns }
+    }
+
+    /// A place for a run here, in a program that has no more than so many.
+    fn enter(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        orders: Option<&Orders>,
+        no_wait: bool,
+    ) -> Result<Option<Admitted>> {
+        match &self.program.layout.admission {
+            None => Ok(None),
+            Some(admission) => admission.enter(&self.asks(pool, orders, no_wait)),
+        }
+    }
+
+    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, outer: Option<Outer<'_>>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
@@ -98,7 +127,7 @@ impl Bound<'_> {
             |o| data(self.outputs.1, o),
         );
         step.obey(orders);
-        let result = step.run_here(pool);
+        let result = step.run_inside(pool, outer);
         self.program.give_step(step);
         result
     }
@@ -110,7 +139,8 @@ impl Bound<'_> {
         }
         let run = Run::create(stream.queue());
         let orders = Orders::of(options, &self.program.layout)?;
-        self.submit(stream, self.pool(Some(stream), options), Some(&run), orders)?;
+        let no_wait = options.is_some_and(|options| options.no_wait);
+        self.submit(stream, self.pool(Some(stream), options), Some(&run), orders, no_wait)?;
         Ok(run)
     }
 
@@ -120,9 +150,19 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
         orders: Option<Orders>,
+        no_wait: bool,
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
+        // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is, so that who
+        // waits for a place holds nothing.
+        let admission = self.program.layout.admission.as_ref().filter(|admission| !admission.is_inside());
+        let (mut _admitted, mut accepted) = (None, None);
+        match admission {
+            None => {}
+            Some(_) if stream.queue().is_synchronous() => _admitted = self.enter(pool, orders.as_ref(), no_wait)?,
+            Some(admission) => accepted = Some(admission.accept(&self.asks(pool, orders.as_ref(), no_wait))?),
+        }
         let flight = self.program.take_flight();
         let mut tensors = flight.list();
         for i in 0..self.inputs.0 {
@@ -134,6 +174,7 @@ impl Bound<'_> {
         }
         flight.board(self.program, tensors, pool, handle);
         flight.order(orders);
+        flight.accept(accepted);
         stream.queue().submit(Op::Work(flight))
     }
 

@@ -55,7 +55,8 @@ pub(super) struct Failure {
 /// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that
 ///   completes the run.
 pub struct Step {
-    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once.
+    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once. The upper half is the
+    /// number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
@@ -115,6 +116,7 @@ impl Step {
     /// Memory for runs of up to `workers` workers.
     pub fn create(layout: &Arc<Layout>, workers: usize) -> Result<Arc<Step>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = layout.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
         let name = &layout.name;
         let arena = Buffer::zeroed(layout.arena_bytes, &format!("the values of program '{name}'"))?;
         let mut args = Vec::new();
@@ -144,7 +146,7 @@ impl Step {
             Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
         Ok(Arc::new(Step {
-            id: NEXT.fetch_add(1, Relaxed),
+            id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
             args: args.into_boxed_slice(),
             given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
