@@ -156,7 +156,7 @@ static weir_status run(world *w, weir_program *program, int times) {
 }
 
 static void test_numbers(world *w) {
-    static const int numbers[] = {0, 1, MOST, 3, 0, 200};
+    const int numbers[] = {0, 1, scale(MOST), 3, 0, scale(200)};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         atomic_store(&w->leaf.calls, 0);
         CHECK_OK(run(w, w->spawning, numbers[i]));
@@ -175,7 +175,7 @@ static void test_failure(world *w) {
     atomic_store(&w->leaf.fails_at, 10 * FAILS_AT);
     for (int i = 0; i < scale(20); i++) {
         atomic_store(&w->inner.busy, 0);
-        CHECK_CODE(run(w, w->spawning, MOST), WEIR_DATA_LOSS, "node 'spawner': ");
+        CHECK_CODE(run(w, w->spawning, 20 + scale(MOST - 20)), WEIR_DATA_LOSS, "node 'spawner': ");
         CHECK_TEXT(weir_last_error_message(), "program 'leaf' instance 17: node 'add one': ");
         CHECK_TEXT(weir_last_error_message(), "this one fails");
         CHECK(atomic_load(&w->leaf.calls) > 0);

@@ -81,14 +81,13 @@ fn many(
         if failed.load(Relaxed) {
             return Err(Error::new(Code::Cancelled, "another run has failed"));
         }
-        with(i, &|bound| run(bound, outer)).map_err(|error| {
+        with(i, &|bound| run(bound, outer)).inspect_err(|error| {
             let mut kept = first.lock();
             if kept.is_none() {
                 *kept = Some(named(error.clone(), i));
                 drop(kept);
                 outer.fail();
             }
-            error
         })
     };
     let cost_ns = program.layout.all_ns.load(Relaxed) as f32;

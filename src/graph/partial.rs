@@ -113,8 +113,15 @@ pub(super) struct KeptPart {
 
 impl Program {
     /// The program to run instead of this one, if the options ask for a part of its outputs.
+    #[inline]
     pub fn part(&self, options: Option<&RunOptions>) -> Result<Option<Ref<Program>>> {
-        let Some(outputs) = options.and_then(|options| options.outputs.as_ref()) else { return Ok(None) };
+        match options.and_then(|options| options.outputs.as_deref()) {
+            None => Ok(None),
+            Some(outputs) => self.part_of(outputs).map(Some),
+        }
+    }
+
+    fn part_of(&self, outputs: &[usize]) -> Result<Ref<Program>> {
         let Some(parts) = &self.parts else {
             return Err(Error::precondition(format!(
                 "program '{}' was compiled without partial runs (weir_compile_options_set_partial_runs)",
@@ -123,12 +130,12 @@ impl Program {
         };
         let mark = mark(outputs);
         if let Some(program) = parts.find(outputs, mark) {
-            return Ok(Some(program));
+            return Ok(program);
         }
         check_outputs(outputs, self.outputs().len())?;
         let layout = compile_part(&parts.graph, outputs, &self.layout, &parts.options)
             .map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
-        Ok(Some(parts.keep(outputs, mark, Object::shared(Program::new(layout, None)))))
+        Ok(parts.keep(outputs, mark, Object::shared(Program::new(layout, None))))
     }
 
     /// The parts that are kept, in no order.

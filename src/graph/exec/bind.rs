@@ -77,10 +77,8 @@ impl Bound<'_> {
         let no_wait = options.is_some_and(|options| options.no_wait);
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders, no_wait)?,
-            None => {
-                let _admitted = self.enter(pool, orders.as_ref(), no_wait)?;
-                self.run_told(pool, orders, None)?
-            }
+            None if self.program.layout.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
+            None => self.run_told(pool, orders, None)?,
         }
         match pool {
             Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
@@ -117,6 +115,14 @@ impl Bound<'_> {
         }
     }
 
+    /// Runs in this thread, once there is a place.
+    #[cold]
+    fn run_in_turn(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, no_wait: bool) -> Result<()> {
+        let _admitted = self.enter(pool, orders.as_ref(), no_wait)?;
+        self.run_told(pool, orders, None)
+    }
+
+    #[inline]
     fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, outer: Option<Outer<'_>>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
@@ -127,7 +133,10 @@ impl Bound<'_> {
             |o| data(self.outputs.1, o),
         );
         step.obey(orders);
-        let result = step.run_inside(pool, outer);
+        let result = match outer {
+            None => step.run_here(pool),
+            Some(outer) => step.run_inside(pool, outer),
+        };
         self.program.give_step(step);
         result
     }

@@ -37,7 +37,7 @@ impl Orders {
     pub fn inside(stop: &Stop) -> Option<Orders> {
         let at_ns = stop.deadline();
         let left_ns = at_ns.saturating_sub(now_ns());
-        (at_ns > 0).then(|| Orders { care: DEADLINE, deadline_ns: left_ns, deadline_at_ns: at_ns, absent: None })
+        (at_ns > 0).then_some(Orders { care: DEADLINE, deadline_ns: left_ns, deadline_at_ns: at_ns, absent: None })
     }
 
     /// On the library's clock; 0 = never.

@@ -64,13 +64,24 @@ impl Stoppable for Step {
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        self.run_inside(pool, None)
+        self.may_wait_here(pool)?;
+        self.work_to_the_end(pool);
+        self.result()
     }
 
     /// The same inside of something that may be stopped, and with it this run.
-    pub(super) fn run_inside(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
+    pub(super) fn run_inside(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, outer: Outer<'_>) -> Result<()> {
         self.may_wait_here(pool)?;
-        let attached = outer.map(|outer| outer.attach(self));
+        let attached = outer.attach(self);
+        self.work_to_the_end(pool);
+        // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
+        drop(attached);
+        self.result()
+    }
+
+    /// Opens the run and comes back when it is closed.
+    #[inline]
+    fn work_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) {
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
             if self.has_calls() {
@@ -79,9 +90,6 @@ impl Step {
                 self.stay_within_call(pool, closed);
             }
         }
-        // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
-        drop(attached);
-        self.result()
     }
 
     /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to do than it
@@ -127,7 +135,7 @@ impl Step {
     ) -> Result<()> {
         self.bind(input, output);
         self.obey(Orders::inside(outer.stop));
-        self.run_inside(pool, Some(outer))
+        self.run_inside(pool, outer)
     }
 
     /// Opens the run, works in it, and leaves it.
@@ -145,10 +153,8 @@ impl Step {
             layout.weigh(&self.links);
         }
         let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
-        // A thread alone in a run is not asked for it, unless the program counts its runs.
-        let alone = || self.layout.admission.as_ref().map(|_| ambient::enter(ambient::Work::Run(self.id)));
         if self.is_independent() {
-            let _frame = alone();
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
             self.run_independent(pool);
             return Exit::Closed;
         }
@@ -162,8 +168,13 @@ impl Step {
         self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
         if !turn.shared && !self.has_calls() {
             let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
-            let _frame = alone();
-            self.run_alone(pool, mode);
+            if layout.admission.is_some() {
+                // A thread alone in a run is not asked for it, unless the program counts its runs.
+                let _frame = ambient::enter(ambient::Work::Run(self.id));
+                self.run_alone(pool, mode);
+            } else {
+                self.run_alone(pool, mode);
+            }
             return Exit::Closed;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
