@@ -36,7 +36,7 @@ impl Program {
         {
             signature::check_count(what, ports.len(), count)?;
             for (i, port) in ports.iter().enumerate() {
-                if left_out.get(i) == Some(&true) {
+                if !left_out.is_empty() && left_out[i] {
                     continue;
                 }
                 let tensor = lookup(i)?;
@@ -46,8 +46,12 @@ impl Program {
         }
         let none = (std::ptr::null_mut(), 0);
         let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| (t.data(), t.bytes()));
-        let input = |i: usize| if program.layout.needs_input(i) { view(inputs.1, i) } else { none };
-        check_overlaps(inputs.0, &input, outputs.0, &|i| view(outputs.1, i))?;
+        if not_needed.is_empty() {
+            check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
+        } else {
+            let input = |i: usize| if not_needed[i] { none } else { view(inputs.1, i) };
+            check_overlaps(inputs.0, &input, outputs.0, &|i| view(outputs.1, i))?;
+        }
         Ok(Bound { program, inputs, outputs })
     }
 }
@@ -127,11 +131,13 @@ impl Bound<'_> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        let needs = |i: usize| self.program.layout.needs_input(i);
-        step.bind(
-            |i| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() },
-            |o| data(self.outputs.1, o),
-        );
+        if self.program.layout.not_needed.is_empty() {
+            step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        } else {
+            let needs = |i: usize| self.program.layout.needs_input(i);
+            let input = |i: usize| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() };
+            step.bind(input, |o| data(self.outputs.1, o));
+        }
         step.obey(orders);
         let result = match outer {
             None => step.run_here(pool),
