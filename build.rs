@@ -37,6 +37,8 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/program_stats.rs",
     "src/ffi/run.rs",
     "src/ffi/run_options.rs",
+    "src/ffi/partial.rs",
+    "src/ffi/concurrent.rs",
     "src/ffi/failure.rs",
 ];
 

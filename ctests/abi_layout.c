@@ -67,13 +67,14 @@ OFFSET(weir_program_counters, failed, 24);
 OFFSET(weir_program_counters, cancelled, 32);
 OFFSET(weir_program_counters, running, 40);
 
-SIZE(weir_node_stats, 168);
+SIZE(weir_node_stats, 176);
 OFFSET(weir_node_stats, struct_size, 0);
 OFFSET(weir_node_stats, count, 8);
 OFFSET(weir_node_stats, total_ns, 16);
 OFFSET(weir_node_stats, min_ns, 24);
 OFFSET(weir_node_stats, max_ns, 32);
 OFFSET(weir_node_stats, name, 40);
+OFFSET(weir_node_stats, waited_ns, 168);
 
 SIZE(weir_task_hint, 24);
 OFFSET(weir_task_hint, struct_size, 0);

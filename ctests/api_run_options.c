@@ -233,6 +233,62 @@ static void nodes_are_timed(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+static int32_t sleep_a_little(void *arg) {
+    (void)arg;
+    sleep_ns(1000000);
+    return WEIR_OK;
+}
+
+/* Four tasks that wait for nothing: with two workers at most, two of them are ready for as long as another one takes. */
+static void waits_are_counted(weir_threadpool *pool) {
+    enum { TASKS = 4, RUNS = 3 };
+    weir_engine *engine = make_engine(pool);
+    weir_graph *graph = make_graph("waiting");
+    weir_compile_options *compiling = NULL;
+    weir_run_options *alone = NULL;
+    weir_program *program = NULL;
+    weir_node node;
+    char name[16];
+    for (int i = 0; i < TASKS; i++) {
+        (void)snprintf(name, sizeof name, "task %d", i);
+        CHECK_OK(weir_graph_add_task(graph, name, sleep_a_little, NULL, NULL, 1000000, &node));
+    }
+    CHECK_OK(weir_compile_options_create(&compiling));
+    CHECK_OK(weir_compile_options_set_statistics(compiling, 1));
+    CHECK_OK(weir_compile_options_set_hop_ns(compiling, 0));
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, compiling, &program));
+    CHECK_OK(weir_run_options_create(&alone));
+    CHECK_OK(weir_run_options_set_deterministic(alone, 1));
+    for (int shared = 0; shared < 2; shared++) {
+        uint64_t waited = 0, count = 0;
+        for (int i = 0; i < RUNS; i++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, shared ? NULL : alone));
+        for (size_t i = 0; i < TASKS; i++) {
+            weir_node_stats stats = {.struct_size = sizeof stats};
+            CHECK_OK(weir_program_get_node_stats(program, i, &stats));
+            waited += stats.waited_ns;
+            count += stats.count;
+        }
+        CHECK_EQ(count, (shared ? 2 : 1) * TASKS * RUNS);
+        if (shared && pool != NULL) {
+            CHECK(waited >= RUNS * 2 * 900000u);
+        } else {
+            CHECK_EQ(waited, 0);
+        }
+    }
+    char report[8192];
+    CHECK_OK(weir_program_report(program, WEIR_REPORT_JSON, report, sizeof report, NULL));
+    CHECK_TEXT(report, "\"node_statistics\":[\n{\"name\":\"task 0\",\"count\":6,\"total_ns\":");
+    CHECK_TEXT(report, "\"waited_ns\":");
+    CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, NULL));
+    CHECK_TEXT(report, "ready before they began");
+    CHECK_TEXT(report, " 'task 3'");
+    weir_run_options_destroy(alone);
+    weir_compile_options_destroy(compiling);
+    weir_graph_destroy(graph);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
 static char *save(weir_program *program) {
     size_t length = 0;
     CHECK_OK(weir_program_save_profile(program, NULL, 0, &length));
@@ -355,6 +411,14 @@ int main(void) {
     settings_read_back();
     the_last_failure_is_the_last();
     waiting_counts();
+    waits_are_counted(NULL);
+    for (int i = 0; i < 2; i++) {
+        weir_threadpool *pool = NULL;
+        test_pool *host = test_pool_create(i == 0 ? POOL_FIFO : POOL_INLINE, 1, &pool);
+        waits_are_counted(pool);
+        weir_threadpool_release(pool);
+        test_pool_destroy(host);
+    }
     for (int i = 0; i < 2; i++) {
         weir_threadpool *pool = NULL;
         test_pool *host = test_pool_create(i == 0 ? POOL_FIFO : POOL_INLINE, 2, &pool);

@@ -196,6 +196,7 @@ int main(void) {
     bad_input_gemm();
     bad_input_graph();
     bad_input_run();
+    bad_input_program();
     rows_of_release();
     check_released(&with_objects);
     release_objects();

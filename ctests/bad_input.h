@@ -110,5 +110,6 @@ void bad_input_kernel_context(void);
 void bad_input_gemm(void);
 void bad_input_graph(void);
 void bad_input_run(void);
+void bad_input_program(void);
 
 #endif /* WEIR_CTESTS_BAD_INPUT_H */

@@ -27,7 +27,9 @@
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
- *   program and run     weir_program_run, weir_program_start, weir_run_*
+ *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
+ *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
+ *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
  *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
  *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
@@ -806,6 +808,11 @@ typedef struct weir_node_stats {
   uint64_t max_ns;
   /** The node's name, NUL-terminated UTF-8, cut if too long. */
   char name[128];
+  /**
+   * Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its beginning. 0 for
+   * runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+   */
+  uint64_t waited_ns;
 } weir_node_stats;
 
 /** The runs of a program since it was compiled. */
@@ -2307,8 +2314,9 @@ weir_status weir_completion_done(struct weir_completion *done,
 /**
  * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
  * inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
- * once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
- * failure is returned, and the rest is not begun.
+ * once, so no output may be that of another run too. All tensors are checked before the first run begins. The first
+ * failure is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a
+ * deadline of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
  *
  * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
  * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
@@ -2861,8 +2869,8 @@ weir_status weir_program_dump(const struct weir_program *program,
 
 /**
  * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
- * that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
- * other threads. The members of the JSON stay what they are; more may be added.
+ * that were left out or added, memory that values share, sizes, what the costs that are known by now mean for
+ * other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were run. The members of the JSON stay what they are; more may be added.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -2999,7 +3007,8 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
                                             struct weir_threadpool **out_pool);
 
 /**
- * Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
+ * Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that the
+ * options ask for (weir_run_options_set_outputs). The run is one piece of
  * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
@@ -3041,6 +3050,29 @@ weir_status weir_program_start(struct weir_program *program,
                                size_t num_outputs,
                                const struct weir_run_options *options,
                                struct weir_run **out_run);
+
+/**
+ * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
+ * outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
+ * runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
+ * The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
+ * of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
+ * kernel's pool.
+ *
+ * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
+ * during the call; options may be NULL.
+ * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
+ * with flags for absent outputs.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_run_many(struct weir_program *program,
+                                  size_t count,
+                                  struct weir_tensor *const *inputs,
+                                  size_t num_inputs,
+                                  struct weir_tensor *const *outputs,
+                                  size_t num_outputs,
+                                  const struct weir_run_options *options);
 
 /**
  * Takes one more reference.
@@ -3194,6 +3226,120 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_run_options_get_finish_independent(const struct weir_run_options *options,
                                                     int32_t *out_finish);
+
+/**
+ * Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different lists of outputs
+ * the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the program keeps the
+ * nodes of the graph, constants too, as long as it lives. The first run with a list compiles what that list needs, later ones find it;
+ * when as many lists are kept as may be, one that was not asked for of late goes, and is compiled again when it
+ * comes back. Each list that is kept counts as a program in weir_runtime_info.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
+ * OUT_OF_RANGE (more than 256).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_partial_runs(struct weir_compile_options *options,
+                                                  size_t max_lists);
+
+/**
+ * What weir_compile_options_set_partial_runs set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_partial_runs(const struct weir_compile_options *options,
+                                                  size_t *out_max_lists);
+
+/**
+ * The outputs that a run computes, by their numbers in the program, for a program compiled with
+ * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this order, and runs
+ * only the nodes that they depend on, along edges for data and for control. All else is left out, tasks and kernels
+ * without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a case or a loop that is run
+ * is run as always. The run takes the program's inputs all the same, but those that no node of it needs are not looked at, and
+ * may be NULL. Where a list is as long as the program's outputs (flags for absent outputs), it is as long as `indices` here.
+ * NULL and 0 (the default) = all outputs, and everything that has effects.
+ *
+ * The program's counters and its figures of nodes count such runs too. What it learns of costs (weir_program_save_profile) is
+ * of whole runs; a part begins with what is known of the whole, and then learns for itself.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors: INVALID_ARGUMENT (a
+ * number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no such output, and FAILED_PRECONDITION if it was
+ * compiled without partial runs; the first run with a list may say RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_outputs(struct weir_run_options *options,
+                                         const size_t *indices,
+                                         size_t count);
+
+/**
+ * What weir_run_options_set_outputs set: NULL and 0 if nothing.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until the options
+ * are changed or destroyed. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_outputs(const struct weir_run_options *options,
+                                         const size_t **out_indices,
+                                         size_t *out_count);
+
+/**
+ * How many runs of the program may go on at once; 0 (the default) = any number. Runs of parts of its outputs count too. One more run
+ * waits, in the order in which they come:
+ *
+ * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside of a task of
+ *   a thread pool, of a stream's work, or of a run of a program with such a bound it does not sleep: it helps the pool and looks for
+ *   a while, and is then refused with FAILED_PRECONDITION;
+ * - an asynchronous stream takes it as ever, and the call does not block; when its turn comes there, the stream waits, without a thread. To be
+ *   held back at the call, see weir_run_options_set_no_wait.
+ *
+ * A run that begins inside of a run of the same program is part of it, and takes no place of its own; so are programs as
+ * nodes (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one place, and uses
+ * as many more as are free then. A thread of the host's that completes a kernel later is inside of nothing: it must not wait
+ * for a run of the program that its kernel is part of. A kernel that waits, outside of a pool, for a stream on which a run of
+ * its own program waits for a place is refused (FAILED_PRECONDITION).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_max_concurrent_runs(struct weir_compile_options *options,
+                                                         uint32_t max_runs);
+
+/**
+ * What weir_compile_options_set_max_concurrent_runs set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_max_concurrent_runs(const struct weir_compile_options *options,
+                                                         uint32_t *out_max_runs);
+
+/**
+ * Whether a run of a program with a bound (weir_compile_options_set_max_concurrent_runs) is refused with RESOURCE_EXHAUSTED at the
+ * call, where it would have to wait: 1, or 0 (the default). In the calling thread that is while as many runs go on as may; on
+ * an asynchronous stream while as many are queued on streams or go on.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_set_no_wait(struct weir_run_options *options,
+                                         int32_t no_wait);
+
+/**
+ * What weir_run_options_set_no_wait set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_run_options_get_no_wait(const struct weir_run_options *options,
+                                         int32_t *out_no_wait);
 
 /**
  * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,

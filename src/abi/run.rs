@@ -60,4 +60,7 @@ pub struct weir_node_stats {
     pub max_ns: u64,
     /// The node's name, NUL-terminated UTF-8, cut if too long.
     pub name: [std::ffi::c_char; 128],
+    /// Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its beginning. 0 for
+    /// runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+    pub waited_ns: u64,
 }

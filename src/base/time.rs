@@ -37,6 +37,11 @@ impl Deadline {
         }
     }
 
+    /// A time on the library's clock.
+    pub fn at(ns: u64) -> Deadline {
+        Deadline(Some(ns))
+    }
+
     /// Whichever comes first.
     pub fn earlier(self, other: Deadline) -> Deadline {
         match (self.0, other.0) {

@@ -253,8 +253,9 @@ pub unsafe extern "C" fn weir_completion_done(
 
 /// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
 /// inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
-/// once, so no output may be that of another run too. All tensors are checked before the first run begins; the first
-/// failure is returned, and the rest is not begun.
+/// once, so no output may be that of another run too. All tensors are checked before the first run begins. The first
+/// failure is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a
+/// deadline of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
 ///
 /// Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
 /// Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
@@ -271,21 +272,16 @@ pub unsafe extern "C" fn weir_kernel_context_run_program(
     num_outputs: usize,
 ) -> weir_status {
     guard("weir_kernel_context_run_program", || {
-        let all = |each: usize, what: &str| {
-            count
-                .checked_mul(each)
-                .ok_or_else(|| Error::out_of_range(format!("count is {count}, too many for {what} of {each} each")))
-        };
         // SAFETY: the caller's pointers, as documented.
         let (context, program, inputs, outputs) = unsafe {
             (
                 context::borrow(context, "context")?,
                 handle::share(program, "program")?,
-                run::Tensors::new(inputs, all(num_inputs, "inputs")?, "inputs")?,
-                run::Tensors::new(outputs, all(num_outputs, "outputs")?, "outputs")?,
+                run::Tensors::new(inputs, run::all(count, num_inputs, "inputs")?, "inputs")?,
+                run::Tensors::new(outputs, run::all(count, num_outputs, "outputs")?, "outputs")?,
             )
         };
-        Program::run_many(&program, context, count, &|i, run| {
+        Program::run_many_in(&program, context, count, &|i, run| {
             let input = |k: usize| inputs.get(i * num_inputs + k);
             let output = |k: usize| outputs.get(i * num_outputs + k);
             run(&Program::bind(&program, (num_inputs, &input), (num_outputs, &output))?)

@@ -14,6 +14,7 @@ mod last_error;
 mod text;
 mod versioned;
 
+mod concurrent;
 mod conformance;
 mod context;
 mod control;
@@ -23,6 +24,7 @@ mod gemm;
 mod graph;
 mod kernel;
 mod kernel_context;
+mod partial;
 mod program;
 mod program_stats;
 mod run;

@@ -284,8 +284,8 @@ pub unsafe extern "C" fn weir_program_dump(
 }
 
 /// Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
-/// that were left out or added, memory that values share, sizes, and what the costs that are known by now mean for
-/// other threads. The members of the JSON stay what they are; more may be added.
+/// that were left out or added, memory that values share, sizes, what the costs that are known by now mean for
+/// other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were run. The members of the JSON stay what they are; more may be added.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -83,6 +83,7 @@ pub unsafe extern "C" fn weir_program_get_node_stats(
                 min_ns: stats.min_ns,
                 max_ns: stats.max_ns,
                 name: fixed(&stats.name),
+                waited_ns: stats.waited_ns,
             };
             versioned::write(out_stats, &stats, "out_stats")
         }

@@ -70,7 +70,8 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
     })
 }
 
-/// Runs one program now: everything that the inputs determine is written into the outputs. The run is one piece of
+/// Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that the
+/// options ask for (weir_run_options_set_outputs). The run is one piece of
 /// the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
 /// program's first engine). The first node that fails ends the run, and the error names it. The second and later
 /// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
@@ -105,8 +106,11 @@ pub unsafe extern "C" fn weir_program_run(
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            let run = Program::bind(&program, (inputs.len(), &input), (outputs.len(), &output))?;
-            run.run(stream, options.map(|o| &**o))
+            let options = options.map(|options| &**options);
+            let part = program.part(options)?;
+            let program = part.as_ref().unwrap_or(&program);
+            let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
+            run.run(stream, options)
         }
     })
 }
@@ -141,11 +145,62 @@ pub unsafe extern "C" fn weir_program_start(
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            let bound = Program::bind(&program, (inputs.len(), &input), (outputs.len(), &output))?;
-            let run = bound.start(stream, options.map(|o| &**o))?;
-            handle::into_c(run, out)
+            let options = options.map(|options| &**options);
+            let part = program.part(options)?;
+            let program = part.as_ref().unwrap_or(&program);
+            let bound = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
+            handle::into_c(bound.start(stream, options)?, out)
         }
     })
+}
+
+/// Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
+/// outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
+/// runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
+/// The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
+/// of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
+/// kernel's pool.
+///
+/// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
+/// during the call; options may be NULL.
+/// Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
+/// with flags for absent outputs.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_run_many(
+    program: *mut weir_program,
+    count: usize,
+    inputs: *const *mut weir_tensor,
+    num_inputs: usize,
+    outputs: *const *mut weir_tensor,
+    num_outputs: usize,
+    options: *const weir_run_options,
+) -> weir_status {
+    guard("weir_program_run_many", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (program, inputs, outputs, options) = unsafe {
+            (
+                handle::share(program, "program")?,
+                Tensors::new(inputs, all(count, num_inputs, "inputs")?, "inputs")?,
+                Tensors::new(outputs, all(count, num_outputs, "outputs")?, "outputs")?,
+                handle::borrow_opt(options, "options")?.map(|options| &**options),
+            )
+        };
+        let part = program.part(options)?;
+        let program = part.as_ref().unwrap_or(&program);
+        Program::run_many(program, options, count, &|i, run| {
+            let input = |k: usize| inputs.get(i * num_inputs + k);
+            let output = |k: usize| outputs.get(i * num_outputs + k);
+            run(&Program::bind(program, (num_inputs, &input), (num_outputs, &output))?)
+        })
+    })
+}
+
+/// How many tensors `count` runs have.
+pub(super) fn all(count: usize, each: usize, what: &str) -> Result<usize> {
+    count
+        .checked_mul(each)
+        .ok_or_else(|| Error::out_of_range(format!("count is {count}, too many for {what} of {each} each")))
 }
 
 /// An argument array of tensors, for several threads.

@@ -14,12 +14,14 @@ pub(in crate::graph) struct Figures {
     total_ns: AtomicU64,
     min_ns: AtomicU64,
     max_ns: AtomicU64,
+    /// Between being ready and beginning. A walk along the array knows of no such time: a node is ready when it comes to it.
+    waited_ns: AtomicU64,
 }
 
 impl Default for Figures {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
-        Figures { count: zero(), total_ns: zero(), min_ns: AtomicU64::new(u64::MAX), max_ns: zero() }
+        Figures { count: zero(), total_ns: zero(), min_ns: AtomicU64::new(u64::MAX), max_ns: zero(), waited_ns: zero() }
     }
 }
 
@@ -29,6 +31,38 @@ impl Figures {
         self.total_ns.fetch_add(ns, Relaxed);
         self.min_ns.fetch_min(ns, Relaxed);
         self.max_ns.fetch_max(ns, Relaxed);
+    }
+
+    pub fn add_wait(&self, ns: u64) {
+        self.waited_ns.fetch_add(ns, Relaxed);
+    }
+}
+
+/// The figures of a program's nodes. A program that runs a part of another one has those of the other's nodes.
+#[derive(Debug)]
+pub(in crate::graph) struct NodeFigures {
+    all: Arc<[Figures]>,
+    /// The number of each node among them, or NOT_COUNTED; None = its own.
+    numbers: Option<Box<[u32]>>,
+}
+
+/// Of a node that the other program lacks.
+pub(in crate::graph) const NOT_COUNTED: u32 = u32::MAX;
+
+impl NodeFigures {
+    pub fn new(nodes: usize) -> NodeFigures {
+        NodeFigures { all: (0..nodes).map(|_| Figures::default()).collect(), numbers: None }
+    }
+
+    /// The same for a program whose nodes have these numbers here.
+    pub fn shared(&self, numbers: &[u32]) -> NodeFigures {
+        NodeFigures { all: Arc::clone(&self.all), numbers: Some(numbers.into()) }
+    }
+
+    #[inline]
+    pub fn of(&self, node: usize) -> Option<&Figures> {
+        let number = self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize);
+        self.all.get(number)
     }
 }
 
@@ -40,6 +74,7 @@ pub struct NodeStats {
     pub total_ns: u64,
     pub min_ns: u64,
     pub max_ns: u64,
+    pub waited_ns: u64,
 }
 
 /// How the runs of one step ended. Only the step's owner writes, so it needs no atomic addition, and no cache line of it
@@ -126,8 +161,9 @@ impl Program {
         let Some(figures) = &self.layout.figures else {
             return Err(Error::precondition(format!("program '{}' was compiled without statistics", self.name())));
         };
-        let Some(figures) = figures.get(index) else {
-            return Err(Error::out_of_range(format!("index is {index}, the program has {} nodes", figures.len())));
+        let Some(figures) = figures.of(index) else {
+            let nodes = self.num_nodes();
+            return Err(Error::out_of_range(format!("index is {index}, the program has {nodes} nodes")));
         };
         let count = figures.count.load(Relaxed);
         Ok(NodeStats {
@@ -136,6 +172,7 @@ impl Program {
             total_ns: figures.total_ns.load(Relaxed),
             min_ns: if count == 0 { 0 } else { figures.min_ns.load(Relaxed) },
             max_ns: figures.max_ns.load(Relaxed),
+            waited_ns: figures.waited_ns.load(Relaxed),
         })
     }
 }

@@ -14,7 +14,8 @@
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 
 use super::builder::MAX_DEPTH;
-use super::figures::{Figures, Tallies};
+use super::exec::Admission;
+use super::figures::{NodeFigures, Tallies};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
@@ -296,8 +297,13 @@ pub(in crate::graph) struct Layout {
     pub runs: AtomicU64,
     pub report: super::report::Compiled,
     /// Figures of every node, if they were asked for.
-    pub figures: Option<Box<[Figures]>>,
-    pub tallies: Tallies,
+    pub figures: Option<NodeFigures>,
+    /// Of the whole program's runs and of those of its parts.
+    pub tallies: Arc<Tallies>,
+    /// The bound on runs at once, of the whole program's and of those of its parts.
+    pub admission: Option<Arc<Admission>>,
+    /// Of a part of a program: the inputs that no node of it needs. Empty otherwise.
+    pub not_needed: Vec<bool>,
     /// The costs come from a profile: the first measurement is one like any other. ORDERING Relaxed.
     pub primed: AtomicBool,
 }
@@ -416,6 +422,12 @@ impl Layout {
         self.absence.own.shrink_to_fit();
         self.absence.starts.shrink_to_fit();
         self.absence.needs.shrink_to_fit();
+    }
+
+    /// Whether a run has to be given this input.
+    #[inline]
+    pub fn needs_input(&self, input: usize) -> bool {
+        !self.not_needed.get(input).copied().unwrap_or(false)
     }
 
     /// The edges that leave a node.

@@ -1,16 +1,15 @@
-//! A program inside of another one, and many runs of one at once: their nodes run on the pool of the kernel that they are in.
+//! A program inside of another one: its nodes run on the pool of the kernel that they are in.
 //!
 //! The inner run has a step of its own and joins before the kernel returns. Its helpers come out of the same budget as all others of the
-//! pool, so nesting asks for no more threads than there are. A cancel of the outer run takes effect when the inner
-//! run is over.
+//! pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops that stops it too
+//! (`kernel::Stop`), and it has no more time.
 
-use super::exec::Bound;
+use super::exec::Outer;
 use super::layout::NO_BIT;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, scratch_slots};
 use crate::kernel::{Kernel, KernelContext, signature};
-use crate::threadpool::Span;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -66,37 +65,10 @@ impl Kernel for Nested {
         context.with_pool(|pool| {
             let step = self.program.take_step(scratch_slots(pool))?;
             let (inputs, outputs) = (context.inputs(), context.outputs());
-            let result = step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data());
+            let outer = Outer { stop: context.stop(), failed: None };
+            let result = step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer);
             self.program.give_step(step);
             result
-        })
-    }
-}
-
-/// What is done with an instance's tensors once they are checked.
-type Then<'a> = &'a dyn Fn(&Bound<'_>) -> Result<()>;
-
-impl Program {
-    /// Runs the program `count` times in a region of a kernel's call, each time as `with` binds it; the first error wins. All are checked before
-    /// the first is run.
-    pub fn run_many(
-        program: &Ref<Program>,
-        context: &KernelContext<'_>,
-        count: usize,
-        with: &(dyn Fn(usize, Then<'_>) -> Result<()> + Sync),
-    ) -> Result<()> {
-        let named = |error: Error, i: usize| error.within(format_args!("program '{}' instance {i}", program.name()));
-        for i in 0..count {
-            with(i, &|_| Ok(())).map_err(|error| named(error, i))?;
-        }
-        let cost_ns = program.layout.total_ns.load(Relaxed) as f32;
-        let span = Span { items: count, cost_ns, grain: 1, ..Span::default() };
-        context.parallel_for(&span, &|claim| {
-            for i in claim.begin()..claim.end() {
-                let run = |bound: &Bound<'_>| context.with_pool(|pool| bound.run_here(pool));
-                with(i, &run).map_err(|error| named(error, i))?;
-            }
-            Ok(())
         })
     }
 }

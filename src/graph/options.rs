@@ -15,6 +15,10 @@ pub struct CompileOptions {
     pub statistics: bool,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
+    /// How many lists of outputs the program keeps compiled for runs that ask for a part of them; 0 = there are no such runs.
+    pub partial_runs: usize,
+    /// How many runs may go on at once; 0 = any number.
+    pub max_concurrent_runs: u32,
 }
 
 /// Whether an output of a kernel takes over the memory of an input.
@@ -40,6 +44,10 @@ pub struct RunOptions {
     pub deterministic: bool,
     /// After a failure, run what does not depend on it.
     pub finish_independent: bool,
+    /// The outputs that the run is to compute, by index; None = all.
+    pub outputs: Option<Box<[usize]>>,
+    /// Whether the run fails where it would have to wait for others of its program.
+    pub no_wait: bool,
 }
 
 impl Kind for CompileOptions {

@@ -4,6 +4,7 @@
 //! found by name; of several with one name the first is the first. What is not found is left alone: a profile
 //! decides who runs what and when, never what comes out.
 
+use super::figures::NOT_COUNTED;
 use super::layout::{Body, Layout};
 use super::program::Program;
 use crate::base::{Error, Result};
@@ -56,6 +57,34 @@ impl Program {
         layout.weigh(&(0..layout.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
         Ok(known)
     }
+}
+
+/// The number that each node of a part has in the whole program, or NOT_COUNTED.
+pub(super) fn numbers(part: &Layout, whole: &Layout) -> Vec<u32> {
+    let mut places = places(whole);
+    places.values_mut().for_each(|nodes| nodes.reverse());
+    let number = |node: usize| {
+        let place = places.get_mut(part.names.get(node)).filter(|_| part.is_step(node as u32)).and_then(Vec::pop);
+        place.map_or(NOT_COUNTED, |place| place as u32)
+    };
+    (0..part.len()).map(number).collect()
+}
+
+/// Gives a part what the whole program has learned; `numbers` are those of `numbers`. Nothing if that has never been run.
+pub(super) fn learn(part: &Layout, whole: &Layout, numbers: &[u32]) {
+    if whole.runs.load(Relaxed) == 0 && !whole.primed.load(Relaxed) {
+        return;
+    }
+    for (node, &number) in numbers.iter().enumerate().filter(|(_, number)| **number != NOT_COUNTED) {
+        let number = number as usize;
+        part.costs[node].store(whole.costs[number].load(Relaxed), Relaxed);
+        if let (Body::Enter(own), Body::Enter(other)) = (part.bodies[node], whole.bodies[number]) {
+            let iterations = whole.loops[other as usize].iterations.load(Relaxed);
+            part.loops[own as usize].iterations.store(iterations, Relaxed);
+        }
+    }
+    part.primed.store(true, Relaxed);
+    part.weigh(&(0..part.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
 }
 
 fn places(layout: &Layout) -> Places<'_> {

@@ -3,8 +3,10 @@
 use super::dump::{self, DumpFormat};
 use super::exec::{Flight, Step};
 use super::layout::{Layout, Port};
+use super::partial::Parts;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Result, live};
+use crate::kernel::Stop;
 use crate::sync::{HandOff, OnceLock};
 use std::sync::Arc;
 
@@ -29,6 +31,10 @@ pub struct Program {
     flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
+    /// What runs of a part of the outputs need.
+    pub(super) parts: Option<Parts>,
+    /// What runs are attached to that are made together from outside; they are only stopped group by group.
+    pub(super) together: Stop,
 }
 
 impl Kind for Program {
@@ -38,12 +44,14 @@ impl Kind for Program {
 }
 
 impl Program {
-    pub(super) fn new(layout: Layout) -> Program {
+    pub(super) fn new(layout: Layout, parts: Option<Parts>) -> Program {
         Program {
             layout: Arc::new(layout),
             steps: std::array::from_fn(|_| HandOff::default()),
             flights: std::array::from_fn(|_| HandOff::default()),
             stock: OnceLock::new(),
+            parts,
+            together: Stop::default(),
         }
     }
 

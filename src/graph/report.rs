@@ -1,5 +1,7 @@
 //! What compile has done, as text and as JSON.
 
+mod lists;
+
 use super::dump::json_string;
 use super::layout::{DIRECT, Layout};
 use super::program::Program;
@@ -179,15 +181,15 @@ fn json(layout: &Layout) -> String {
         }
         text.push('}');
     }
-    text + "}\n"
+    text
 }
 
 impl Program {
-    /// Says what compile did, and what the costs that are known by now mean.
+    /// Says what compile did, what the costs that are known by now mean, and what the program keeps for partial runs.
     pub fn report(&self, format: ReportFormat) -> String {
         match format {
-            ReportFormat::Text => text(&self.layout),
-            ReportFormat::Json => json(&self.layout),
+            ReportFormat::Text => text(&self.layout) + &lists::text(self),
+            ReportFormat::Json => json(&self.layout) + &lists::json(self) + "}\n",
         }
     }
 }

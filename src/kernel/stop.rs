@@ -1,26 +1,57 @@
-//! What tells a kernel that its result is not wanted any more.
+//! What tells a kernel that its result is not wanted any more, and ends the runs that it has begun.
+//!
+//! A run inside of a call is *attached* to the call's stop while it goes on: whoever sets that stops it too. So a node of
+//! the inner run looks at one word, its own run's, however deep it lies; what goes down is the one who stops. The list of attached
+//! runs is under a lock, taken once when an inner run begins, once when it ends, and by who stops: stopped runs are rare,
+//! and locks are taken from the outside to the inside.
 #![forbid(unsafe_code)]
 
 use crate::base::time::now_ns;
+use crate::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// A run that can be told to begin nothing more.
+pub trait Stoppable: Send + Sync {
+    fn stop(&self);
+}
 
 /// Somebody said so, or the time is over.
 ///
 /// ORDERING: Relaxed throughout; whoever sees it late does a little too much, and nothing is read on the strength of it. The
 /// deadline changes only while nobody is in the run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Stop {
     flag: AtomicU32,
     /// On the library's clock; 0 = never.
     deadline: AtomicU64,
+    /// What is attached, with the number of its group.
+    inner: Mutex<Vec<(usize, Arc<dyn Stoppable>)>>,
 }
 
 /// Nobody can stop this call.
-pub static NEVER: Stop = Stop { flag: AtomicU32::new(0), deadline: AtomicU64::new(0) };
+pub static NEVER: Stop = Stop { flag: AtomicU32::new(0), deadline: AtomicU64::new(0), inner: Mutex::new(Vec::new()) };
 
 impl Stop {
     pub fn set(&self) {
         self.flag.store(1, Relaxed);
+        // Behind the flag: what is attached later sees it, because the lock orders the two.
+        self.inner.lock().iter().for_each(|(_, run)| run.stop());
+    }
+
+    /// Stops what is attached with this number, and nothing else.
+    pub fn stop_group(&self, group: usize) {
+        self.inner.lock().iter().filter(|(number, _)| *number == group).for_each(|(_, run)| run.stop());
+    }
+
+    /// Has `run` stopped with this call, until the result is dropped: from then on nobody stops it from here.
+    #[must_use]
+    pub fn attach(&self, group: usize, run: Arc<dyn Stoppable>) -> Attached<'_> {
+        self.inner.lock().push((group, Arc::clone(&run)));
+        if self.is_set() {
+            run.stop();
+        }
+        Attached { to: self, run }
     }
 
     #[inline]
@@ -37,10 +68,69 @@ impl Stop {
         self.deadline.store(at_ns, Relaxed);
     }
 
+    /// 0 = never.
+    pub fn deadline(&self) -> u64 {
+        self.deadline.load(Relaxed)
+    }
+
     pub fn is_late(&self) -> bool {
         match self.deadline.load(Relaxed) {
             0 => false,
             at_ns => now_ns() >= at_ns,
         }
+    }
+}
+
+/// A run that goes on inside of a call.
+pub struct Attached<'a> {
+    to: &'a Stop,
+    run: Arc<dyn Stoppable>,
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.to.inner.lock();
+        if let Some(at) = inner.iter().position(|(_, run)| Arc::ptr_eq(run, &self.run)) {
+            inner.swap_remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Stoppable for Stop {
+        fn stop(&self) {
+            self.set();
+        }
+    }
+
+    fn attached(to: &Stop, group: usize) -> (Arc<Stop>, Attached<'_>) {
+        let run = Arc::new(Stop::default());
+        let guard = to.attach(group, Arc::clone(&run) as Arc<dyn Stoppable>);
+        (run, guard)
+    }
+
+    #[test]
+    fn a_stop_goes_down_to_what_is_attached() {
+        let outer = Stop::default();
+        let (middle, _middle) = attached(&outer, 0);
+        let (inner, _inner) = attached(&middle, 0);
+        let (gone, guard) = attached(&outer, 0);
+        drop(guard);
+        outer.set();
+        assert!(middle.is_set() && inner.is_set() && !gone.is_set());
+        let (late, _late) = attached(&outer, 0);
+        assert!(late.is_set(), "attached behind the stop");
+    }
+
+    #[test]
+    fn a_group_is_stopped_alone() {
+        let outer = Stop::default();
+        let (one, _one) = attached(&outer, 1);
+        let (two, _two) = attached(&outer, 2);
+        outer.stop_group(2);
+        assert!(!outer.is_set() && !one.is_set() && two.is_set());
     }
 }

@@ -4,11 +4,14 @@
 //! by a thread that runs B's item and waits for C, or because B is parked until an event of C is reached. When that
 //! chain leads back to A, nobody gets on.
 //!
+//! A queue may also be held up because its first item is a run of a program that has as many as it may have. A thread that is
+//! inside of a run of that program does not wait for such a queue.
+//!
 //! Such waits are rare and slow anyway, so they are kept in one list under one lock. The end of the chain may change
 //! while a thread sleeps, so it looks again from time to time (`wait`).
 
 use super::queue::Queue;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, ambient};
 use std::sync::{Arc, Weak};
 
 /// Queue `from` (by id) is held up until `to` gets on.
@@ -49,6 +52,9 @@ impl Waiting {
                 continue;
             }
             seen.push(queue.id());
+            if queue.program_waited_for().is_some_and(ambient::within_runs_of) {
+                return true;
+            }
             next.extend(queue.parked_on());
             let waits = waits();
             next.extend(waits.iter().filter(|wait| wait.from == queue.id()).filter_map(|wait| wait.to.upgrade()));

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
@@ -73,6 +73,9 @@ pub struct Queue {
     latch: Latch,
     /// The queue whose event the first item waits for, or has waited for.
     parked_on: Mutex<Weak<Queue>>,
+    /// The number of the program that the first item, a run, waits for a place of; 0 = none. ORDERING: Relaxed; who waits looks
+    /// again and again.
+    program_waited_for: AtomicU32,
 }
 
 impl std::fmt::Debug for Queue {
@@ -111,6 +114,7 @@ impl Queue {
             turn: Turn::new(VecDeque::with_capacity(64)),
             latch: Latch::default(),
             parked_on: Mutex::default(),
+            program_waited_for: AtomicU32::new(0),
         });
         queue.account.add(&queue);
         Ok(queue)
@@ -166,6 +170,16 @@ impl Queue {
 
     fn set_parked_on(&self, queue: Weak<Queue>) {
         *self.parked_on.lock() = queue;
+    }
+
+    /// The program whose runs the first item waits for.
+    pub(super) fn program_waited_for(&self) -> Option<u32> {
+        Some(self.program_waited_for.load(Relaxed)).filter(|&number| number != 0)
+    }
+
+    /// By the first item: it waits for a place of this program, or no more (0).
+    pub fn set_program_waited_for(&self, number: u32) {
+        self.program_waited_for.store(number, Relaxed);
     }
 
     pub fn error(&self) -> Option<Error> {

@@ -4,8 +4,9 @@ use super::cycle::Waiting;
 use super::lane::answer_calls;
 use super::queue::{Queue, run_later};
 use crate::base::time::{Deadline, now_ns};
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, Ref, Result};
 use crate::sync::ambient::{self, Work};
+use crate::threadpool::ThreadPool;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -48,7 +49,9 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
         return Ok(());
     }
     match queue {
-        Some(queue) if ambient::within_any_queue() => nested(what, queue, sleep, spin_ns, deadline),
+        Some(queue) if ambient::within_any_queue() || ambient::within_numbered_run() => {
+            nested(what, queue, sleep, spin_ns, deadline)
+        }
         _ if sleep(spin_ns, deadline) => Ok(()),
         _ => Err(late(what, queue)),
     }
@@ -82,6 +85,22 @@ pub(super) fn nested(
             return Err(late(what, queue));
         }
     }
+}
+
+/// Looks for something that no queue does, in a thread that must not sleep; runs other tasks of the pool meanwhile if the host lets
+/// threads do that. False if it was not done for so many nanoseconds without such a task.
+pub fn help_briefly(done: &dyn Fn() -> bool, pool: Option<&Ref<ThreadPool>>, spin_ns: u64) -> bool {
+    let nested = Nested::enter();
+    let mut start = now_ns();
+    while !done() {
+        if nested.may_take_more() && pool.is_some_and(|pool| pool.in_parallel() && pool.help()) {
+            start = now_ns();
+        } else if now_ns() - start >= spin_ns {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    true
 }
 
 /// How many streams a wait follows from the one that it is for to what that one waits for itself.

@@ -79,6 +79,16 @@ pub fn within_any_queue() -> bool {
     any(|frame| matches!(frame, Work::Queue(_)))
 }
 
+/// Whether this thread is inside a run of the program with this number, which runs carry in the upper half of their ids (0 = none).
+pub fn within_runs_of(program: u32) -> bool {
+    any(|frame| matches!(frame, Work::Run(id) if id >> 32 == u64::from(program)))
+}
+
+/// Whether this thread is inside a run of any program with a number.
+pub fn within_numbered_run() -> bool {
+    any(|frame| matches!(frame, Work::Run(id) if id >> 32 != 0))
+}
+
 /// The queues whose items this thread is running.
 pub fn queues() -> Vec<u64> {
     let depth = TOP.try_with(Cell::get).unwrap_or(0).min(DEPTH);

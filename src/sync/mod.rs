@@ -7,8 +7,10 @@
 //! - `Turn`: who drains a queue.
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
+//! - `Replaceable`: a cell that many read and one replaces while nobody does.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
 //! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
+//! - `Places`: so many may be in, and the others wait in a line.
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
@@ -35,7 +37,9 @@ mod keepsake;
 mod lock;
 mod merge;
 mod pending;
+mod places;
 mod ranges;
+mod replaceable;
 mod ring;
 mod slots;
 pub mod thread;
@@ -53,7 +57,9 @@ pub use keepsake::Keepsake;
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use pending::{Meeting, Returns};
+pub use places::Places;
 pub use ranges::{Draw, Ranges};
+pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
 pub use tokens::{Entry, Exit, Tokens};
@@ -65,6 +71,8 @@ mod models;
 mod models_of_loops;
 #[cfg(all(test, loom))]
 mod models_of_pending;
+#[cfg(all(test, loom))]
+mod models_of_programs;
 #[cfg(all(test, loom))]
 mod models_of_propagation;
 #[cfg(all(test, loom))]

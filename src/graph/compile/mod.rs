@@ -15,15 +15,18 @@ mod fold;
 mod held;
 mod joins;
 mod memory;
+mod part;
 #[cfg(debug_assertions)]
 mod proof;
 mod region;
 mod schedule;
 
 use super::builder::{Body as NodeBody, Contents, Graph};
-use super::figures::{Figures, Tallies};
+use super::exec::Admission;
+use super::figures::NodeFigures;
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
+use super::partial::Parts;
 use super::program::Program;
 use super::report::Compiled as Facts;
 use super::verify::{self, Verified};
@@ -33,7 +36,9 @@ use crate::engine::Engine;
 use crate::memory::heap;
 use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
+pub(super) use part::{check_outputs, compile_part};
 use region::{Region, Scope, Want};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// What compile needs at most, per node and per edge, in bytes: asked for in one piece first, so that a graph too
@@ -49,15 +54,16 @@ impl Program {
             verify::check_blocking(contents)?;
         }
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
-        let layout = match fold::fold(contents, &verified) {
-            None => compile(contents, &verified, engines, options, facts)?,
+        let keep = |contents: &Contents| Parts::new(contents, options);
+        let (layout, parts) = match fold::fold(contents, &verified) {
+            None => (compile(contents, &verified, engines, options, facts)?, keep(contents)?),
             Some(fold::Folded { contents, nodes }) => {
                 facts.folded = nodes;
                 let verified = verify::verify(&contents, &engines, options.allow_absent)?;
-                compile(&contents, &verified, engines, options, facts)?
+                (compile(&contents, &verified, engines, options, facts)?, keep(&contents)?)
             }
         };
-        Ok(Object::shared(Program::new(layout)))
+        Ok(Object::shared(Program::new(layout, parts)))
     }
 }
 
@@ -194,8 +200,10 @@ fn finish(
         ways: Ways::default(),
         runs: AtomicU64::new(0),
         report: facts,
-        figures: options.statistics.then(|| (0..n).map(|_| Figures::default()).collect()),
-        tallies: Tallies::default(),
+        figures: options.statistics.then(|| NodeFigures::new(n)),
+        tallies: Arc::default(),
+        admission: Admission::create(options.max_concurrent_runs),
+        not_needed: Vec::new(),
         primed: AtomicBool::new(false),
     };
     layout.shrink();

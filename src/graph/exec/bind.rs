@@ -1,7 +1,8 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
+use super::admission::{Admitted, Asks};
 use super::orders::Orders;
-use super::run::Run;
+use super::run::{Outer, Run};
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
 use crate::graph::layout::Port;
@@ -29,19 +30,28 @@ impl Program {
         outputs: (usize, Lookup<'a>),
     ) -> Result<Bound<'a>> {
         let engine = &program.layout.engines[0];
-        for (what, (count, lookup), ports) in
-            [("input", inputs, program.inputs()), ("output", outputs, program.outputs())]
+        let not_needed = &program.layout.not_needed[..];
+        for (what, (count, lookup), ports, left_out) in
+            [("input", inputs, program.inputs(), not_needed), ("output", outputs, program.outputs(), &[])]
         {
             signature::check_count(what, ports.len(), count)?;
             for (i, port) in ports.iter().enumerate() {
+                if !left_out.is_empty() && left_out[i] {
+                    continue;
+                }
                 let tensor = lookup(i)?;
                 check_port(what, i, port, &tensor)?;
                 check_tensor(what, i, &tensor, engine)?;
             }
         }
-        let view =
-            |lookup: Lookup<'a>, i: usize| lookup(i).map_or((std::ptr::null_mut(), 0), |t| (t.data(), t.bytes()));
-        check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
+        let none = (std::ptr::null_mut(), 0);
+        let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| (t.data(), t.bytes()));
+        if not_needed.is_empty() {
+            check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
+        } else {
+            let input = |i: usize| if not_needed[i] { none } else { view(inputs.1, i) };
+            check_overlaps(inputs.0, &input, outputs.0, &|i| view(outputs.1, i))?;
+        }
         Ok(Bound { program, inputs, outputs })
     }
 }
@@ -68,9 +78,11 @@ impl Bound<'_> {
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
         let pool = self.pool(stream.map(|stream| &**stream), options);
         let orders = Orders::of(options, &self.program.layout)?;
+        let no_wait = options.is_some_and(|options| options.no_wait);
         match stream {
-            Some(stream) => self.submit(stream, pool, None, orders)?,
-            None => self.run_told(pool, orders)?,
+            Some(stream) => self.submit(stream, pool, None, orders, no_wait)?,
+            None if self.program.layout.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
+            None => self.run_told(pool, orders, None)?,
         }
         match pool {
             Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
@@ -78,18 +90,59 @@ impl Bound<'_> {
         }
     }
 
-    /// Runs in this thread, with helpers from the pool.
-    pub fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        self.run_told(pool, None)
+    /// Runs in this thread inside of something else, with helpers from the pool.
+    pub(in crate::graph) fn run_inside(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        orders: Option<Orders>,
+        outer: Outer<'_>,
+    ) -> Result<()> {
+        self.run_told(pool, orders, Some(outer))
     }
 
-    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>) -> Result<()> {
+    /// What the program is asked for a place by a run of this.
+    fn asks<'p>(&'p self, pool: Option<&'p Ref<ThreadPool>>, orders: Option<&Orders>, no_wait: bool) -> Asks<'p> {
+        let deadline_at_ns = orders.map_or(0, Orders::deadline_at_ns);
+        Asks { name: self.program.name(), no_wait, pool, deadline_at_ns }
+    }
+
+    /// A place for a run here, in a program that has no more than so many.
+    fn enter(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        orders: Option<&Orders>,
+        no_wait: bool,
+    ) -> Result<Option<Admitted>> {
+        match &self.program.layout.admission {
+            None => Ok(None),
+            Some(admission) => admission.enter(&self.asks(pool, orders, no_wait)),
+        }
+    }
+
+    /// Runs in this thread, once there is a place.
+    #[cold]
+    fn run_in_turn(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, no_wait: bool) -> Result<()> {
+        let _admitted = self.enter(pool, orders.as_ref(), no_wait)?;
+        self.run_told(pool, orders, None)
+    }
+
+    #[inline]
+    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, outer: Option<Outer<'_>>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
-        step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        if self.program.layout.not_needed.is_empty() {
+            step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
+        } else {
+            let needs = |i: usize| self.program.layout.needs_input(i);
+            let input = |i: usize| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() };
+            step.bind(input, |o| data(self.outputs.1, o));
+        }
         step.obey(orders);
-        let result = step.run_here(pool);
+        let result = match outer {
+            None => step.run_here(pool),
+            Some(outer) => step.run_inside(pool, outer),
+        };
         self.program.give_step(step);
         result
     }
@@ -101,7 +154,8 @@ impl Bound<'_> {
         }
         let run = Run::create(stream.queue());
         let orders = Orders::of(options, &self.program.layout)?;
-        self.submit(stream, self.pool(Some(stream), options), Some(&run), orders)?;
+        let no_wait = options.is_some_and(|options| options.no_wait);
+        self.submit(stream, self.pool(Some(stream), options), Some(&run), orders, no_wait)?;
         Ok(run)
     }
 
@@ -111,18 +165,31 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
         orders: Option<Orders>,
+        no_wait: bool,
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
+        // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is, so that who
+        // waits for a place holds nothing.
+        let admission = self.program.layout.admission.as_ref().filter(|admission| !admission.is_inside());
+        let (mut _admitted, mut accepted) = (None, None);
+        match admission {
+            None => {}
+            Some(_) if stream.queue().is_synchronous() => _admitted = self.enter(pool, orders.as_ref(), no_wait)?,
+            Some(admission) => accepted = Some(admission.accept(&self.asks(pool, orders.as_ref(), no_wait))?),
+        }
         let flight = self.program.take_flight();
         let mut tensors = flight.list();
-        for (count, lookup) in [self.inputs, self.outputs] {
-            for i in 0..count {
-                tensors.push(Ref::clone(&*lookup(i)?));
-            }
+        for i in 0..self.inputs.0 {
+            let needed = self.program.layout.needs_input(i);
+            tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
+        }
+        for i in 0..self.outputs.0 {
+            tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
         }
         flight.board(self.program, tensors, pool, handle);
         flight.order(orders);
+        flight.accept(accepted);
         stream.queue().submit(Op::Work(flight))
     }
 

@@ -12,6 +12,7 @@
 //! | RUNNING | the step is open; the stream is parked or about to be    | CLOSED by the last worker out (`Step::close`)    |
 //! | CLOSED  | the step's result is there                               | back to the stock, by `poll`                     |
 
+use super::admission::{Accepted, Place};
 use super::orders::Orders;
 use super::run::{Run, none_begun};
 use super::step::Step;
@@ -33,13 +34,23 @@ const CLOSED: u32 = 2;
 pub struct Flight {
     phase: AtomicU32,
     program: HandOff<Ref<Program>>,
-    /// Inputs, then outputs. Empty between runs, and kept for its memory.
-    tensors: HandOff<Vec<Ref<Tensor>>>,
+    /// Inputs, then outputs; None for an input that is not needed. Empty between runs, and kept for its memory.
+    tensors: HandOff<Vec<Option<Ref<Tensor>>>>,
     pool: HandOff<Ref<ThreadPool>>,
     handle: HandOff<Ref<Run>>,
     step: HandOff<Arc<Step>>,
     orders: HandOff<Orders>,
+    /// Whether a place has to be had before it begins (`admission`).
+    admission: AtomicU32,
+    accepted: HandOff<Accepted>,
+    place: HandOff<Place>,
 }
+
+/// It has one, or needs none.
+const FREE: u32 = 0;
+const MUST_ENTER: u32 = 1;
+/// It is in the line.
+const IN_LINE: u32 = 2;
 
 impl Flight {
     /// An empty flight with room for the program's tensors.
@@ -50,7 +61,7 @@ impl Flight {
     }
 
     /// The list to fill with inputs and outputs; `board` puts it back.
-    pub(super) fn list(&self) -> Vec<Ref<Tensor>> {
+    pub(super) fn list(&self) -> Vec<Option<Ref<Tensor>>> {
         self.tensors.take().unwrap_or_default()
     }
 
@@ -58,7 +69,7 @@ impl Flight {
     pub(super) fn board(
         &self,
         program: &Ref<Program>,
-        tensors: Vec<Ref<Tensor>>,
+        tensors: Vec<Option<Ref<Tensor>>>,
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
     ) {
@@ -72,6 +83,48 @@ impl Flight {
     /// What the run is told.
     pub(super) fn order(&self, orders: Option<Orders>) {
         let _ = orders.map(|orders| self.orders.put(orders));
+    }
+
+    /// The run counts among those of a program that has no more than so many at once.
+    pub(super) fn accept(&self, accepted: Option<Accepted>) {
+        if let Some(accepted) = accepted {
+            self.admission.store(MUST_ENTER, Relaxed);
+            let _ = self.accepted.put(accepted);
+        }
+    }
+
+    /// Whether it may begin; else it is in the line.
+    fn enters(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
+        // ORDERING: Acquire pairs with the Release in `admit`.
+        match self.admission.load(Acquire) {
+            MUST_ENTER => {}
+            state => return state == FREE,
+        }
+        let Some(program) = self.program.take() else { return true };
+        let admission = program.layout.admission.clone();
+        let _ = self.program.put(program);
+        let Some(admission) = admission else { return true };
+        self.admission.store(IN_LINE, Relaxed);
+        queue.set_program_waited_for(admission.number);
+        match admission.enter_or_wait(self, queue) {
+            Some(place) => {
+                self.has_place(place, queue);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn has_place(&self, place: Place, queue: &Queue) {
+        let _ = self.place.put(place);
+        queue.set_program_waited_for(0);
+        self.admission.store(FREE, Release);
+    }
+
+    /// By the run that leaves: its place is this one's now.
+    pub(super) fn admit(&self, place: Place, queue: &Arc<Queue>) {
+        self.has_place(place, queue);
+        queue.resume();
     }
 
     /// By the last worker out. ORDERING: Release pairs with the Acquire in `poll`.
@@ -139,7 +192,8 @@ impl Flight {
         let step = program.take_step(scratch_slots(pool.as_ref()));
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
-            step.bind(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
+            let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
+            step.bind(data, |o| data(num_inputs + o));
             step.obey(self.orders.take());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
@@ -183,6 +237,8 @@ impl Flight {
     /// goes on), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
         drop(self.pool.take());
+        let admitted = (self.place.take(), self.accepted.take());
+        self.admission.store(FREE, Relaxed);
         // Still there if it never began.
         let _ = self.orders.take();
         if let Some(mut tensors) = self.tensors.take() {
@@ -193,6 +249,9 @@ impl Flight {
         if let Some(program) = self.program.take() {
             program.give_flight(Arc::clone(self));
         }
+        // Who waits for the place may be run right here: this flight is another run's by now. And before the end is told, so that
+        // who is told finds the place free.
+        drop(admitted);
         match handle {
             Some(handle) => {
                 handle.complete(result.err());
@@ -208,6 +267,7 @@ impl Work for Flight {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(),
             CLOSED => Poll::Ready(self.complete()),
+            _ if !self.enters(queue) => Poll::Pending,
             _ => self.begin(queue),
         }
     }
@@ -215,6 +275,9 @@ impl Work for Flight {
     fn skip(self: Arc<Self>, cause: &Error) {
         let handle = self.handle.take();
         let program = self.program.take();
+        if let (IN_LINE, Some(program)) = (self.admission.load(Acquire), &program) {
+            program.layout.admission.iter().for_each(|admission| admission.withdraw(&self));
+        }
         // Only a handle hears of it: the stream has its own error.
         let text = || format!("the run did not begin, because its stream had failed: {}", cause.message());
         let error = || Error::new(Code::Aborted, text());

@@ -42,6 +42,7 @@
 //! figure counts at once, a larger one by half at most, since an interrupted thread measures far too much. Costs
 //! decide who runs what, never what comes out.
 
+mod admission;
 mod bind;
 mod flight;
 mod independent;
@@ -57,7 +58,9 @@ mod step;
 mod visit;
 mod worker;
 
+pub(super) use admission::{Admission, Asks};
 pub use bind::Bound;
 pub(super) use flight::Flight;
-pub use run::Run;
+pub(super) use orders::Orders;
+pub use run::{Outer, Run};
 pub(super) use step::Step;

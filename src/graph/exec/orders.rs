@@ -9,6 +9,7 @@ use crate::base::time::now_ns;
 use crate::base::{Code, Error, Result};
 use crate::graph::RunOptions;
 use crate::graph::layout::Layout;
+use crate::kernel::Stop;
 use crate::memory::Flags;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,7 +25,7 @@ const INDEPENDENT: u32 = 8;
 const ABSENT: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Orders {
+pub(in crate::graph) struct Orders {
     care: u32,
     deadline_ns: u64,
     deadline_at_ns: u64,
@@ -32,6 +33,23 @@ pub(super) struct Orders {
 }
 
 impl Orders {
+    /// For a run inside of a call: it has no more time than that.
+    pub fn inside(stop: &Stop) -> Option<Orders> {
+        let at_ns = stop.deadline();
+        let left_ns = at_ns.saturating_sub(now_ns());
+        (at_ns > 0).then_some(Orders { care: DEADLINE, deadline_ns: left_ns, deadline_at_ns: at_ns, absent: None })
+    }
+
+    /// On the library's clock; 0 = never.
+    pub fn deadline_at_ns(&self) -> u64 {
+        self.deadline_at_ns
+    }
+
+    /// Whether somebody asks what is absent.
+    pub fn asks_what_is_absent(&self) -> bool {
+        self.care & ABSENT != 0
+    }
+
     /// The clock of a deadline runs from here. None if there is nothing to tell.
     pub fn of(options: Option<&RunOptions>, layout: &Layout) -> Result<Option<Orders>> {
         let Some(options) = options else { return Ok(None) };

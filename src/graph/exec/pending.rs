@@ -208,7 +208,10 @@ impl Step {
 
     fn compute_on_lane(&self, call: u32, tag: u64) {
         let kernel = &self.layout.kernels[self.layout.calls[call as usize].0 as usize].kernel;
-        let result = caught(|| kernel.compute(&self.calls.list[call as usize].context));
+        let result = caught(|| {
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
+            kernel.compute(&self.calls.list[call as usize].context)
+        });
         if let Some(done) = Completion::from_number(tag as usize) {
             // Nobody else has this handle.
             let _ = done.done(result);

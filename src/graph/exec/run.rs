@@ -1,6 +1,7 @@
 //! From opening a step to its result; and the handle of an asynchronous run.
 
 use super::ops::cancelled;
+use super::orders::Orders;
 use super::role::Role;
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
@@ -9,11 +10,12 @@ use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::graph::layout::Layout;
 use crate::graph::ways::Turn;
+use crate::kernel::{Attached, Stop, Stoppable};
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// How long the caller looks for the end of a run before it sleeps: what it waits for is running.
 pub(super) const JOIN_SPIN_NS: u64 = 20_000;
@@ -21,10 +23,65 @@ pub(super) const JOIN_SPIN_NS: u64 = 20_000;
 const MEASURE_FIRST: u64 = 4;
 const MEASURE_EVERY: u64 = 512;
 
+/// What a run is inside of.
+#[derive(Clone, Copy)]
+pub struct Outer<'a> {
+    pub stop: &'a Stop,
+    /// Set once one of the runs that belong together has failed; the others are stopped then.
+    pub failed: Option<&'a AtomicBool>,
+}
+
+impl<'a> Outer<'a> {
+    /// A number for the runs that belong together.
+    fn group(&self) -> usize {
+        self.failed.map_or(0, |failed| std::ptr::from_ref(failed).addr())
+    }
+
+    /// One of them has failed.
+    pub fn fail(&self) {
+        if let Some(failed) = self.failed {
+            // ORDERING: Relaxed here and in `attach`; the lock of the list orders the two, whoever comes to it last sees the other.
+            failed.store(true, Relaxed);
+            self.stop.stop_group(self.group());
+        }
+    }
+
+    fn attach(self, step: &Arc<Step>) -> Attached<'a> {
+        let attached = self.stop.attach(self.group(), Arc::clone(step) as Arc<dyn Stoppable>);
+        if self.failed.is_some_and(|failed| failed.load(Relaxed)) {
+            step.stop();
+        }
+        attached
+    }
+}
+
+impl Stoppable for Step {
+    fn stop(&self) {
+        Step::stop(self);
+    }
+}
+
 impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         self.may_wait_here(pool)?;
+        self.work_to_the_end(pool);
+        self.result()
+    }
+
+    /// The same inside of something that may be stopped, and with it this run.
+    pub(super) fn run_inside(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, outer: Outer<'_>) -> Result<()> {
+        self.may_wait_here(pool)?;
+        let attached = outer.attach(self);
+        self.work_to_the_end(pool);
+        // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
+        drop(attached);
+        self.result()
+    }
+
+    /// Opens the run and comes back when it is closed.
+    #[inline]
+    fn work_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) {
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
             if self.has_calls() {
@@ -33,7 +90,6 @@ impl Step {
                 self.stay_within_call(pool, closed);
             }
         }
-        self.result()
     }
 
     /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to do than it
@@ -75,10 +131,11 @@ impl Step {
         pool: Option<&Ref<ThreadPool>>,
         input: impl Fn(usize) -> *mut u8,
         output: impl Fn(usize) -> *mut u8,
+        outer: Outer<'_>,
     ) -> Result<()> {
         self.bind(input, output);
-        self.obey(None);
-        self.run_here(pool)
+        self.obey(Orders::inside(outer.stop));
+        self.run_inside(pool, outer)
     }
 
     /// Opens the run, works in it, and leaves it.
@@ -97,6 +154,7 @@ impl Step {
         }
         let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
         if self.is_independent() {
+            let _frame = ambient::enter(ambient::Work::Run(self.id));
             self.run_independent(pool);
             return Exit::Closed;
         }
@@ -110,7 +168,13 @@ impl Step {
         self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
         if !turn.shared && !self.has_calls() {
             let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
-            self.run_alone(pool, mode);
+            if layout.admission.is_some() {
+                // A thread alone in a run is not asked for it, unless the program counts its runs.
+                let _frame = ambient::enter(ambient::Work::Run(self.id));
+                self.run_alone(pool, mode);
+            } else {
+                self.run_alone(pool, mode);
+            }
             return Exit::Closed;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));

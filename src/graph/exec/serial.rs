@@ -152,8 +152,9 @@ impl Step {
         let old = cost.load(Relaxed);
         if let Some(figures) = &layout.figures
             && is_measured(&layout.bodies[node])
+            && let Some(figures) = figures.of(node)
         {
-            figures[node].add(u64::from(ns));
+            figures.add(u64::from(ns));
         }
         // The first measurement replaces the prior. Later ones pull the figure down at once and up by little: a thread
         // that was interrupted in a node measures far too much, and never too little.

@@ -5,7 +5,7 @@ use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
 use crate::base::{Error, Result};
-use crate::graph::figures::Tally;
+use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
 use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
@@ -55,7 +55,8 @@ pub(super) struct Failure {
 /// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that
 ///   completes the run.
 pub struct Step {
-    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once.
+    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once. The upper half is the
+    /// number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) args: Box<[View]>,
@@ -93,6 +94,8 @@ pub struct Step {
     pub(super) absent: Box<[AtomicBool]>,
     /// Iterations of each loop that are over.
     pub(super) iterations: Box<[AtomicU64]>,
+    /// When each node has become ready, on the library's clock. Empty without figures.
+    pub(super) ready_at: Box<[AtomicU64]>,
 
     /// Once it is set, nothing is begun any more.
     pub(super) stop: Stop,
@@ -113,6 +116,7 @@ impl Step {
     /// Memory for runs of up to `workers` workers.
     pub fn create(layout: &Arc<Layout>, workers: usize) -> Result<Arc<Step>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = layout.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
         let name = &layout.name;
         let arena = Buffer::zeroed(layout.arena_bytes, &format!("the values of program '{name}'"))?;
         let mut args = Vec::new();
@@ -142,7 +146,7 @@ impl Step {
             Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
         Ok(Arc::new(Step {
-            id: NEXT.fetch_add(1, Relaxed),
+            id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
             args: args.into_boxed_slice(),
             given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
@@ -166,6 +170,9 @@ impl Step {
             calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
+            ready_at: heap::filled(if layout.figures.is_some() { n } else { 0 }, "a run's figures", || {
+                AtomicU64::new(0)
+            })?,
             stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
             care: AtomicU32::new(0),
@@ -207,6 +214,24 @@ impl Step {
     /// The scratch memory of a node.
     pub(super) fn scratch(&self, index: u32) -> Scratch {
         scratch_of(&self.scratch, self.slots, index)
+    }
+
+    /// A node is ready, in a run that may have figures.
+    pub(super) fn is_ready(&self, node: usize, now_ns: u64) {
+        if let Some(ready_at) = self.ready_at.get(node) {
+            // ORDERING: Relaxed; read by who runs the node, which it was given with an order of its own.
+            ready_at.store(now_ns, Relaxed);
+        }
+    }
+
+    /// It begins, and may have been ready for a while.
+    pub(super) fn begun(&self, node: usize, now_ns: u64) {
+        if let (Some(figures), Some(ready_at)) = (&self.layout.figures, self.ready_at.get(node))
+            && is_measured(&self.layout.bodies[node])
+            && let Some(figures) = figures.of(node)
+        {
+            figures.add_wait(now_ns.saturating_sub(ready_at.load(Relaxed)));
+        }
     }
 
     /// Keeps the first failure and stops the rest.

@@ -11,6 +11,7 @@ use crate::base::{Error, Ref};
 use crate::graph::layout::{Body, DIRECT, Layout, Release};
 use crate::sync::{Arrival, Exit};
 use crate::threadpool::ThreadPool;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -57,6 +58,8 @@ pub(super) struct Worker<'a, const MODE: u8> {
     pub(super) taken_ns: u64,
     /// To leave as soon as there is nothing in hand.
     pub(super) out: bool,
+    /// The last look at the clock. Careful workers alone keep it.
+    at_ns: Cell<u64>,
 }
 
 impl<'a, const MODE: u8> Worker<'a, MODE> {
@@ -76,12 +79,16 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             patience: 0,
             taken_ns: 0,
             out: false,
+            at_ns: Cell::new(if MODE == CAREFUL { now_ns() } else { 0 }),
         }
     }
 
     /// Begins with the run's roots.
     pub fn with_roots(mut self) -> Self {
-        self.layout.roots.iter().for_each(|&root| self.push(root));
+        for &root in &self.layout.roots {
+            self.is_ready(root);
+            self.push(root);
+        }
         self
     }
 
@@ -149,6 +156,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     /// Takes up what was started and has come back; false if there is nothing.
     fn take_up(&mut self) -> bool {
         let Some(mut node) = self.step.calls.returns.take() else { return false };
+        if MODE == CAREFUL {
+            self.at_ns.set(now_ns());
+        }
         while node != NONE {
             // The link is the node's again as soon as the next one is ready.
             let below = self.next_of(node);
@@ -220,6 +230,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if stopped || absent {
             return self.skip(node, body, stopped);
         }
+        if MODE == CAREFUL {
+            self.at_ns.set(now_ns());
+        }
         match body {
             Body::Select(index) => {
                 let select = &layout.selects[index as usize];
@@ -231,7 +244,14 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             Body::End => return After::Edges,
             _ => {}
         }
-        let start = if MODE != FAST { now_ns() } else { 0 };
+        let start = match MODE {
+            FAST => 0,
+            CAREFUL => self.at_ns.get(),
+            _ => now_ns(),
+        };
+        if MODE == CAREFUL {
+            step.begun(node as usize, start);
+        }
         let mut after = After::Edges;
         if let Body::Async(call) = body {
             after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
@@ -239,7 +259,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             step.fail_at(node, &error);
         }
         if MODE != FAST {
-            step.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
+            let end = now_ns();
+            step.measured(node as usize, (end - start).saturating_sub(clock_ns()));
+            self.at_ns.set(end);
         }
         after
     }
@@ -290,6 +312,14 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         self.follow_edges(node)
     }
 
+    /// Notes when a node has become ready, for its figures.
+    #[inline]
+    fn is_ready(&self, node: u32) {
+        if MODE == CAREFUL {
+            self.step.is_ready(node as usize, self.at_ns.get());
+        }
+    }
+
     /// The first target that becomes ready is returned, the others go onto the list.
     fn follow_edges(&mut self, node: u32) -> Option<u32> {
         let mut next = None;
@@ -297,6 +327,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             if edge.counter != DIRECT && !self.arrive(edge.counter) {
                 continue;
             }
+            self.is_ready(edge.target);
             match next {
                 None => next = Some(edge.target),
                 Some(_) => self.push(edge.target),
@@ -308,7 +339,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     fn release(&mut self, release: Release) -> Option<u32> {
         let (first, rest) = self.layout.releases[release.first as usize..release.end as usize].split_first()?;
         // The first is the most urgent; it is gone on with, and the next ones are popped first.
-        rest.iter().rev().for_each(|&node| self.push(node));
+        for &node in rest.iter().rev() {
+            self.is_ready(node);
+            self.push(node);
+        }
+        self.is_ready(*first);
         Some(*first)
     }
 

@@ -1,0 +1,97 @@
+//! A part of a program: what some of its outputs need, compiled by itself.
+//!
+//! Kept is what these outputs depend on, along edges for data and for control; all else goes, tasks and kernels without outputs
+//! too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that node does. All inputs
+//! stay, so that they keep their numbers; those that nothing needs any more are noted.
+
+use super::{BYTES_PER_NODE, compile, num_nodes, size};
+use crate::base::{Error, Result};
+use crate::graph::builder::{Body, Contents, Value};
+use crate::graph::layout::Layout;
+use crate::graph::options::CompileOptions;
+use crate::graph::profile;
+use crate::graph::report::Compiled as Facts;
+use crate::graph::verify::{self, predecessors};
+use crate::memory::heap;
+use std::sync::Arc;
+
+/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of all.
+pub(in crate::graph) fn compile_part(
+    graph: &Contents,
+    outputs: &[usize],
+    whole: &Layout,
+    options: &CompileOptions,
+) -> Result<Layout> {
+    heap::probe(size(graph).saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
+    let (contents, not_needed) = prune(graph, outputs);
+    let engines = whole.engines.clone();
+    let verified = verify::verify(&contents, &engines, options.allow_absent)?;
+    let facts = Facts { graph_nodes: num_nodes(&contents), ..Facts::default() };
+    let mut layout = compile(&contents, &verified, engines, options, facts)?;
+    let numbers = profile::numbers(&layout, whole);
+    profile::learn(&layout, whole, &numbers);
+    layout.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
+    layout.tallies = Arc::clone(&whole.tallies);
+    layout.admission = whole.admission.clone();
+    layout.not_needed = not_needed;
+    Ok(layout)
+}
+
+/// The part, and which inputs it does not need.
+fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
+    let mut needed = vec![false; graph.nodes.len()];
+    let mut to_do: Vec<usize> = outputs.iter().map(|&output| graph.outputs[output].1.0).collect();
+    while let Some(node) = to_do.pop() {
+        if !std::mem::replace(&mut needed[node], true) {
+            to_do.extend(predecessors(&graph.nodes[node]).filter(|&before| !needed[before]));
+        }
+    }
+    let not_needed = graph.inputs().map(|index| !needed[index]).collect();
+    graph.inputs().for_each(|index| needed[index] = true);
+
+    // Where each node is now.
+    let mut places = vec![usize::MAX; graph.nodes.len()];
+    let kept = needed.iter().enumerate().filter(|(_, needed)| **needed);
+    kept.enumerate().for_each(|(place, (node, _))| places[node] = place);
+    let moved = |(node, output): Value| (places[node], output);
+    let nodes = graph.nodes.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| {
+        let mut node = node.clone();
+        move_inputs(&mut node.body, &moved);
+        node.after.iter_mut().for_each(|before| *before = places[*before]);
+        node
+    });
+    let contents = Contents {
+        name: graph.name.clone(),
+        nodes: nodes.collect(),
+        outputs: outputs
+            .iter()
+            .map(|&output| &graph.outputs[output])
+            .map(|(name, v)| (name.clone(), moved(*v)))
+            .collect(),
+        forwarding: graph.forwarding.iter().filter(|(v, _)| needed[v.0]).map(|(v, how)| (moved(*v), *how)).collect(),
+        depth: graph.depth,
+    };
+    (contents, not_needed)
+}
+
+fn move_inputs(body: &mut Body, moved: &dyn Fn(Value) -> Value) {
+    let inputs: &mut [Value] = match body {
+        Body::Kernel { inputs, .. }
+        | Body::Case { inputs, .. }
+        | Body::While { inputs, .. }
+        | Body::Merge { inputs } => inputs,
+        Body::Switch { inputs } => inputs,
+        Body::Input(_) | Body::Constant(_) | Body::Task { .. } => &mut [],
+    };
+    inputs.iter_mut().for_each(|input| *input = moved(*input));
+}
+
+/// Refuses a list of outputs that the program does not have.
+pub(in crate::graph) fn check_outputs(outputs: &[usize], all: usize) -> Result<()> {
+    match outputs.iter().enumerate().find(|(_, output)| **output >= all) {
+        None => Ok(()),
+        Some((i, output)) => Err(Error::out_of_range(format!(
+            "output {i} of the run options is {output}, the program has {all} outputs"
+        ))),
+    }
+}

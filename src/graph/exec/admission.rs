@@ -1,0 +1,195 @@
+//! A program that has no more than so many runs at once: who may begin, who waits, and who may not wait.
+//!
+//! A run takes a place when it begins and gives it back when it is over (`sync::Places`). When all are taken,
+//!
+//! - a run in the calling thread sleeps until its turn comes, if the thread is inside of nothing of the library's: then it
+//!   holds nothing that others could wait for, so no circle can close. Inside of a task of a pool, of a stream's work or of a run of a
+//!   program with a bound it looks and helps the pool for a while, and is refused then;
+//! - a run on an asynchronous stream has been taken by the queue already. When its turn comes there it leaves word in the line and
+//!   answers *pending*: the stream is held up, and no thread is. Whoever leaves hands it the place and resumes the stream.
+//!   Submitting never blocks; who wants to be held back there asks not to wait, and is refused while as many runs as may go on are
+//!   queued or under way.
+//!
+//! A run that begins inside of a run of the same program belongs to it and takes no place: it would wait for itself. So do programs that are
+//! nodes, and runs that a kernel makes through its context: the outer run cannot go on without them. Threads know what they
+//! are inside of by the ids of runs on their stack (`sync::ambient`), whose upper half is the program's number.
+//!
+//! One wait is left that could close a circle: a kernel of the program sleeps, outside of a pool, until a stream is done
+//! on which a run of its own program waits for a place. The queue says what it waits for, and such a sleep is refused
+//! (`stream::wait`).
+
+use super::flight::Flight;
+use crate::base::time::Deadline;
+use crate::base::{Code, Error, Ref, Result};
+use crate::stream::{Queue, help_briefly};
+use crate::sync::{Gate, Places, ambient};
+use crate::threadpool::{PoolAttr, ThreadPool};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+/// How long a thread looks before it sleeps.
+const LOOK_NS: u64 = 20_000;
+
+/// Who waits.
+pub(super) enum Waiter {
+    Thread(Arc<Gate>),
+    Flight(Arc<Flight>, Arc<Queue>),
+}
+
+pub(in crate::graph) struct Admission {
+    /// In the upper half of the runs' ids; never 0.
+    pub number: u32,
+    most: u32,
+    places: Places<Waiter>,
+    /// Runs that are queued, wait or go on. ORDERING: Relaxed; it limits.
+    accepted: AtomicU32,
+}
+
+/// A run was accepted, and is not over.
+pub(super) struct Accepted(Arc<Admission>);
+
+impl Drop for Accepted {
+    fn drop(&mut self) {
+        self.0.accepted.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The right to go on.
+pub(super) struct Place(Arc<Admission>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        match self.0.places.leave() {
+            None => {}
+            Some(Waiter::Thread(gate)) => gate.advance(1),
+            Some(Waiter::Flight(flight, queue)) => flight.admit(Place(Arc::clone(&self.0)), &queue),
+        }
+    }
+}
+
+/// Both, for runs that begin at once.
+pub(in crate::graph) struct Admitted {
+    // Dropped in this order.
+    _place: Place,
+    _accepted: Accepted,
+}
+
+/// What a run that finds no place is to know.
+pub(in crate::graph) struct Asks<'a> {
+    pub name: &'a str,
+    pub no_wait: bool,
+    pub pool: Option<&'a Ref<ThreadPool>>,
+    /// On the library's clock; 0 = never.
+    pub deadline_at_ns: u64,
+}
+
+impl Admission {
+    /// None if there is no bound.
+    pub fn create(most: u32) -> Option<Arc<Admission>> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Relaxed) % (u32::MAX - 1) + 1;
+        let admission = || Admission { number, most, places: Places::new(most), accepted: AtomicU32::new(0) };
+        (most > 0).then(|| Arc::new(admission()))
+    }
+
+    /// Whether a run that begins in this thread is part of one that has a place.
+    pub fn is_inside(&self) -> bool {
+        ambient::within_runs_of(self.number)
+    }
+
+    fn full(&self, asks: &Asks<'_>) -> Error {
+        let Asks { name, .. } = asks;
+        let most = self.most;
+        Error::new(
+            Code::ResourceExhausted,
+            format!(
+                "program '{name}' has as many runs under way as it may have at once, {most}, and the run is not to wait"
+            ),
+        )
+    }
+
+    /// Counts a run that is going to begin, now or later.
+    pub(super) fn accept(self: &Arc<Self>, asks: &Asks<'_>) -> Result<Accepted> {
+        let limit = if asks.no_wait { self.most } else { u32::MAX };
+        let one_more = |accepted: u32| (accepted < limit).then(|| accepted + 1);
+        match self.accepted.fetch_update(Relaxed, Relaxed, one_more) {
+            Ok(_) => Ok(Accepted(Arc::clone(self))),
+            Err(_) => Err(self.full(asks)),
+        }
+    }
+
+    /// A place for a run in this thread; waits for one where it may.
+    pub fn enter(self: &Arc<Self>, asks: &Asks<'_>) -> Result<Option<Admitted>> {
+        if self.is_inside() {
+            return Ok(None);
+        }
+        if self.places.try_enter() {
+            return Ok(Some(self.admitted()));
+        }
+        if asks.no_wait {
+            return Err(self.full(asks));
+        }
+        let gate = Arc::new(Gate::new());
+        if self.places.enter_or_wait(|| Waiter::Thread(Arc::clone(&gate))) {
+            return Ok(Some(self.admitted()));
+        }
+        let in_work = ambient::depth() > 0 || asks.pool.is_some_and(|pool| pool.in_parallel());
+        let called = if in_work {
+            let spin_ns = PoolAttr::default().spin_ns;
+            help_briefly(&|| gate.reached() > 0, asks.pool, spin_ns)
+        } else {
+            let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
+            gate.wait(1, LOOK_NS, deadline)
+        };
+        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Thread(other) if Arc::ptr_eq(other, &gate));
+        if called || self.places.withdraw(is_it).is_none() {
+            return Ok(Some(self.admitted()));
+        }
+        let (name, most) = (asks.name, self.most);
+        if in_work {
+            return Err(Error::precondition(format!(
+                "program '{name}' has as many runs under way as it may have at once, {most}, and this thread must not wait for one to end: it is inside of a task of a pool, of a stream's work or of a run, which they may need"
+            )));
+        }
+        Err(Error::new(
+            Code::DeadlineExceeded,
+            format!("the time of the run was over before program '{name}' had less than {most} runs under way"),
+        ))
+    }
+
+    /// The caller has a place.
+    fn admitted(self: &Arc<Self>) -> Admitted {
+        self.accepted.fetch_add(1, Relaxed);
+        Admitted { _place: Place(Arc::clone(self)), _accepted: Accepted(Arc::clone(self)) }
+    }
+
+    /// Up to `count` places more, as far as they are free.
+    pub fn more(self: &Arc<Self>, count: usize) -> More {
+        let count = (0..count).take_while(|_| self.places.try_enter()).count();
+        More { of: Arc::clone(self), count }
+    }
+
+    /// A place for a run on a stream, or one in the line.
+    pub(super) fn enter_or_wait(self: &Arc<Self>, flight: &Arc<Flight>, queue: &Arc<Queue>) -> Option<Place> {
+        let waiter = || Waiter::Flight(Arc::clone(flight), Arc::clone(queue));
+        self.places.enter_or_wait(waiter).then(|| Place(Arc::clone(self)))
+    }
+
+    /// Takes a run on a stream out of the line.
+    pub(super) fn withdraw(&self, flight: &Arc<Flight>) {
+        let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Flight(other, _) if Arc::ptr_eq(other, flight));
+        drop(self.places.withdraw(is_it));
+    }
+}
+
+/// Places that are given back together.
+pub(in crate::graph) struct More {
+    of: Arc<Admission>,
+    pub count: usize,
+}
+
+impl Drop for More {
+    fn drop(&mut self) {
+        (0..self.count).for_each(|_| drop(Place(Arc::clone(&self.of))));
+    }
+}

@@ -1,0 +1,75 @@
+//! What a report lists: the parts of the program that are compiled, and the figures of its nodes.
+
+use crate::graph::dump::json_string;
+use crate::graph::figures::NodeStats;
+use crate::graph::program::Program;
+use std::fmt::Write as _;
+
+/// Lines for the end of the text. Writing to a String cannot fail.
+pub(super) fn text(program: &Program) -> String {
+    let mut text = String::new();
+    let parts = program.kept_parts();
+    if !parts.is_empty() {
+        text += "partial runs\n";
+    }
+    for part in parts {
+        let _ = writeln!(text, "{:>14} nodes for outputs {:?}", part.nodes, part.outputs);
+    }
+    for (i, node) in nodes(program).enumerate() {
+        if i == 0 {
+            text += "nodes that were run: times, ns, shortest, longest, ready before they began\n";
+        }
+        let NodeStats { name, count, total_ns, min_ns, max_ns, waited_ns } = node;
+        let _ = writeln!(text, "{count:>14} {total_ns} {min_ns} {max_ns} {waited_ns} '{name}'");
+    }
+    text
+}
+
+/// The nodes that have figures, in the program's order; none for a program without.
+fn nodes(program: &Program) -> impl Iterator<Item = NodeStats> {
+    (0..program.num_nodes()).map_while(|index| program.node_stats(index).ok()).filter(|node| node.count > 0)
+}
+
+/// Members for the end of the object.
+pub(super) fn json(program: &Program) -> String {
+    parts(program) + &figures(program)
+}
+
+fn figures(program: &Program) -> String {
+    if program.layout.figures.is_none() {
+        return String::new();
+    }
+    let mut text = ",\n\"node_statistics\":[".to_owned();
+    for (i, node) in nodes(program).enumerate() {
+        let NodeStats { name, count, total_ns, min_ns, max_ns, waited_ns } = node;
+        let comma = if i > 0 { "," } else { "" };
+        let name = json_string(&name);
+        let _ = write!(
+            text,
+            "{comma}\n{{\"name\":{name},\"count\":{count},\"total_ns\":{total_ns},\"min_ns\":{min_ns},\"max_ns\":{max_ns},\"waited_ns\":{waited_ns}}}"
+        );
+    }
+    text + "]"
+}
+
+/// None for a program without partial runs.
+fn parts(program: &Program) -> String {
+    let mut text = String::new();
+    if program.parts.is_none() {
+        return text;
+    }
+    text += ",\n\"partial_runs\":[";
+    for (i, part) in program.kept_parts().iter().enumerate() {
+        let outputs: Vec<String> = part.outputs.iter().map(usize::to_string).collect();
+        let _ = write!(
+            text,
+            "{}{{\"outputs\":[{}],\"nodes\":{},\"arena_bytes\":{}}}",
+            if i > 0 { "," } else { "" },
+            outputs.join(","),
+            part.nodes,
+            part.arena_bytes
+        );
+    }
+    text.push(']');
+    text
+}
