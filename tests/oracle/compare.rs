@@ -95,6 +95,17 @@ impl Expected {
         Ok(())
     }
 
+    /// The tallies of these leaves after one run with this set.
+    pub fn check_some_tallies(&self, set: usize, ids: &BTreeSet<usize>, board: &Board) -> Result<(), String> {
+        for (id, name) in self.leaves.iter().filter(|(id, _)| ids.contains(id) && self.needed.contains(id)) {
+            let (expected, got) = (self.most(*id, &[set]), board.tally(*id));
+            if got != expected {
+                return Err(format!("{name} does not depend on what failed: expected {expected:?}, got {got:?}"));
+            }
+        }
+        Ok(())
+    }
+
     /// The tallies after runs that may have ended early.
     pub fn check_at_most(&self, sets: &[usize], board: &Board) -> Result<(), String> {
         for (id, name) in &self.leaves {

@@ -9,7 +9,7 @@ mod regions;
 use super::interpret::{Useless, interpret};
 use super::ops;
 use super::random::Random;
-use super::spec::{Data, Effort, Graph, Kind, Node, Op, Spec, Type, Value};
+use super::spec::{Data, Effort, Graph, Kind, Manner, Node, Op, Spec, Type, Value};
 
 /// What may be in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,17 @@ pub struct Profile {
     pub unstructured: bool,
     /// Merges that may have two live inputs.
     pub conflicts: bool,
+    /// Leaves that are done later than their calls.
+    pub later: bool,
 }
 
-pub const PLAIN: Profile = Profile { structured: false, unstructured: false, conflicts: false };
+pub const PLAIN: Profile = Profile { structured: false, unstructured: false, conflicts: false, later: false };
 pub const STRUCTURED: Profile = Profile { structured: true, ..PLAIN };
 pub const DIAMONDS: Profile = Profile { unstructured: true, ..PLAIN };
-pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, conflicts: false };
+pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, ..PLAIN };
 pub const CONFLICTS: Profile = Profile { conflicts: true, ..EVERYTHING };
+pub const PLAIN_LATER: Profile = Profile { later: true, ..PLAIN };
+pub const LATER: Profile = Profile { later: true, ..EVERYTHING };
 
 /// Sets of inputs per graph.
 const SETS: usize = 3;
@@ -94,7 +98,11 @@ impl Generator {
     fn spec(&mut self, seed: u64) -> Spec {
         let kinds: Vec<Type> = (0..self.random.below(5)).map(|_| self.random.of(&Type::ALL)).collect();
         let mut scope = Scope::of(&kinds, 0);
-        let steps = if self.profile == PLAIN { self.random.below(50) + 3 } else { self.random.below(18) + 2 };
+        let steps = if self.profile == PLAIN || self.profile == PLAIN_LATER {
+            self.random.below(50) + 3
+        } else {
+            self.random.below(18) + 2
+        };
         self.fill(&mut scope, steps);
         let allow_absent = self.profile.unstructured && self.random.once_in(2);
         for known in scope.known.clone() {
@@ -115,7 +123,7 @@ impl Generator {
     /// Adds things to a graph.
     fn fill(&mut self, scope: &mut Scope, steps: usize) {
         for _ in 0..steps {
-            let Profile { structured, unstructured, conflicts } = self.profile;
+            let Profile { structured, unstructured, conflicts, .. } = self.profile;
             let shallow = scope.depth < DEEPEST;
             match self.random.below(16) {
                 0 => drop(self.constant(scope)),
@@ -194,7 +202,24 @@ impl Generator {
             2 | 3 => Effort::Spin(self.random.below(4) as u32 + 1),
             _ => Effort::Plain,
         };
-        Kind::Leaf { op, effort, in_place: self.random.once_in(2), cost_ns: self.random.of(&[0, 0, 20, 10_000]) }
+        let manner = match self.profile.later {
+            true => self.random.of(&[
+                Manner::Now,
+                Manner::Now,
+                Manner::AtOnce,
+                Manner::Later,
+                Manner::ByAnother,
+                Manner::Blocking,
+            ]),
+            false => Manner::Now,
+        };
+        Kind::Leaf {
+            op,
+            effort,
+            manner,
+            in_place: self.random.once_in(2),
+            cost_ns: self.random.of(&[0, 0, 20, 10_000]),
+        }
     }
 
     fn mix(&mut self) -> Kind {

@@ -1,7 +1,7 @@
 //! Graphs by hand with results by hand: what the interpreter must say, and the library too.
 
 use super::build::Lowering;
-use super::examine::examine;
+use super::examine::{Diligence, examine};
 use super::faults::{endure, silence_planned_panics};
 use super::interpret::interpret;
 use super::random::Random;
@@ -32,7 +32,8 @@ fn hold(spec: &Spec) {
     for &lowering in Lowering::ALL.iter().filter(|lowering| **lowering != Lowering::Nested || !has_dead) {
         let result = watched(spec, || {
             let stage = Stage::new();
-            examine(spec, &stage, lowering).and_then(|()| endure(spec, &stage, lowering))
+            examine(spec, &stage, lowering, Diligence::Whole)
+                .and_then(|()| endure(spec, &stage, lowering, Diligence::Whole))
         });
         result.unwrap_or_else(|text| panic!("{lowering:?}: {text}\n{spec}"));
     }
@@ -81,7 +82,7 @@ fn a_random_tree() {
     }
     let spec = spec(graph.gives(&open), &[&[1]]);
     expect(&spec, 0, &[Some(4096)], &[]);
-    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions)).unwrap();
+    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions, Diligence::Whole)).unwrap();
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn many_effects_and_tasks_that_wait_for_nothing() {
     }
     let spec = spec(graph.gives(&[]), &[&[]]);
     expect(&spec, 0, &[], &[]);
-    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions)).unwrap();
+    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions, Diligence::Whole)).unwrap();
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Builder<'_> {
             inputs: node.inputs.iter().map(|&value| spec.type_of(value)).collect(),
             outputs: node.outputs.clone(),
         };
-        let id = self.kernel(graph, &node.name(), kernel, values)?;
+        let id = self.kernel(graph, &node.name(), Arc::new(kernel), values)?;
         if !node.outputs.is_empty() {
             let keep = graph.add_task(&format!("keep {}", node.name()), Arc::new(Keep), 0)?;
             graph.add_control_edge(id, keep)?;
