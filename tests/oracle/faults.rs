@@ -8,6 +8,7 @@ use super::probe::{FAILURE, PANIC, Trouble};
 use super::random::Random;
 use super::spec::{Graph, Kind, Spec, Value};
 use super::stage::{Place, Stage, Subject, Targets, synchronize};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::{Code, Error, Ref, Result as LibraryResult};
@@ -131,7 +132,7 @@ impl Ordeal<'_> {
         let at = self.random.below(calls as usize) as u64 + 1;
         let mut behind = Vec::new();
         if sets.len() == 1 && self.expected.has_one_turn(sets[0], id) {
-            note_behind(&self.spec.graph, id, &mut behind);
+            note_behind(&self.spec.graph, id, &self.expected.decided, &mut behind);
         }
         let outermost = self.spec.graph.nodes.iter().any(|node| node.id == id);
         Some(Victim { id, name, at, behind, outermost })
@@ -311,8 +312,8 @@ impl Ordeal<'_> {
     }
 }
 
-/// Leaves that come after the node with this id in its graph, for certain.
-fn note_behind(graph: &Graph, id: usize, behind: &mut Vec<(usize, String)>) {
+/// Leaves that come after the node with this id in its graph, for certain. What stands in the place of a decided node need not wait.
+fn note_behind(graph: &Graph, id: usize, decided: &BTreeSet<String>, behind: &mut Vec<(usize, String)>) {
     let mut after: Vec<bool> = vec![false; graph.nodes.len()];
     for (place, node) in graph.nodes.iter().enumerate() {
         let is_behind = |n: usize| after[n] || graph.nodes[n].id == id;
@@ -325,11 +326,12 @@ fn note_behind(graph: &Graph, id: usize, behind: &mut Vec<(usize, String)>) {
             Kind::While { .. } => false,
             Kind::Constant(_) | Kind::Leaf { .. } | Kind::Task | Kind::Switch => node.inputs.iter().any(takes),
         };
-        after[place] = by_data || node.after.iter().any(|&n| is_behind(n));
+        let by_order = node.after.iter().any(|&n| is_behind(n));
+        after[place] = (by_data || by_order) && !decided.contains(&node.name());
         if after[place] {
             behind.extend(super::compare::leaves_in(node));
         }
-        node.graphs().iter().for_each(|(_, inner)| note_behind(inner, id, behind));
+        node.graphs().iter().for_each(|(_, inner)| note_behind(inner, id, decided, behind));
     }
 }
 

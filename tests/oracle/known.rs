@@ -331,3 +331,20 @@ fn two_live_inputs_of_a_merge_are_an_error() {
     assert_eq!(conflict.producers, [yes, always].map(|node| Some(format!("kernel{}", node.id))));
     hold(&spec);
 }
+
+/// A cond that a constant decides is gone: what it gave is not said to come from it.
+#[test]
+fn a_merge_of_what_a_constant_decided_is_an_error() {
+    let mut graph = Sketch::of(&[]);
+    let branch = || {
+        let mut branch = Sketch::of(&[]);
+        let value = branch.constant(Int, 3);
+        branch.gives(&[value])
+    };
+    let predicate = graph.constant(Byte, 0);
+    let cond = graph.cond(branch(), branch(), &[predicate]);
+    let merge = graph.merge(&[cond.out(0), cond.out(0)]);
+    let spec = spec(graph.gives(&[merge.out(0)]), &[&[]]);
+    assert_eq!(interpret(&spec, 0).unwrap().conflicts.len(), 1);
+    hold(&spec);
+}

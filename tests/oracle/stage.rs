@@ -41,6 +41,7 @@ impl Stage {
         let replaced = std::env::var_os("WEIR_TEST_POOL").is_some();
         let mut all = vec![("no pool", None), ("2 threads", Some(pools::of(2)))];
         if !replaced {
+            all.push(("one thread", Some(pools::named("one", 1))));
             all.push(("inline", Some(ThreadPool::inline())));
             all.push(("lifo", Some(pools::named("lifo", 2))));
             all.push(("half", Some(pools::named("half", 3))));

@@ -49,7 +49,7 @@ fn sweep(
     seeds: std::ops::Range<u64>,
     look: impl Fn(&Spec, &Stage) -> Result<(), String> + Sync,
 ) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = 2 * std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicU64::new(seeds.start);
     let complaint: Mutex<Option<(Spec, String)>> = Mutex::new(None);
     let stop = AtomicBool::new(false);
@@ -162,6 +162,15 @@ pub fn watched<T>(spec: &Spec, work: impl FnOnce() -> T) -> T {
 /// A sweep of `examine`.
 pub fn examine_all(what: &str, profile: Profile, lowering: Lowering, seeds: std::ops::Range<u64>) {
     sweep(what, profile, seeds, |spec, stage| examine(spec, stage, lowering, diligence(spec)));
+}
+
+/// Everything about one graph.
+pub fn examine_past(profile: Profile, seed: u64) {
+    silence_planned_panics();
+    sweep("past", profile, seed..seed + 1, |spec, stage| {
+        examine(spec, stage, Lowering::Regions, Diligence::Whole)?;
+        endure(spec, stage, Lowering::Regions, Diligence::Whole)
+    });
 }
 
 /// A sweep of `endure`.
