@@ -12,6 +12,9 @@ use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::{Code, Result as LibraryResult};
 use weir::graph::RunOptions;
 
+/// When a leaf began first and ended last, if it ran.
+type Span = Option<(u64, u64)>;
+
 /// Longer than any run takes.
 const AMPLE_NS: u64 = 60_000_000_000;
 
@@ -79,7 +82,7 @@ impl Ordeal<'_> {
         let fails = self.random.once_in(2);
         let k = self.random.below(8);
         let other = self.victim(&[set], k).filter(|_| fails);
-        let mut first: Option<(Option<String>, Vec<Option<(u64, u64)>>)> = None;
+        let mut first: Option<(Option<String>, Vec<Span>)> = None;
         for _ in 0..2 {
             let place = self.random.of(places);
             let outputs = subject.targets(self.random);
