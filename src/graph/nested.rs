@@ -1,8 +1,8 @@
 //! A program inside of another one, and many runs of one at once: their nodes run on the pool of the kernel that they are in.
 //!
 //! The inner run has a step of its own and joins before the kernel returns. Its helpers come out of the same budget as all others of the
-//! pool, so nesting asks for no more threads than there are. A cancel of the outer run takes effect when the inner
-//! run is over.
+//! pool, so nesting asks for no more threads than there are. Whatever stops the outer run stops the inner one, at once
+//! (`kernel::Link`), and they have one deadline.
 
 use super::exec::Bound;
 use super::layout::NO_BIT;
@@ -66,7 +66,7 @@ impl Kernel for Nested {
         context.with_pool(|pool| {
             let step = self.program.take_step(scratch_slots(pool))?;
             let (inputs, outputs) = (context.inputs(), context.outputs());
-            let result = step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data());
+            let result = step.run_over(pool, context.stop(), |i| inputs[i].data(), |o| outputs[o].data());
             self.program.give_step(step);
             result
         })
@@ -93,7 +93,7 @@ impl Program {
         let span = Span { items: count, cost_ns, grain: 1, ..Span::default() };
         context.parallel_for(&span, &|claim| {
             for i in claim.begin()..claim.end() {
-                let run = |bound: &Bound<'_>| context.with_pool(|pool| bound.run_here(pool));
+                let run = |bound: &Bound<'_>| context.with_pool(|pool| bound.run_within(pool, context.stop()));
                 with(i, &run).map_err(|error| named(error, i))?;
             }
             Ok(())

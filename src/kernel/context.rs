@@ -129,11 +129,16 @@ impl<'a> KernelContext<'a> {
 
     /// Whether the result is not wanted any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
-        let stop = match &self.of {
-            Of::Borrowed { stop, .. } => stop,
-            Of::Kept(kept) => &*kept.stop,
-        };
+        let stop = self.stop();
         stop.is_set() || stop.is_late()
+    }
+
+    /// What stops this call, and what it runs.
+    pub fn stop(&self) -> &Stop {
+        match &self.of {
+            Of::Borrowed { stop, .. } => stop,
+            Of::Kept(kept) => &kept.stop,
+        }
     }
 
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.

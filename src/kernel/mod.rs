@@ -12,7 +12,7 @@ pub mod vector;
 
 pub use completion::{Caller, Completion, Pending};
 pub use context::{Kept, KernelContext, Scratch};
-pub use stop::{NEVER, Stop};
+pub use stop::{Inner, Link, NEVER, Stop};
 
 use crate::base::{Desc, Error, Result};
 use crate::threadpool::HostCall;

@@ -33,7 +33,6 @@ fn glance(expected: &Expected, spec: &Spec, stage: &Stage, lowering: Lowering) -
     let (first, crowded) = (random.below(subject.sets()), random.below(places.len()));
     for (i, &place) in places.iter().enumerate() {
         let examination = Examination { expected, subject: &subject, place };
-        subject.board.set_pool(place.pool.as_ref());
         let set = (first + i) % subject.sets();
         examination.alone(set, &mut random).map_err(|text| format!("on {}, set {set}: {text}", place.name))?;
         if i == crowded {
@@ -44,7 +43,6 @@ fn glance(expected: &Expected, spec: &Spec, stage: &Stage, lowering: Lowering) -
             result.map_err(|text| format!("on {}, {text}", place.name))?;
         }
     }
-    subject.board.set_pool(None);
     Ok(())
 }
 
@@ -55,7 +53,6 @@ pub fn examine_against(expected: &Expected, spec: &Spec, stage: &Stage, lowering
     let seeded = stage.seeded(spec.seed);
     for place in stage.places.iter().chain([&seeded]) {
         let examination = Examination { expected, subject: &subject, place };
-        subject.board.set_pool(place.pool.as_ref());
         let told =
             |how: &str, result: Result<(), String>| result.map_err(|text| format!("on {}, {how}: {text}", place.name));
         for set in 0..subject.sets() {
@@ -63,7 +60,6 @@ pub fn examine_against(expected: &Expected, spec: &Spec, stage: &Stage, lowering
         }
         told("queued", examination.queued(&mut random))?;
         told("at once", examination.at_once(&mut random))?;
-        subject.board.set_pool(None);
     }
     Ok(())
 }

@@ -24,8 +24,6 @@ pub(super) struct Victim {
     pub at: u64,
     /// Leaves that can't run in the same run when this one has not ended well; known if its graph runs only once.
     behind: Vec<(usize, String)>,
-    /// In the graph itself, not in a graph inside.
-    outermost: bool,
 }
 
 /// Whether every leaf may fail, panic, or cancel the run, and cause nothing but that.
@@ -52,7 +50,6 @@ pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering, diligence: Diligen
         }
         let Some(victim) = ordeal.victim(&[set], k) else { break };
         ordeal.place = ordeal.random.of(&places);
-        subject.board.set_pool(ordeal.place.pool.as_ref());
         let place = &ordeal.place.name;
         let told = |how: &str, text: String| Err(format!("on {place}, {how}, set {set}, {}: {text}", victim.name));
         let hardships = [
@@ -99,7 +96,6 @@ pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering, diligence: Diligen
     if let Err(text) = ordeal.fails_among_others(&sets).and_then(|()| ordeal.is_whole(&sets)) {
         return Err(format!("on {}, one of several runs fails: {text}", ordeal.place.name));
     }
-    subject.board.set_pool(None);
     Ok(())
 }
 
@@ -134,8 +130,7 @@ impl Ordeal<'_> {
         if sets.len() == 1 && self.expected.has_one_turn(sets[0], id) {
             note_behind(&self.spec.graph, id, &self.expected.decided, &mut behind);
         }
-        let outermost = self.spec.graph.nodes.iter().any(|node| node.id == id);
-        Some(Victim { id, name, at, behind, outermost })
+        Some(Victim { id, name, at, behind })
     }
 
     /// Runs here with trouble in one leaf.
@@ -185,10 +180,7 @@ impl Ordeal<'_> {
             other => return Err(format!("expected cancelled, got {other:?}")),
         }
         self.check_left_out(set, &result)?;
-        // What runs in a program that a kernel runs goes on: the cancel is for the outer one.
-        if victim.outermost || self.lowering == Lowering::Regions {
-            self.check_behind(victim)?;
-        }
+        self.check_behind(victim)?;
         expected.check_at_most(&[set], &subject.board)
     }
 

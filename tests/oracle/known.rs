@@ -6,7 +6,7 @@ use super::faults::{endure, silence_planned_panics};
 use super::interpret::interpret;
 use super::random::Random;
 use super::sketch::{Drawn, Sketch, input, spec};
-use super::spec::{Graph, Kind, Op, Spec, Type, Value};
+use super::spec::{Effort, Graph, Kind, Manner, Op, Spec, Type, Value};
 use super::stage::Stage;
 use super::sweep::watched;
 
@@ -346,5 +346,30 @@ fn a_merge_of_what_a_constant_decided_is_an_error() {
     let merge = graph.merge(&[cond.out(0), cond.out(0)]);
     let spec = spec(graph.gives(&[merge.out(0)]), &[&[]]);
     assert_eq!(interpret(&spec, 0).unwrap().conflicts.len(), 1);
+    hold(&spec);
+}
+
+/// What waits for a cond that a constant decides waits for a cond inside of it too, also when one of its values is used there.
+#[test]
+fn what_waits_for_a_decided_cond_waits_for_the_effects_in_it() {
+    let mut inner = Sketch::of(&[Int]);
+    let slow = Kind::Leaf { op: Op::Sum, effort: Effort::Spin(300), manner: Manner::Now, in_place: false, cost_ns: 0 };
+    let (task, three) = (inner.add(slow, &[input(0)], &[]), inner.constant(Int, 3));
+    let inner = inner.gives(&[three]);
+    let mut otherwise = Sketch::of(&[Int]);
+    let four = otherwise.constant(Int, 4);
+    let otherwise = otherwise.gives(&[four]);
+    let mut outer = Sketch::of(&[Bool, Int]);
+    let cond = outer.cond(inner, otherwise, &[input(0), input(1)]);
+    outer.effect(&[cond.out(0)]);
+    let outer = outer.gives(&[]);
+    let mut graph = Sketch::of(&[Bool, Int]);
+    let always = graph.constant(Byte, 1);
+    let decided = graph.cond(outer, Sketch::of(&[Bool, Int]).gives(&[]), &[always, input(0), input(1)]);
+    let after = graph.task();
+    graph.wait(after, decided);
+    let spec = spec(graph.gives(&[]), &[&[1, 5], &[0, 5]]);
+    expect(&spec, 0, &[], &[(task, 1), (after, 1)]);
+    expect(&spec, 1, &[], &[(task, 0), (after, 1)]);
     hold(&spec);
 }

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use weir::base::{Code, Error, Ref, Result};
 use weir::graph::Run;
-use weir::threadpool::ThreadPool;
 
 /// What a leaf does instead of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +41,6 @@ pub struct Board {
     clock: AtomicU64,
     /// The run that `Trouble::Cancel` is for.
     cancel: Mutex<Cancel>,
-    /// Where nested runs find helpers.
-    pool: Mutex<Option<Ref<ThreadPool>>>,
     /// Whether some trouble was made since the last reset.
     made: AtomicBool,
     /// Ends of calls that were left to another leaf, and whether there are any.
@@ -70,7 +67,6 @@ impl Board {
             probes: (0..spec.num_ids).map(|_| Probe::default()).collect(),
             clock: AtomicU64::new(1),
             cancel: Mutex::default(),
-            pool: Mutex::new(None),
             made: AtomicBool::new(false),
             open: Mutex::default(),
             any_open: AtomicBool::new(false),
@@ -98,14 +94,6 @@ impl Board {
         let probe = &self.probes[id];
         let begun = probe.begun.load(Relaxed);
         (begun != 0).then(|| (NEVER - begun, probe.ended.load(Relaxed)))
-    }
-
-    pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) {
-        *self.pool.lock().unwrap() = pool.cloned();
-    }
-
-    pub fn pool(&self) -> Option<Ref<ThreadPool>> {
-        self.pool.lock().unwrap().clone()
     }
 
     /// Leaf `id` makes trouble in call `at`, counted from 1.

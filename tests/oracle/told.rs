@@ -87,7 +87,6 @@ impl Ordeal<'_> {
             let place = self.random.of(places);
             let outputs = subject.targets(self.random);
             subject.board.reset();
-            subject.board.set_pool(place.pool.as_ref());
             if fails {
                 subject.board.plant(victim.id, victim.at, Trouble::Fail);
                 other.iter().for_each(|other| subject.board.plant(other.id, other.at, Trouble::Fail));

@@ -6,7 +6,7 @@ use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
 use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
-use crate::kernel::signature;
+use crate::kernel::{Stop, signature};
 use crate::stream::Op;
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
@@ -70,7 +70,7 @@ impl Bound<'_> {
         let orders = Orders::of(options, &self.program.layout)?;
         match stream {
             Some(stream) => self.submit(stream, pool, None, orders)?,
-            None => self.run_told(pool, orders)?,
+            None => self.run_told(pool, orders, None)?,
         }
         match pool {
             Some(pool) if stream.is_none_or(|stream| stream.queue().is_synchronous()) => pool.intact(),
@@ -78,18 +78,21 @@ impl Bound<'_> {
         }
     }
 
-    /// Runs in this thread, with helpers from the pool.
-    pub fn run_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        self.run_told(pool, None)
+    /// Runs in this thread, inside of a call, with helpers from the pool; stopped when the call's run is.
+    pub fn run_within(&self, pool: Option<&Ref<ThreadPool>>, outer: &Stop) -> Result<()> {
+        self.run_told(pool, Orders::within(outer), Some(outer))
     }
 
-    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>) -> Result<()> {
+    fn run_told(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<Orders>, outer: Option<&Stop>) -> Result<()> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
         step.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o));
         step.obey(orders);
-        let result = step.run_here(pool);
+        let result = match outer {
+            Some(outer) => step.run_within(pool, outer),
+            None => step.run_here(pool),
+        };
         self.program.give_step(step);
         result
     }

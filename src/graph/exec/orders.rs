@@ -9,6 +9,7 @@ use crate::base::time::now_ns;
 use crate::base::{Code, Error, Result};
 use crate::graph::RunOptions;
 use crate::graph::layout::Layout;
+use crate::kernel::Stop;
 use crate::memory::Flags;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -61,6 +62,15 @@ impl Orders {
     }
 }
 
+impl Orders {
+    /// Those of a run inside of another one: its time is over when that of the other one is.
+    pub fn within(outer: &Stop) -> Option<Orders> {
+        let deadline_at_ns = outer.deadline();
+        let deadline_ns = deadline_at_ns.saturating_sub(now_ns());
+        (deadline_at_ns > 0).then(|| Orders { care: DEADLINE, deadline_ns, deadline_at_ns, absent: None })
+    }
+}
+
 impl Step {
     /// Takes the orders of the next run. Only by the owner of a closed step.
     pub(super) fn obey(&self, orders: Option<Orders>) {
@@ -110,10 +120,10 @@ impl Step {
         self.stop();
     }
 
-    /// A kernel that ended early because the time was over did not fail: the run did.
+    /// A kernel that ended early because the time was over, or a run inside of it, did not fail: the run did.
     #[cold]
     pub(super) fn ended_late(&self, node: u32, error: &Error) -> bool {
-        let late = error.code() == Code::Cancelled && self.stop.is_late();
+        let late = matches!(error.code(), Code::Cancelled | Code::DeadlineExceeded) && self.stop.is_late();
         if late {
             self.expire(node);
         }

@@ -1,6 +1,7 @@
 //! From opening a step to its result; and the handle of an asynchronous run.
 
 use super::ops::cancelled;
+use super::orders::Orders;
 use super::role::Role;
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
@@ -9,6 +10,7 @@ use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::graph::layout::Layout;
 use crate::graph::ways::Turn;
+use crate::kernel::{Inner, Stop};
 use crate::stream::{Queue, Wait, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
@@ -25,6 +27,21 @@ impl Step {
     /// Runs the program in this thread with helpers from the pool, and returns when it is done.
     pub(super) fn run_here(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         self.may_wait_here(pool)?;
+        self.run_to_the_end(pool);
+        self.result()
+    }
+
+    /// The same inside of a call, whose run stops this one.
+    pub(super) fn run_within(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, outer: &Stop) -> Result<()> {
+        self.may_wait_here(pool)?;
+        let link = outer.link(Arc::clone(self) as Arc<dyn Inner>);
+        self.run_to_the_end(pool);
+        // From here on a stop comes too late: it would hit the step's next run.
+        drop(link);
+        self.result()
+    }
+
+    fn run_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) {
         let closed = self.closed.reached() + 1;
         if self.open_and_work(pool) == Exit::Open {
             if self.has_calls() {
@@ -33,7 +50,6 @@ impl Step {
                 self.stay_within_call(pool, closed);
             }
         }
-        self.result()
     }
 
     /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to do than it
@@ -73,12 +89,13 @@ impl Step {
     pub fn run_over(
         self: &Arc<Self>,
         pool: Option<&Ref<ThreadPool>>,
+        outer: &Stop,
         input: impl Fn(usize) -> *mut u8,
         output: impl Fn(usize) -> *mut u8,
     ) -> Result<()> {
         self.bind(input, output);
-        self.obey(None);
-        self.run_here(pool)
+        self.obey(Orders::within(outer));
+        self.run_within(pool, outer)
     }
 
     /// Opens the run, works in it, and leaves it.
@@ -187,6 +204,12 @@ impl Step {
             iteration: failure.iteration.map(|(index, n)| (name(self.layout.loops[index as usize].first), n)),
             left_out: left_out.into_iter().map(name).collect(),
         }))
+    }
+}
+
+impl Inner for Step {
+    fn stop(&self) {
+        Step::stop(self);
     }
 }
 
