@@ -240,9 +240,12 @@ static weir_program *make_chain(weir_engine *engine, waiter *w, weir_compute_fn 
 
 /* What stops the outer run stops what runs inside at once: a cancel, a deadline. */
 static void test_stops(weir_threadpool *pool) {
-    weir_engine *engine = make_engine(pool);
-    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
-    weir_run_options *soon = NULL;
+    /* A stream with a thread of its own: pools that run what they are given at once would never come back from the start. */
+    weir_engine *engine = make_engine(pool), *without_pool = make_engine(NULL);
+    weir_stream *stream = make_stream(without_pool, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    weir_run_options *soon = NULL, *on_pool = NULL;
+    CHECK_OK(weir_run_options_create(&on_pool));
+    CHECK_OK(weir_run_options_set_threadpool(on_pool, pool));
     CHECK_OK(weir_run_options_create(&soon));
     CHECK_OK(weir_run_options_set_deadline_ns(soon, 3000000));
     for (int spawned = 0; spawned < 2; spawned++) {
@@ -262,7 +265,7 @@ static void test_stops(weir_threadpool *pool) {
         for (int i = 0; i < scale(10); i++) {
             weir_run *run = NULL;
             atomic_store(&w.begun, 0);
-            CHECK_OK(weir_program_start(outer, stream, NULL, 0, NULL, 0, NULL, &run));
+            CHECK_OK(weir_program_start(outer, stream, NULL, 0, NULL, 0, on_pool, &run));
             EVENTUALLY(atomic_load(&w.begun) > 0);
             CHECK_OK(weir_run_cancel(run));
             CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
@@ -275,7 +278,9 @@ static void test_stops(weir_threadpool *pool) {
         weir_program_release(outer);
     }
     weir_run_options_destroy(soon);
+    weir_run_options_destroy(on_pool);
     weir_stream_release(stream);
+    weir_engine_release(without_pool);
     weir_engine_release(engine);
 }
 

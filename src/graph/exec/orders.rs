@@ -67,7 +67,7 @@ impl Orders {
     pub fn within(outer: &Stop) -> Option<Orders> {
         let deadline_at_ns = outer.deadline();
         let deadline_ns = deadline_at_ns.saturating_sub(now_ns());
-        (deadline_at_ns > 0).then(|| Orders { care: DEADLINE, deadline_ns, deadline_at_ns, absent: None })
+        (deadline_at_ns > 0).then_some(Orders { care: DEADLINE, deadline_ns, deadline_at_ns, absent: None })
     }
 }
 
