@@ -192,8 +192,101 @@ static void test_many(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+/* Waits, two runs deep, until it is told that nobody wants its result. */
+typedef struct waiter {
+    atomic_int begun, behind;
+    weir_program *inner; /* of the kernel that runs a program itself */
+} waiter;
+
+static int32_t wait_for_the_stop(void *user, weir_kernel_context *context) {
+    waiter *w = user;
+    int32_t cancelled = 0;
+    atomic_fetch_add(&w->begun, 1);
+    while (!cancelled) {
+        sleep_ns(20000);
+        CHECK_OK(weir_kernel_context_is_cancelled(context, &cancelled));
+    }
+    return WEIR_OK;
+}
+
+static int32_t be_behind(void *user, weir_kernel_context *context) {
+    (void)context;
+    atomic_fetch_add(&((waiter *)user)->behind, 1);
+    return WEIR_OK;
+}
+
+static int32_t run_inner(void *user, weir_kernel_context *context) {
+    waiter *w = user;
+    weir_status status = weir_kernel_context_run_program(context, w->inner, 2, NULL, 0, NULL, 0);
+    if (status != WEIR_OK) CHECK_OK(weir_kernel_context_fail(context, status, weir_last_error_message()));
+    return status;
+}
+
+/* A program whose one node, or whose two nodes one behind the other, are these. */
+static weir_program *make_chain(weir_engine *engine, waiter *w, weir_compute_fn first, weir_compute_fn second) {
+    weir_compute_fn bodies[2] = {first, second};
+    weir_node nodes[2];
+    weir_graph *graph = make_graph("chain");
+    for (int i = 0; i < 2; i++) {
+        weir_kernel *kernel = NULL;
+        weir_host_kernel_desc desc = make_kernel_desc(i ? "behind" : "first", bodies[i], w);
+        CHECK_OK(weir_kernel_create_host(engine, &desc, &kernel));
+        CHECK_OK(weir_graph_add_kernel(graph, i ? "behind" : "first", kernel, NULL, 0, NULL, 0, &nodes[i]));
+        weir_kernel_release(kernel);
+    }
+    CHECK_OK(weir_graph_add_control_edge(graph, nodes[0], nodes[1]));
+    return compile_graph(graph, engine);
+}
+
+/* What stops the outer run stops what runs inside at once: a cancel, a deadline. */
+static void test_stops(weir_threadpool *pool) {
+    /* A stream with a thread of its own: pools that run what they are given at once would never come back from the start. */
+    weir_engine *engine = make_engine(pool), *without_pool = make_engine(NULL);
+    weir_stream *stream = make_stream(without_pool, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    weir_run_options *soon = NULL, *on_pool = NULL;
+    CHECK_OK(weir_run_options_create(&on_pool));
+    CHECK_OK(weir_run_options_set_threadpool(on_pool, pool));
+    CHECK_OK(weir_run_options_create(&soon));
+    CHECK_OK(weir_run_options_set_deadline_ns(soon, 3000000));
+    for (int spawned = 0; spawned < 2; spawned++) {
+        waiter w = {.begun = 0};
+        weir_program *inner = make_chain(engine, &w, wait_for_the_stop, be_behind), *middle = NULL, *outer = NULL;
+        w.inner = inner;
+        if (spawned) {
+            middle = make_chain(engine, &w, run_inner, be_behind);
+        } else {
+            weir_graph *graph = make_graph("middle");
+            CHECK_OK(weir_graph_add_program(graph, "inner", inner, NULL, 0, NULL, 0, NULL));
+            middle = compile_graph(graph, engine);
+        }
+        weir_graph *graph = make_graph("outer");
+        CHECK_OK(weir_graph_add_program(graph, "middle", middle, NULL, 0, NULL, 0, NULL));
+        outer = compile_graph(graph, engine);
+        for (int i = 0; i < scale(10); i++) {
+            weir_run *run = NULL;
+            atomic_store(&w.begun, 0);
+            CHECK_OK(weir_program_start(outer, stream, NULL, 0, NULL, 0, on_pool, &run));
+            EVENTUALLY(atomic_load(&w.begun) > 0);
+            CHECK_OK(weir_run_cancel(run));
+            CHECK_CODE(weir_run_wait(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
+            weir_run_release(run);
+            CHECK_CODE(weir_program_run(outer, NULL, NULL, 0, NULL, 0, soon), WEIR_DEADLINE_EXCEEDED, "3000000 ns");
+            CHECK_EQ(atomic_load(&w.behind), 0);
+        }
+        weir_program_release(inner);
+        weir_program_release(middle);
+        weir_program_release(outer);
+    }
+    weir_run_options_destroy(soon);
+    weir_run_options_destroy(on_pool);
+    weir_stream_release(stream);
+    weir_engine_release(without_pool);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
+    test_stops(NULL);
     test_node(NULL);
     test_many(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
@@ -203,6 +296,7 @@ int main(void) {
             test_pool *of = test_pool_create(kind, threads, &pool);
             test_node(pool);
             test_many(pool);
+            test_stops(pool);
             weir_threadpool_release(pool);
             test_pool_destroy(of);
         }

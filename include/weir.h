@@ -2171,12 +2171,16 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
  * they stay alive until the work is done. An output may share memory with an input only if the kernel says
  * WEIR_KERNEL_IN_PLACE.
  *
- * Thread safety: any thread. Blocking: until the kernel returned on a synchronous stream, never on an asynchronous
+ * A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then, a wait for the
+ * stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is released meanwhile
+ * ends when its work has.
+ *
+ * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous
  * one.
  * Ownership: the stream takes references to kernel and tensors; the arrays are copied.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
- * (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; on a synchronous
- * stream also the kernel's own status.
+ * (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
+ * stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -1,9 +1,10 @@
 //! A kernel as a piece of a queue's work.
 
 use super::kernel::BoundKernel;
+use super::later::LaterCall;
 use super::stream::Stream;
 use super::tensor::Tensor;
-use crate::base::{Code, Desc, Error, Ref, Result};
+use crate::base::{Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
 use crate::memory::{Buffer, View, overlaps};
 use crate::stream::{Queue, Work};
@@ -30,39 +31,45 @@ pub fn scratch_slots(pool: Option<&Ref<ThreadPool>>) -> usize {
     pool.map_or(1, |pool| (pool.max_threads() + 1).min(MAX_SLOTS))
 }
 
-impl Call {
-    pub(super) fn new(
-        stream: &Stream,
-        kernel: Ref<BoundKernel>,
-        inputs: Vec<Ref<Tensor>>,
-        outputs: Vec<Ref<Tensor>>,
-        cache: &Arc<HandOff<Buffer>>,
-    ) -> Result<Call> {
-        let (scratch_bytes, slots) = check(stream, &kernel, &inputs, &outputs)
-            .map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))?;
-        let needed = Scratch::stride(scratch_bytes).checked_mul(slots).ok_or_else(|| {
-            Error::out_of_range(format!("kernel '{}': scratch of {scratch_bytes} bytes x {slots} slots", kernel.name()))
-        })?;
-        let scratch = HandOff::default();
-        if needed > 0 {
-            let buffer = match cache.take().filter(|buffer| buffer.bytes() >= needed) {
-                Some(buffer) => buffer,
-                None => Buffer::zeroed(needed, &format!("scratch of kernel '{}'", kernel.name()))?,
-            };
-            let _ = scratch.put(buffer);
-        }
-        let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
-        Ok(Call {
-            inputs: views(&inputs),
-            outputs: views(&outputs),
-            kernel,
-            scratch,
-            scratch_bytes,
-            slots,
-            cache: Arc::clone(cache),
-            _tensors: (inputs, outputs),
-        })
+/// A call of the kernel on this stream; `cache` has scratch memory of an earlier one.
+pub(super) fn work(
+    stream: &Stream,
+    kernel: Ref<BoundKernel>,
+    inputs: Vec<Ref<Tensor>>,
+    outputs: Vec<Ref<Tensor>>,
+    cache: &Arc<HandOff<Buffer>>,
+) -> Result<Arc<dyn Work>> {
+    let (scratch_bytes, slots) = check(stream, &kernel, &inputs, &outputs)
+        .map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))?;
+    let needed = Scratch::stride(scratch_bytes).checked_mul(slots).ok_or_else(|| {
+        Error::out_of_range(format!("kernel '{}': scratch of {scratch_bytes} bytes x {slots} slots", kernel.name()))
+    })?;
+    let scratch = HandOff::default();
+    let mut data = std::ptr::null_mut();
+    if needed > 0 {
+        let buffer = match cache.take().filter(|buffer| buffer.bytes() >= needed) {
+            Some(buffer) => buffer,
+            None => Buffer::zeroed(needed, &format!("scratch of kernel '{}'", kernel.name()))?,
+        };
+        data = buffer.data();
+        let _ = scratch.put(buffer);
     }
+    let cache = Arc::clone(cache);
+    if kernel.kernel().is_async() {
+        let scratch = (Scratch::new(data, scratch_bytes, slots), scratch);
+        return Ok(Arc::new(LaterCall::new(kernel, (inputs, outputs), scratch, cache)?));
+    }
+    let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
+    Ok(Arc::new(Call {
+        inputs: views(&inputs),
+        outputs: views(&outputs),
+        kernel,
+        scratch,
+        scratch_bytes,
+        slots,
+        cache,
+        _tensors: (inputs, outputs),
+    }))
 }
 
 impl Work for Call {
@@ -103,12 +110,6 @@ fn check(
         for (i, tensor) in tensors.iter().enumerate() {
             check_tensor(what, i, tensor, stream.engine())?;
         }
-    }
-    if kernel.kernel().is_async() {
-        return Err(Error::new(
-            Code::Unimplemented,
-            "it completes later, and such a kernel can't be enqueued on a stream yet; make it a node of a graph",
-        ));
     }
     if kernel.kernel().may_block() && stream.queue().is_on_pool() {
         return Err(Error::precondition(format!(

@@ -13,6 +13,7 @@ mod conformance;
 mod engine;
 mod event;
 mod kernel;
+mod later;
 mod stream;
 mod tensor;
 mod threads;

@@ -1,7 +1,7 @@
 //! A stream: a queue on an engine.
 
 use super::attr::StreamAttr;
-use super::call::Call;
+use super::call;
 use super::engine::Engine;
 use super::event::Event;
 use super::kernel::BoundKernel;
@@ -112,7 +112,7 @@ impl Stream {
 
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
         self.queue.admit()?;
-        let call = Call::new(self, kernel, inputs, outputs, &self.scratch)?;
-        self.submit(Op::Work(Arc::new(call)))
+        let call = call::work(self, kernel, inputs, outputs, &self.scratch)?;
+        self.submit(Op::Work(call))
     }
 }

@@ -7,9 +7,6 @@
 //!
 //! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it.
 //! If that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
-//!
-//! A lane's thread may come to run the work of another queue: one that it has resumed and whose pool refuses to. If
-//! that work waits for something, the lane's own queue must not be held up by it, so the wait answers calls (`answer`).
 
 use super::queue::Queue;
 use crate::base::time::Deadline;
@@ -74,9 +71,14 @@ fn next_call() -> Option<std::result::Result<Arc<Queue>, TryRecvError>> {
 }
 
 /// On a lane's thread, which is about to sleep inside some queue's work: drains what it is called for, on top of that.
-pub(super) fn answer_calls() {
-    while let Some(Ok(queue)) = next_call() {
-        queue.drain_here();
+/// False on other threads.
+pub(super) fn answer_calls() -> bool {
+    loop {
+        match next_call() {
+            Some(Ok(queue)) => queue.drain_here(),
+            Some(Err(_)) => return true,
+            None => return false,
+        }
     }
 }
 

@@ -43,4 +43,4 @@ mod wait;
 pub use account::{Account, sync_all};
 pub use mark::Mark;
 pub use queue::{Op, Queue, QueueAttr, Work};
-pub use wait::{Wait, help_briefly, until};
+pub use wait::{Wait, asleep, help_briefly, until};

@@ -71,7 +71,7 @@ pub(super) fn nested(
 ) -> Result<()> {
     let waiting = Waiting::add(ambient::queues(), queue);
     loop {
-        answer_calls();
+        let _ = answer_calls();
         if waiting.closes_a_circle() {
             return Err(Error::precondition(format!(
                 "waiting for {what} of stream '{}' here would never end: that stream waits for the work that calls",
@@ -101,6 +101,18 @@ pub fn help_briefly(done: &dyn Fn() -> bool, pool: Option<&Ref<ThreadPool>>, spi
         std::hint::spin_loop();
     }
     true
+}
+
+/// Sleeps, inside the work of a synchronous queue and in no worker, until something has happened that no queue does: `sleep` says
+/// whether it has. A lane does its own queue's work meanwhile.
+pub fn asleep(sleep: &dyn Fn(u64, Deadline) -> bool, spin_ns: u64) {
+    loop {
+        run_later();
+        let look_again = if answer_calls() { Deadline::after(LOOK_AGAIN_NS) } else { Deadline::NEVER };
+        if sleep(spin_ns, look_again) {
+            return;
+        }
+    }
 }
 
 /// How many streams a wait follows from the one that it is for to what that one waits for itself.

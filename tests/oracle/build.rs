@@ -6,10 +6,11 @@
 pub mod nested;
 pub mod regions;
 
+use super::later::{self, Deferred};
 use super::leaves::{Duty, Leaf, desc, tensor};
 use super::probe::Board;
 use super::random::Random;
-use super::spec::{Graph, Kind, Node, Spec, Value};
+use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
 use std::sync::Arc;
 use weir::base::{Ref, Result};
 use weir::engine::{BoundKernel, Engine, KernelAttr};
@@ -46,7 +47,12 @@ pub fn build(spec: &Spec, engine: &Ref<Engine>, board: &Arc<Board>, lowering: Lo
 impl Builder<'_> {
     #[allow(clippy::needless_update, reason = "there may be more options than these")]
     pub fn options(&self, allow_absent: bool) -> CompileOptions {
-        CompileOptions { hop_ns: self.hop_ns, allow_absent, ..CompileOptions::default() }
+        CompileOptions {
+            hop_ns: self.hop_ns,
+            allow_absent,
+            blocking_pool: Some(later::blocking_pool()),
+            ..CompileOptions::default()
+        }
     }
 
     pub fn graph(&self, name: &str, spec: &Graph) -> Result<graph::Graph> {
@@ -113,8 +119,8 @@ impl Builder<'_> {
                 let outputs = data.iter().enumerate().map(add).collect::<Result<_>>()?;
                 return Ok(Added { node: None, outputs });
             }
-            Kind::Leaf { op, effort, in_place, cost_ns } => {
-                let leaf = Leaf {
+            Kind::Leaf { op, effort, manner, in_place, cost_ns } => {
+                let leaf = Arc::new(Leaf {
                     id: node.id,
                     op: *op,
                     effort: *effort,
@@ -123,8 +129,13 @@ impl Builder<'_> {
                     inputs: node.inputs.iter().map(|&value| spec.type_of(value)).collect(),
                     outputs: node.outputs.clone(),
                     board: Arc::clone(self.board),
-                };
-                self.kernel(graph, &name, leaf, values)?
+                });
+                match manner {
+                    // What is in nested runs completes when they do.
+                    Manner::Now => self.kernel(graph, &name, leaf, values)?,
+                    _ if self.lowering == Lowering::Nested => self.kernel(graph, &name, leaf, values)?,
+                    &manner => self.kernel(graph, &name, Arc::new(Deferred { leaf, manner }), values)?,
+                }
             }
             Kind::Task => {
                 let duty = Duty { id: node.id, board: Arc::clone(self.board) };
@@ -144,11 +155,11 @@ impl Builder<'_> {
         &self,
         graph: &mut graph::Graph,
         name: &str,
-        kernel: impl Kernel + 'static,
+        kernel: Arc<dyn Kernel>,
         values: &[ValueId],
     ) -> Result<NodeId> {
         let outputs = kernel.num_outputs();
-        let kernel = BoundKernel::create(Ref::clone(self.engine), Arc::new(kernel), &KernelAttr::default());
+        let kernel = BoundKernel::create(Ref::clone(self.engine), kernel, &KernelAttr::default());
         graph.add_kernel(name, kernel, values, outputs)
     }
 }

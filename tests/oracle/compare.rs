@@ -1,7 +1,7 @@
 //! What a run must have done, and whether it did.
 
 use super::interpret::{Conflict, Outcome, Tally, Useless, interpret};
-use super::needed::needed;
+use super::needed::{decided, needed};
 use super::probe::Board;
 use super::spec::{Graph, Kind, Node, Spec, Value};
 use super::stage::Targets;
@@ -17,6 +17,8 @@ pub struct Expected {
     /// And the names of the nodes that it is in, and its own; none if one of them is a loop.
     paths: Vec<Vec<String>>,
     needed: BTreeSet<usize>,
+    /// Names of the nodes whose values may come from elsewhere.
+    pub decided: BTreeSet<String>,
     orders: Vec<Order>,
     merges: Vec<String>,
 }
@@ -43,7 +45,7 @@ impl Expected {
         let leaves = spec.leaves().iter().map(|leaf| (leaf.id, leaf.name())).collect();
         let mut paths = Vec::new();
         note_paths(&spec.graph, Some(&[]), &mut paths);
-        Ok(Expected { outcomes, leaves, paths, needed: needed(spec), orders, merges })
+        Ok(Expected { outcomes, leaves, paths, needed: needed(spec), decided: decided(spec), orders, merges })
     }
 
     /// Whether a run with this set may fail by itself.
@@ -74,8 +76,10 @@ impl Expected {
         let named = |conflict: &&Conflict| names(text, &conflict.merge);
         let well = match all.iter().find(named) {
             Some(conflict) => {
-                let is_named =
-                    |producer: &Option<String>| producer.as_ref().is_none_or(|producer| names(text, producer));
+                let is_named = |producer: &Option<String>| {
+                    let unnamed = |producer: &String| self.decided.contains(producer) || names(text, producer);
+                    producer.as_ref().is_none_or(unnamed)
+                };
                 conflict.producers.iter().filter(|producer| is_named(producer)).count() >= 2
             }
             None => self.merges.iter().any(|merge| names(text, merge)),
@@ -90,6 +94,17 @@ impl Expected {
             let left_out = !self.needed.contains(id) && got == Tally::default();
             if got != most && !left_out {
                 return Err(format!("{name}: expected {most:?}, got {got:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tallies of these leaves after one run with this set.
+    pub fn check_some_tallies(&self, set: usize, ids: &BTreeSet<usize>, board: &Board) -> Result<(), String> {
+        for (id, name) in self.leaves.iter().filter(|(id, _)| ids.contains(id) && self.needed.contains(id)) {
+            let (expected, got) = (self.most(*id, &[set]), board.tally(*id));
+            if got != expected {
+                return Err(format!("{name} does not depend on what failed: expected {expected:?}, got {got:?}"));
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! Whether the generator draws what it is meant to draw: what never comes up is not tested, however many the graphs.
 
-use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, PLAIN, Profile, STRUCTURED, generate};
+use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, generate};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
-use super::spec::{Graph, Kind, Node, Spec, Value};
+use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
 use std::collections::BTreeMap;
 
 /// How often each thing comes up.
@@ -63,6 +63,12 @@ fn note_shape(census: &mut Census, spec: &Spec) {
         any(&|node| is_branch(node) && node.graphs().iter().any(|(_, graph)| graph.nodes.is_empty())),
     );
     note(census, "a region without outputs", any(&|node| !node.graphs().is_empty() && node.outputs.is_empty()));
+    let done = |manner: Manner| move |node: &Node| matches!(node.kind, Kind::Leaf { manner: own, .. } if own == manner);
+    note(census, "a leaf done at once", any(&done(Manner::AtOnce)));
+    note(census, "a leaf done later", any(&done(Manner::Later)));
+    note(census, "a leaf done by another", any(&done(Manner::ByAnother)));
+    note(census, "a leaf that may block", any(&done(Manner::Blocking)));
+    note(census, "a leaf done later in a loop", any(&|node| is_while(node) && holds(node, done(Manner::Later))));
     note(census, "a switch of what a switch gave", switches_again(graph));
 }
 
@@ -152,12 +158,21 @@ const NO_REGIONS: &[&str] = &[
     "ten rounds",
 ];
 
+const NO_LATER: &[&str] = &[
+    "a leaf done at once",
+    "a leaf done by another",
+    "a leaf done later",
+    "a leaf done later in a loop",
+    "a leaf that may block",
+];
+
 #[test]
 fn each_profile_has_everything_that_it_may_have() {
-    let neither: Vec<&str> = [NO_SWITCHES, NO_REGIONS].concat();
-    check(PLAIN, &neither);
-    check(STRUCTURED, NO_SWITCHES);
-    check(DIAMONDS, &[NO_REGIONS, &["a conflict"]].concat());
-    check(EVERYTHING, &["a conflict"]);
-    check(CONFLICTS, &[]);
+    check(PLAIN, &[NO_SWITCHES, NO_REGIONS, NO_LATER].concat());
+    check(STRUCTURED, &[NO_SWITCHES, NO_LATER].concat());
+    check(DIAMONDS, &[NO_REGIONS, NO_LATER, &["a conflict"]].concat());
+    check(EVERYTHING, &[NO_LATER, &["a conflict"]].concat());
+    check(CONFLICTS, NO_LATER);
+    check(PLAIN_LATER, &[NO_SWITCHES, NO_REGIONS, &["a leaf done later in a loop"]].concat());
+    check(LATER, &["a conflict"]);
 }

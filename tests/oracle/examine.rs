@@ -8,10 +8,42 @@ use super::stage::{Place, Stage, Subject, Targets, synchronize};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::Result as LibraryResult;
 
+/// How much is done with a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Diligence {
+    /// Every set in every manner on every pool, and every leaf makes trouble.
+    Whole,
+    /// One run on every pool, and one drawn from the rest, for those who have many graphs.
+    Brief,
+}
+
 /// Whether the library does as the interpreter says; else what it does.
-pub fn examine(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), String> {
+pub fn examine(spec: &Spec, stage: &Stage, lowering: Lowering, diligence: Diligence) -> Result<(), String> {
     let expected = Expected::of(spec).map_err(|useless| format!("{useless:?}"))?;
-    examine_against(&expected, spec, stage, lowering)
+    match diligence {
+        Diligence::Whole => examine_against(&expected, spec, stage, lowering),
+        Diligence::Brief => glance(&expected, spec, stage, lowering),
+    }
+}
+
+fn glance(expected: &Expected, spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), String> {
+    let subject = Subject::new(spec, stage, lowering).map_err(|error| format!("is refused: {error}"))?;
+    let mut random = Random::new(spec.seed ^ 0xace);
+    let places: Vec<&Place> = stage.places.iter().chain([stage.seeded_before(spec.seed)]).collect();
+    let (first, crowded) = (random.below(subject.sets()), random.below(places.len()));
+    for (i, &place) in places.iter().enumerate() {
+        let examination = Examination { expected, subject: &subject, place };
+        let set = (first + i) % subject.sets();
+        examination.alone(set, &mut random).map_err(|text| format!("on {}, set {set}: {text}", place.name))?;
+        if i == crowded {
+            let result = match random.below(2) {
+                0 => examination.queued(&mut random).map_err(|text| format!("queued: {text}")),
+                _ => examination.at_once(&mut random).map_err(|text| format!("at once: {text}")),
+            };
+            result.map_err(|text| format!("on {}, {text}", place.name))?;
+        }
+    }
+    Ok(())
 }
 
 /// As `examine`, with an expectation that may be another spec's.
@@ -21,7 +53,6 @@ pub fn examine_against(expected: &Expected, spec: &Spec, stage: &Stage, lowering
     let seeded = stage.seeded(spec.seed);
     for place in stage.places.iter().chain([&seeded]) {
         let examination = Examination { expected, subject: &subject, place };
-        subject.board.set_pool(place.pool.as_ref());
         let told =
             |how: &str, result: Result<(), String>| result.map_err(|text| format!("on {}, {how}: {text}", place.name));
         for set in 0..subject.sets() {
@@ -29,7 +60,6 @@ pub fn examine_against(expected: &Expected, spec: &Spec, stage: &Stage, lowering
         }
         told("queued", examination.queued(&mut random))?;
         told("at once", examination.at_once(&mut random))?;
-        subject.board.set_pool(None);
     }
     Ok(())
 }

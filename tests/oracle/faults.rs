@@ -2,44 +2,54 @@
 
 use super::build::Lowering;
 use super::compare::{Expected, names};
+use super::examine::Diligence;
+use super::later;
 use super::probe::{FAILURE, PANIC, Trouble};
 use super::random::Random;
 use super::spec::{Graph, Kind, Spec, Value};
 use super::stage::{Place, Stage, Subject, Targets, synchronize};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::{Code, Error, Result as LibraryResult};
+use weir::base::{Code, Error, Ref, Result as LibraryResult};
+
+/// How many leaves make trouble in a graph that is looked at briefly.
+const BRIEFLY: usize = 2;
 
 /// A leaf, and the call in which it makes trouble.
 #[derive(Clone)]
-struct Victim {
-    id: usize,
-    name: String,
-    at: u64,
+pub(super) struct Victim {
+    pub id: usize,
+    pub name: String,
+    pub at: u64,
     /// Leaves that can't run in the same run when this one has not ended well; known if its graph runs only once.
     behind: Vec<(usize, String)>,
-    /// In the graph itself, not in a graph inside.
-    outermost: bool,
 }
 
 /// Whether every leaf may fail, panic, or cancel the run, and cause nothing but that.
-pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), String> {
+pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering, diligence: Diligence) -> Result<(), String> {
     let expected = Expected::of(spec).map_err(|useless| format!("{useless:?}"))?;
     let subject = Subject::new(spec, stage, lowering).map_err(|error| format!("is refused: {error}"))?;
     let mut random = Random::new(spec.seed ^ 0xbad);
-    let seeded = stage.seeded(spec.seed);
-    let places: Vec<&Place> = stage.places.iter().chain([&seeded]).collect();
+    let own = (diligence == Diligence::Whole).then(|| stage.seeded(spec.seed));
+    let seeded = own.as_ref().unwrap_or_else(|| stage.seeded_before(spec.seed));
+    let places: Vec<&Place> = stage.places.iter().chain([seeded]).collect();
     let sets: Vec<usize> = (0..subject.sets()).filter(|&set| !expected.conflicts(set)).collect();
     if sets.is_empty() {
         return Ok(());
     }
     let mut ordeal =
         Ordeal { spec, lowering, expected: &expected, subject: &subject, place: places[0], random: &mut random };
-    for k in 0.. {
+    for mut k in 0.. {
         let set = ordeal.random.of(&sets);
+        if diligence == Diligence::Brief {
+            if k == BRIEFLY {
+                break;
+            }
+            k = ordeal.random.below(ordeal.expected.victims(&[set]).len().max(1));
+        }
         let Some(victim) = ordeal.victim(&[set], k) else { break };
         ordeal.place = ordeal.random.of(&places);
-        subject.board.set_pool(ordeal.place.pool.as_ref());
         let place = &ordeal.place.name;
         let told = |how: &str, text: String| Err(format!("on {place}, {how}, set {set}, {}: {text}", victim.name));
         let hardships = [
@@ -48,10 +58,18 @@ pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), Stri
             (Hardship::Cancels, "cancelling"),
             (Hardship::FailsOnAStream, "failing on a stream"),
             (Hardship::IsCancelled, "cancelled from outside"),
+            (Hardship::IsTold, "told things"),
+            (Hardship::Deterministic, "deterministic"),
+            (Hardship::Independent, "the rest is finished"),
         ];
-        for (hardship, how) in hardships {
+        let one = ordeal.random.below(hardships.len());
+        for (i, (hardship, how)) in hardships.into_iter().enumerate() {
             // Every leaf fails; the other things befall some.
-            if hardship != Hardship::Fails && !ordeal.random.once_in(3) {
+            let skip = match diligence {
+                Diligence::Brief => i != one,
+                Diligence::Whole => hardship != Hardship::Fails && !ordeal.random.once_in(3),
+            };
+            if skip {
                 continue;
             }
             let result = match hardship {
@@ -60,6 +78,9 @@ pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), Stri
                 Hardship::Cancels => ordeal.cancels(set, &victim),
                 Hardship::FailsOnAStream => ordeal.fails_on_a_stream(set, &victim),
                 Hardship::IsCancelled => ordeal.is_cancelled(set),
+                Hardship::IsTold => ordeal.is_told(set, &victim),
+                Hardship::Deterministic => ordeal.is_deterministic(set, &victim, &places),
+                Hardship::Independent => ordeal.finishes_the_rest(set, &victim),
             };
             if let Err(text) = result {
                 return told(how, text);
@@ -69,10 +90,12 @@ pub fn endure(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<(), Stri
             }
         }
     }
+    if diligence == Diligence::Brief && !ordeal.random.once_in(4) {
+        return Ok(());
+    }
     if let Err(text) = ordeal.fails_among_others(&sets).and_then(|()| ordeal.is_whole(&sets)) {
         return Err(format!("on {}, one of several runs fails: {text}", ordeal.place.name));
     }
-    subject.board.set_pool(None);
     Ok(())
 }
 
@@ -83,29 +106,31 @@ enum Hardship {
     Cancels,
     FailsOnAStream,
     IsCancelled,
+    IsTold,
+    Deterministic,
+    Independent,
 }
 
-struct Ordeal<'a> {
-    spec: &'a Spec,
-    lowering: Lowering,
-    expected: &'a Expected,
-    subject: &'a Subject,
-    place: &'a Place,
-    random: &'a mut Random,
+pub(super) struct Ordeal<'a> {
+    pub spec: &'a Spec,
+    pub lowering: Lowering,
+    pub expected: &'a Expected,
+    pub subject: &'a Subject,
+    pub place: &'a Place,
+    pub random: &'a mut Random,
 }
 
 impl Ordeal<'_> {
     /// The `k`th of the leaves that must run with these sets.
-    fn victim(&mut self, sets: &[usize], k: usize) -> Option<Victim> {
+    pub fn victim(&mut self, sets: &[usize], k: usize) -> Option<Victim> {
         let all = self.expected.victims(sets);
         let (id, name, calls) = all.get(k)?.clone();
         let at = self.random.below(calls as usize) as u64 + 1;
         let mut behind = Vec::new();
         if sets.len() == 1 && self.expected.has_one_turn(sets[0], id) {
-            note_behind(&self.spec.graph, id, &mut behind);
+            note_behind(&self.spec.graph, id, &self.expected.decided, &mut behind);
         }
-        let outermost = self.spec.graph.nodes.iter().any(|node| node.id == id);
-        Some(Victim { id, name, at, behind, outermost })
+        Some(Victim { id, name, at, behind })
     }
 
     /// Runs here with trouble in one leaf.
@@ -155,10 +180,7 @@ impl Ordeal<'_> {
             other => return Err(format!("expected cancelled, got {other:?}")),
         }
         self.check_left_out(set, &result)?;
-        // What runs in a program that a kernel runs goes on: the cancel is for the outer one.
-        if victim.outermost || self.lowering == Lowering::Regions {
-            self.check_behind(victim)?;
-        }
+        self.check_behind(victim)?;
         expected.check_at_most(&[set], &subject.board)
     }
 
@@ -169,11 +191,18 @@ impl Ordeal<'_> {
         let outputs = subject.targets(self.random);
         subject.board.reset();
         let run = subject.start(set, &outputs, stream, place.pool.as_ref()).map_err(|error| error.to_string())?;
-        let (begin, pause) = (Instant::now(), Duration::from_micros(self.random.below(60) as u64));
-        while begin.elapsed() < pause {
-            std::hint::spin_loop();
+        let pause = Duration::from_micros(self.random.below(60) as u64);
+        if self.random.once_in(2) {
+            let begin = Instant::now();
+            while begin.elapsed() < pause {
+                std::hint::spin_loop();
+            }
+            run.cancel();
+        } else {
+            // While this thread waits; now and then when all is over.
+            let run = Ref::clone(&run);
+            later::after(pause, Box::new(move || run.cancel()));
         }
-        run.cancel();
         let result = run.wait(WEIR_TIMEOUT_INFINITE);
         self.check_perhaps_cancelled(set, &result, &outputs)
     }
@@ -223,7 +252,7 @@ impl Ordeal<'_> {
         expected.check_tallies(&[set], &subject.board)
     }
 
-    fn check_failed(&self, result: &LibraryResult<()>, victim: &Victim, trouble: Trouble) -> Result<(), String> {
+    pub fn check_failed(&self, result: &LibraryResult<()>, victim: &Victim, trouble: Trouble) -> Result<(), String> {
         let (code, text) = match trouble {
             Trouble::Panic => (Code::Internal, PANIC),
             Trouble::Fail | Trouble::Cancel => (Code::DataLoss, FAILURE),
@@ -237,9 +266,17 @@ impl Ordeal<'_> {
         }
     }
 
-    fn check_perhaps_cancelled(&self, set: usize, result: &LibraryResult<()>, outputs: &Targets) -> Result<(), String> {
+    pub fn check_perhaps_cancelled(
+        &self,
+        set: usize,
+        result: &LibraryResult<()>,
+        outputs: &Targets,
+    ) -> Result<(), String> {
         match result {
-            Err(error) if error.code() == Code::Cancelled => self.expected.check_at_most(&[set], &self.subject.board),
+            Err(error) if error.code() == Code::Cancelled => {
+                self.check_left_out(set, result)?;
+                self.expected.check_at_most(&[set], &self.subject.board)
+            }
             other => {
                 self.expected.check_end(set, other, outputs)?;
                 self.expected.check_tallies(&[set], &self.subject.board)
@@ -247,7 +284,7 @@ impl Ordeal<'_> {
         }
     }
 
-    fn check_left_out(&self, set: usize, result: &LibraryResult<()>) -> Result<(), String> {
+    pub fn check_left_out(&self, set: usize, result: &LibraryResult<()>) -> Result<(), String> {
         match result {
             // Of nested programs, the outer run knows only its own nodes.
             Err(error) if self.lowering == Lowering::Regions => {
@@ -257,7 +294,7 @@ impl Ordeal<'_> {
         }
     }
 
-    fn check_behind(&self, victim: &Victim) -> Result<(), String> {
+    pub fn check_behind(&self, victim: &Victim) -> Result<(), String> {
         for (id, name) in &victim.behind {
             if self.subject.board.tally(*id).calls > 0 {
                 return Err(format!("{name} ran, although it comes after what did not end well"));
@@ -267,8 +304,8 @@ impl Ordeal<'_> {
     }
 }
 
-/// Leaves that come after the node with this id in its graph, for certain.
-fn note_behind(graph: &Graph, id: usize, behind: &mut Vec<(usize, String)>) {
+/// Leaves that come after the node with this id in its graph, for certain. What stands in the place of a decided node need not wait.
+fn note_behind(graph: &Graph, id: usize, decided: &BTreeSet<String>, behind: &mut Vec<(usize, String)>) {
     let mut after: Vec<bool> = vec![false; graph.nodes.len()];
     for (place, node) in graph.nodes.iter().enumerate() {
         let is_behind = |n: usize| after[n] || graph.nodes[n].id == id;
@@ -281,11 +318,12 @@ fn note_behind(graph: &Graph, id: usize, behind: &mut Vec<(usize, String)>) {
             Kind::While { .. } => false,
             Kind::Constant(_) | Kind::Leaf { .. } | Kind::Task | Kind::Switch => node.inputs.iter().any(takes),
         };
-        after[place] = by_data || node.after.iter().any(|&n| is_behind(n));
+        let by_order = node.after.iter().any(|&n| is_behind(n));
+        after[place] = (by_data || by_order) && !decided.contains(&node.name());
         if after[place] {
             behind.extend(super::compare::leaves_in(node));
         }
-        node.graphs().iter().for_each(|(_, inner)| note_behind(inner, id, behind));
+        node.graphs().iter().for_each(|(_, inner)| note_behind(inner, id, decided, behind));
     }
 }
 

@@ -9,7 +9,7 @@ mod regions;
 use super::interpret::{Useless, interpret};
 use super::ops;
 use super::random::Random;
-use super::spec::{Data, Effort, Graph, Kind, Node, Op, Spec, Type, Value};
+use super::spec::{Data, Effort, Graph, Kind, Manner, Node, Op, Spec, Type, Value};
 
 /// What may be in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +20,23 @@ pub struct Profile {
     pub unstructured: bool,
     /// Merges that may have two live inputs.
     pub conflicts: bool,
+    /// Leaves that are done later than their calls.
+    pub later: bool,
 }
 
-pub const PLAIN: Profile = Profile { structured: false, unstructured: false, conflicts: false };
+pub const PLAIN: Profile = Profile { structured: false, unstructured: false, conflicts: false, later: false };
 pub const STRUCTURED: Profile = Profile { structured: true, ..PLAIN };
 pub const DIAMONDS: Profile = Profile { unstructured: true, ..PLAIN };
-pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, conflicts: false };
+pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, ..PLAIN };
 pub const CONFLICTS: Profile = Profile { conflicts: true, ..EVERYTHING };
+pub const PLAIN_LATER: Profile = Profile { later: true, ..PLAIN };
+pub const LATER: Profile = Profile { later: true, ..EVERYTHING };
 
 /// Sets of inputs per graph.
 const SETS: usize = 3;
 const DEEPEST: usize = 3;
+/// In one run, so that a few graphs do not take as long as all others.
+const MOST_CALLS: u64 = 1_000;
 
 /// The spec of this seed.
 pub fn generate(seed: u64, profile: Profile) -> Spec {
@@ -38,7 +44,7 @@ pub fn generate(seed: u64, profile: Profile) -> Spec {
         let mut generator = Generator { random: Random::new(seed ^ attempt << 48), next_id: 0, profile };
         let spec = generator.spec(seed);
         let ends = (0..SETS).all(|set| match interpret(&spec, set) {
-            Ok(_) => true,
+            Ok(outcome) => outcome.tallies.iter().map(|tally| tally.calls).sum::<u64>() <= MOST_CALLS,
             Err(Useless::TooLong) => false,
             Err(Useless::DeadLoop) => panic!("a value that was taken to be certain is dead: {spec}"),
         });
@@ -94,7 +100,11 @@ impl Generator {
     fn spec(&mut self, seed: u64) -> Spec {
         let kinds: Vec<Type> = (0..self.random.below(5)).map(|_| self.random.of(&Type::ALL)).collect();
         let mut scope = Scope::of(&kinds, 0);
-        let steps = if self.profile == PLAIN { self.random.below(50) + 3 } else { self.random.below(18) + 2 };
+        let steps = if self.profile == PLAIN || self.profile == PLAIN_LATER {
+            self.random.below(50) + 3
+        } else {
+            self.random.below(18) + 2
+        };
         self.fill(&mut scope, steps);
         let allow_absent = self.profile.unstructured && self.random.once_in(2);
         for known in scope.known.clone() {
@@ -115,7 +125,7 @@ impl Generator {
     /// Adds things to a graph.
     fn fill(&mut self, scope: &mut Scope, steps: usize) {
         for _ in 0..steps {
-            let Profile { structured, unstructured, conflicts } = self.profile;
+            let Profile { structured, unstructured, conflicts, .. } = self.profile;
             let shallow = scope.depth < DEEPEST;
             match self.random.below(16) {
                 0 => drop(self.constant(scope)),
@@ -194,7 +204,19 @@ impl Generator {
             2 | 3 => Effort::Spin(self.random.below(4) as u32 + 1),
             _ => Effort::Plain,
         };
-        Kind::Leaf { op, effort, in_place: self.random.once_in(2), cost_ns: self.random.of(&[0, 0, 20, 10_000]) }
+        let manner = match self.profile.later {
+            // Each of them makes its run wait, and most of the time nothing but that.
+            true if !self.random.once_in(4) => Manner::Now,
+            true => self.random.of(&[Manner::AtOnce, Manner::Later, Manner::ByAnother, Manner::Blocking]),
+            false => Manner::Now,
+        };
+        Kind::Leaf {
+            op,
+            effort,
+            manner,
+            in_place: self.random.once_in(2),
+            cost_ns: self.random.of(&[0, 0, 20, 10_000]),
+        }
     }
 
     fn mix(&mut self) -> Kind {

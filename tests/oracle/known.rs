@@ -1,12 +1,12 @@
 //! Graphs by hand with results by hand: what the interpreter must say, and the library too.
 
 use super::build::Lowering;
-use super::examine::examine;
+use super::examine::{Diligence, examine};
 use super::faults::{endure, silence_planned_panics};
 use super::interpret::interpret;
 use super::random::Random;
 use super::sketch::{Drawn, Sketch, input, spec};
-use super::spec::{Graph, Kind, Op, Spec, Type, Value};
+use super::spec::{Effort, Graph, Kind, Manner, Op, Spec, Type, Value};
 use super::stage::Stage;
 use super::sweep::watched;
 
@@ -32,7 +32,8 @@ fn hold(spec: &Spec) {
     for &lowering in Lowering::ALL.iter().filter(|lowering| **lowering != Lowering::Nested || !has_dead) {
         let result = watched(spec, || {
             let stage = Stage::new();
-            examine(spec, &stage, lowering).and_then(|()| endure(spec, &stage, lowering))
+            examine(spec, &stage, lowering, Diligence::Whole)
+                .and_then(|()| endure(spec, &stage, lowering, Diligence::Whole))
         });
         result.unwrap_or_else(|text| panic!("{lowering:?}: {text}\n{spec}"));
     }
@@ -81,7 +82,7 @@ fn a_random_tree() {
     }
     let spec = spec(graph.gives(&open), &[&[1]]);
     expect(&spec, 0, &[Some(4096)], &[]);
-    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions)).unwrap();
+    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions, Diligence::Whole)).unwrap();
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn many_effects_and_tasks_that_wait_for_nothing() {
     }
     let spec = spec(graph.gives(&[]), &[&[]]);
     expect(&spec, 0, &[], &[]);
-    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions)).unwrap();
+    watched(&spec, || examine(&spec, &Stage::new(), Lowering::Regions, Diligence::Whole)).unwrap();
 }
 
 #[test]
@@ -328,5 +329,47 @@ fn two_live_inputs_of_a_merge_are_an_error() {
     let outcome = interpret(&spec, 1).unwrap();
     let [conflict] = outcome.conflicts.as_slice() else { panic!("{:?}", outcome.conflicts) };
     assert_eq!(conflict.producers, [yes, always].map(|node| Some(format!("kernel{}", node.id))));
+    hold(&spec);
+}
+
+/// A cond that a constant decides is gone: what it gave is not said to come from it.
+#[test]
+fn a_merge_of_what_a_constant_decided_is_an_error() {
+    let mut graph = Sketch::of(&[]);
+    let branch = || {
+        let mut branch = Sketch::of(&[]);
+        let value = branch.constant(Int, 3);
+        branch.gives(&[value])
+    };
+    let predicate = graph.constant(Byte, 0);
+    let cond = graph.cond(branch(), branch(), &[predicate]);
+    let merge = graph.merge(&[cond.out(0), cond.out(0)]);
+    let spec = spec(graph.gives(&[merge.out(0)]), &[&[]]);
+    assert_eq!(interpret(&spec, 0).unwrap().conflicts.len(), 1);
+    hold(&spec);
+}
+
+/// What waits for a cond that a constant decides waits for a cond inside of it too, also when one of its values is used there.
+#[test]
+fn what_waits_for_a_decided_cond_waits_for_the_effects_in_it() {
+    let mut inner = Sketch::of(&[Int]);
+    let slow = Kind::Leaf { op: Op::Sum, effort: Effort::Spin(300), manner: Manner::Now, in_place: false, cost_ns: 0 };
+    let (task, three) = (inner.add(slow, &[input(0)], &[]), inner.constant(Int, 3));
+    let inner = inner.gives(&[three]);
+    let mut otherwise = Sketch::of(&[Int]);
+    let four = otherwise.constant(Int, 4);
+    let otherwise = otherwise.gives(&[four]);
+    let mut outer = Sketch::of(&[Bool, Int]);
+    let cond = outer.cond(inner, otherwise, &[input(0), input(1)]);
+    outer.effect(&[cond.out(0)]);
+    let outer = outer.gives(&[]);
+    let mut graph = Sketch::of(&[Bool, Int]);
+    let always = graph.constant(Byte, 1);
+    let decided = graph.cond(outer, Sketch::of(&[Bool, Int]).gives(&[]), &[always, input(0), input(1)]);
+    let after = graph.task();
+    graph.wait(after, decided);
+    let spec = spec(graph.gives(&[]), &[&[1, 5], &[0, 5]]);
+    expect(&spec, 0, &[], &[(task, 1), (after, 1)]);
+    expect(&spec, 1, &[], &[(task, 0), (after, 1)]);
     hold(&spec);
 }

@@ -108,7 +108,7 @@ impl Kernel for Leaf {
 }
 
 impl Leaf {
-    fn work(&self, context: &KernelContext<'_>, inputs: &[Vec<i32>]) -> Result<()> {
+    pub fn work(&self, context: &KernelContext<'_>, inputs: &[Vec<i32>]) -> Result<()> {
         if let Effort::Spin(us) = self.effort {
             let begin = Instant::now();
             while begin.elapsed() < Duration::from_micros(u64::from(us)) {

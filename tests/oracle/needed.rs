@@ -14,6 +14,21 @@ pub fn needed(spec: &Spec) -> BTreeSet<usize> {
     ids
 }
 
+/// Names of the nodes of which it is known without a run what becomes of them: what they give may come from elsewhere.
+pub fn decided(spec: &Spec) -> BTreeSet<String> {
+    fn note(scope: &Scope<'_>, names: &mut BTreeSet<String>) {
+        for node in &scope.graph.nodes {
+            if scope.is_decided(node) {
+                names.insert(node.name());
+            }
+            scope.inside(node).iter().for_each(|inner| note(inner, names));
+        }
+    }
+    let mut names = BTreeSet::new();
+    note(&Scope { graph: &spec.graph, given: Vec::new() }, &mut names);
+    names
+}
+
 /// A graph, and the inputs that are constants in the graphs around it: what they decide may be decided before any run.
 struct Scope<'a> {
     graph: &'a Graph,

@@ -1,12 +1,12 @@
 //! What the leaves of a program write down while they run, and the mischief that they make when they are asked to.
 
 use super::interpret::Tally;
+use super::later::Job;
 use super::spec::Spec;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use weir::base::{Code, Error, Ref, Result};
 use weir::graph::Run;
-use weir::threadpool::ThreadPool;
 
 /// What a leaf does instead of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,16 @@ pub struct Board {
     clock: AtomicU64,
     /// The run that `Trouble::Cancel` is for.
     cancel: Mutex<Cancel>,
-    /// Where nested runs find helpers.
-    pool: Mutex<Option<Ref<ThreadPool>>>,
     /// Whether some trouble was made since the last reset.
     made: AtomicBool,
+    /// Ends of calls that were left to another leaf, and whether there are any.
+    open: Mutex<Vec<Job>>,
+    any_open: AtomicBool,
+}
+
+/// What a leaf was asked to say.
+pub fn failure() -> Error {
+    Error::new(Code::DataLoss, FAILURE)
 }
 
 #[derive(Default)]
@@ -61,8 +67,9 @@ impl Board {
             probes: (0..spec.num_ids).map(|_| Probe::default()).collect(),
             clock: AtomicU64::new(1),
             cancel: Mutex::default(),
-            pool: Mutex::new(None),
             made: AtomicBool::new(false),
+            open: Mutex::default(),
+            any_open: AtomicBool::new(false),
         }
     }
 
@@ -73,6 +80,7 @@ impl Board {
                 word.store(0, Relaxed);
             }
         }
+        self.clock.store(1, Relaxed);
         self.made.store(false, Relaxed);
         *self.cancel.lock().unwrap() = Cancel::default();
     }
@@ -86,14 +94,6 @@ impl Board {
         let probe = &self.probes[id];
         let begun = probe.begun.load(Relaxed);
         (begun != 0).then(|| (NEVER - begun, probe.ended.load(Relaxed)))
-    }
-
-    pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) {
-        *self.pool.lock().unwrap() = pool.cloned();
-    }
-
-    pub fn pool(&self) -> Option<Ref<ThreadPool>> {
-        self.pool.lock().unwrap().clone()
     }
 
     /// Leaf `id` makes trouble in call `at`, counted from 1.
@@ -124,6 +124,17 @@ impl Board {
 
     /// The body of leaf `id`: notes what it sees, makes trouble, or works.
     pub fn call(&self, id: usize, sight: u64, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.begin(id, sight) {
+            return Err(failure());
+        }
+        let result = work();
+        self.end(id);
+        result
+    }
+
+    /// Leaf `id` begins, and may make trouble. True if it is to fail.
+    pub fn begin(&self, id: usize, sight: u64) -> bool {
+        self.end_another();
         let probe = &self.probes[id];
         // The earliest begin is the largest of these.
         probe.begun.fetch_max(NEVER - self.clock.fetch_add(1, Relaxed), Relaxed);
@@ -133,14 +144,36 @@ impl Board {
             self.made.store(true, Relaxed);
             let is = |trouble: Trouble| probe.trouble.load(Relaxed) == trouble as u32;
             if is(Trouble::Fail) {
-                return Err(Error::new(Code::DataLoss, FAILURE));
+                return true;
             }
             assert!(!is(Trouble::Panic), "{PANIC}");
             self.cancel_run();
         }
-        let result = work();
-        probe.ended.fetch_max(self.clock.fetch_add(1, Relaxed), Relaxed);
-        result
+        false
+    }
+
+    pub fn end(&self, id: usize) {
+        self.probes[id].ended.fetch_max(self.clock.fetch_add(1, Relaxed), Relaxed);
+    }
+
+    /// Leaves the end of a call to whichever leaf begins next.
+    pub fn leave_to_another(&self, job: Job) {
+        self.open.lock().unwrap().push(job);
+        self.any_open.store(true, Relaxed);
+    }
+
+    /// Ends a call that was left to another, if there is one.
+    pub fn end_another(&self) {
+        if !self.any_open.load(Relaxed) {
+            return;
+        }
+        let job = {
+            let mut open = self.open.lock().unwrap();
+            let job = open.pop();
+            self.any_open.store(!open.is_empty(), Relaxed);
+            job
+        };
+        job.into_iter().for_each(|job| job());
     }
 
     fn cancel_run(&self) {

@@ -1,6 +1,6 @@
 //! Makes a spec that fails smaller while it goes on failing.
 
-use super::spec::{Data, Effort, Graph, Kind, Spec, Value};
+use super::spec::{Data, Effort, Graph, Kind, Manner, Spec, Value};
 use std::time::{Duration, Instant};
 
 /// How long to try.
@@ -119,6 +119,13 @@ fn nodes(graph: &Graph, place: usize, give: &mut dyn FnMut(Graph)) {
         let mut less = graph.clone();
         if let Kind::Leaf { effort, .. } = &mut less.nodes[place].kind {
             *effort = Effort::Plain;
+        }
+        give(less);
+    }
+    if matches!(node.kind, Kind::Leaf { manner, .. } if manner != Manner::Now) {
+        let mut less = graph.clone();
+        if let Kind::Leaf { manner, .. } = &mut less.nodes[place].kind {
+            *manner = Manner::Now;
         }
         give(less);
     }

@@ -1,6 +1,6 @@
 //! Specs by hand.
 
-use super::spec::{Data, Effort, Graph, Kind, Node, Op, Spec, Type, Value};
+use super::spec::{Data, Effort, Graph, Kind, Manner, Node, Op, Spec, Type, Value};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A graph in the making.
@@ -40,7 +40,7 @@ impl Sketch {
     }
 
     pub fn leaf(&mut self, op: Op, inputs: &[Value], output: Type) -> Drawn {
-        let kind = Kind::Leaf { op, effort: Effort::Plain, in_place: false, cost_ns: 0 };
+        let kind = Kind::Leaf { op, effort: Effort::Plain, manner: Manner::Now, in_place: false, cost_ns: 0 };
         self.add(kind, inputs, &[output])
     }
 
@@ -59,7 +59,7 @@ impl Sketch {
 
     /// A kernel that gives nothing.
     pub fn effect(&mut self, inputs: &[Value]) -> Drawn {
-        let kind = Kind::Leaf { op: Op::Sum, effort: Effort::Plain, in_place: false, cost_ns: 0 };
+        let kind = Kind::Leaf { op: Op::Sum, effort: Effort::Plain, manner: Manner::Now, in_place: false, cost_ns: 0 };
         self.add(kind, inputs, &[])
     }
 

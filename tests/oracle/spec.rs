@@ -102,6 +102,21 @@ pub enum Effort {
     Spin(u32),
 }
 
+/// When a leaf is done; no effect on what comes out either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// When its function returns.
+    Now,
+    /// As a kernel that completes later, and is done before its start returns.
+    AtOnce,
+    /// When another thread says so.
+    Later,
+    /// When the next leaf that is begun says so; another thread if none is.
+    ByAnother,
+    /// When its function returns, in the pool for kernels that may block.
+    Blocking,
+}
+
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// One or several constants under one name, so that any node can be replaced by what it might have given.
@@ -110,6 +125,7 @@ pub enum Kind {
     Leaf {
         op: Op,
         effort: Effort,
+        manner: Manner,
         in_place: bool,
         /// The hint, in nanoseconds; 0 = none.
         cost_ns: u64,
@@ -232,6 +248,11 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether some leaf is done later than its call.
+    pub fn has_later(&self) -> bool {
+        self.graph.any(|node| matches!(node.kind, Kind::Leaf { manner, .. } if manner != Manner::Now))
+    }
+
     pub fn leaves(&self) -> Vec<&Node> {
         let mut leaves = Vec::new();
         self.graph.visit(&mut |_, node| {
@@ -265,8 +286,8 @@ fn write_graph(out: &mut fmt::Formatter<'_>, what: &str, graph: &Graph, depth: u
     for node in &graph.nodes {
         let how = match &node.kind {
             Kind::Constant(data) => data.iter().map(|data| format!(" {:?}", data.items)).collect(),
-            Kind::Leaf { op, effort, in_place, cost_ns } => {
-                format!(" {op:?} {effort:?} in_place={in_place} cost={cost_ns}")
+            Kind::Leaf { op, effort, manner, in_place, cost_ns } => {
+                format!(" {op:?} {effort:?} {manner:?} in_place={in_place} cost={cost_ns}")
             }
             Kind::While { parallel_iterations, .. } => format!(" parallel_iterations={parallel_iterations}"),
             _ => String::new(),

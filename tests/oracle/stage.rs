@@ -7,7 +7,7 @@ use super::probe::Board;
 use super::random::Random;
 use super::spec::{Data, Spec, Type};
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::{Ref, Result};
 use weir::device::DeviceKind;
@@ -27,7 +27,12 @@ pub struct Place {
 pub struct Stage {
     pub engine: Ref<Engine>,
     pub places: Vec<Place>,
+    /// Seeded ones, for those who do not need one of their own.
+    seeded: OnceLock<Vec<Place>>,
 }
+
+/// How many seeded pools a stage has.
+const SEEDED: u64 = 8;
 
 impl Stage {
     pub fn new() -> Stage {
@@ -36,12 +41,19 @@ impl Stage {
         let replaced = std::env::var_os("WEIR_TEST_POOL").is_some();
         let mut all = vec![("no pool", None), ("2 threads", Some(pools::of(2)))];
         if !replaced {
+            all.push(("one thread", Some(pools::named("one", 1))));
             all.push(("inline", Some(ThreadPool::inline())));
             all.push(("lifo", Some(pools::named("lifo", 2))));
             all.push(("half", Some(pools::named("half", 3))));
         }
         let places = all.into_iter().map(|(name, pool)| Place::new(&engine, name, pool)).collect();
-        Stage { engine, places }
+        Stage { engine, places, seeded: OnceLock::new() }
+    }
+
+    /// A place for this seed: as `seeded`, but the pool has a past.
+    pub fn seeded_before(&self, seed: u64) -> &Place {
+        let all = self.seeded.get_or_init(|| (0..SEEDED).map(|seed| self.seeded(seed)).collect());
+        &all[(seed % SEEDED) as usize]
     }
 
     /// A pool that draws from this seed what it does, unless one stands in for all.
@@ -115,7 +127,17 @@ impl Subject {
         stream: Option<&Ref<Stream>>,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        self.bound(set, outputs, |bound| bound.run(stream.map(|stream| &**stream), Some(&options(pool))))
+        self.run_told(set, outputs, stream, &options(pool))
+    }
+
+    pub fn run_told(
+        &self,
+        set: usize,
+        outputs: &Targets,
+        stream: Option<&Ref<Stream>>,
+        options: &RunOptions,
+    ) -> Result<()> {
+        self.bound(set, outputs, |bound| bound.run(stream.map(|stream| &**stream), Some(options)))
     }
 
     /// As `run` on a stream, with a handle.
@@ -126,7 +148,17 @@ impl Subject {
         stream: &Ref<Stream>,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<Ref<Run>> {
-        self.bound(set, outputs, |bound| bound.start(stream, Some(&options(pool))))
+        self.start_told(set, outputs, stream, &options(pool))
+    }
+
+    pub fn start_told(
+        &self,
+        set: usize,
+        outputs: &Targets,
+        stream: &Ref<Stream>,
+        options: &RunOptions,
+    ) -> Result<Ref<Run>> {
+        self.bound(set, outputs, |bound| bound.start(stream, Some(options)))
     }
 
     fn bound<T>(
@@ -160,7 +192,7 @@ impl Targets {
     }
 }
 
-fn options(pool: Option<&Ref<ThreadPool>>) -> RunOptions {
+pub fn options(pool: Option<&Ref<ThreadPool>>) -> RunOptions {
     #[allow(clippy::needless_update, reason = "there may be more options than these")]
     RunOptions { threadpool: pool.cloned(), ..RunOptions::default() }
 }

@@ -3,7 +3,7 @@
 //! `WEIR_ORACLE_GRAPHS` is the number of graphs, `WEIR_ORACLE_FIRST` the first seed. A sweep takes its share of the number.
 
 use super::build::Lowering;
-use super::examine::examine;
+use super::examine::{Diligence, examine};
 use super::faults::{endure, silence_planned_panics};
 use super::generate::{Profile, generate};
 use super::shrink::shrink;
@@ -15,12 +15,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
-/// Graphs of all sweeps together, unless the environment has its say: some 20 seconds.
-const GRAPHS: u64 = 3_000;
+/// Graphs of all sweeps together, unless the environment has its say: some seconds in a build that is not optimised.
+const GRAPHS: u64 = 1_000;
 /// With another pool in the place of all, the same is done several times.
-const GRAPHS_REPLACED: u64 = 600;
+const GRAPHS_REPLACED: u64 = 200;
+/// Of so many graphs one is gone through in whole.
+const WHOLE: u64 = 25;
 /// What no graph takes, on any machine.
 const LONGEST: Duration = Duration::from_secs(60);
+
+fn diligence(spec: &Spec) -> Diligence {
+    if spec.seed.is_multiple_of(WHOLE) { Diligence::Whole } else { Diligence::Brief }
+}
 
 fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -43,7 +49,7 @@ fn sweep(
     seeds: std::ops::Range<u64>,
     look: impl Fn(&Spec, &Stage) -> Result<(), String> + Sync,
 ) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = 2 * std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicU64::new(seeds.start);
     let complaint: Mutex<Option<(Spec, String)>> = Mutex::new(None);
     let stop = AtomicBool::new(false);
@@ -155,11 +161,20 @@ pub fn watched<T>(spec: &Spec, work: impl FnOnce() -> T) -> T {
 
 /// A sweep of `examine`.
 pub fn examine_all(what: &str, profile: Profile, lowering: Lowering, seeds: std::ops::Range<u64>) {
-    sweep(what, profile, seeds, |spec, stage| examine(spec, stage, lowering));
+    sweep(what, profile, seeds, |spec, stage| examine(spec, stage, lowering, diligence(spec)));
+}
+
+/// Everything about one graph.
+pub fn examine_past(profile: Profile, seed: u64) {
+    silence_planned_panics();
+    sweep("past", profile, seed..seed + 1, |spec, stage| {
+        examine(spec, stage, Lowering::Regions, Diligence::Whole)?;
+        endure(spec, stage, Lowering::Regions, Diligence::Whole)
+    });
 }
 
 /// A sweep of `endure`.
 pub fn endure_all(what: &str, profile: Profile, lowering: Lowering, seeds: std::ops::Range<u64>) {
     silence_planned_panics();
-    sweep(what, profile, seeds, |spec, stage| endure(spec, stage, lowering));
+    sweep(what, profile, seeds, |spec, stage| endure(spec, stage, lowering, diligence(spec)));
 }

@@ -11,7 +11,7 @@ use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::verify::Verified;
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use std::collections::HashMap;
@@ -236,6 +236,8 @@ impl Work<'_> {
         before.sort_unstable();
         before.dedup();
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
+        // Who takes a value of a cond or a loop does not wait for all that is in there.
+        let has_inside: Vec<bool> = branch.nodes.iter().map(|inner| inner.inner().next().is_some()).collect();
         let mut has_successor = vec![false; branch.nodes.len()];
         let mut ports = inputs[1..].iter();
         let mut added = Vec::new();
@@ -245,7 +247,8 @@ impl Work<'_> {
                 ports.next();
                 continue;
             }
-            predecessors(&inner).for_each(|before| has_successor[before] = true);
+            inner.inputs().iter().filter(|from| !has_inside[from.0]).for_each(|from| has_successor[from.0] = true);
+            inner.after.iter().for_each(|&before| has_successor[before] = true);
             let moved = inner.inputs().iter().map(|&(node, output)| places[node][output]).collect();
             let mut after: Vec<usize> =
                 inner.after.iter().flat_map(|&before| places[before].first()).map(|v| v.0).collect();

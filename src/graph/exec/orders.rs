@@ -128,10 +128,10 @@ impl Step {
         self.stop();
     }
 
-    /// A kernel that ended early because the time was over did not fail: the run did.
+    /// A kernel that ended early because the time was over, or a run inside of it, did not fail: the run did.
     #[cold]
     pub(super) fn ended_late(&self, node: u32, error: &Error) -> bool {
-        let late = error.code() == Code::Cancelled && self.stop.is_late();
+        let late = matches!(error.code(), Code::Cancelled | Code::DeadlineExceeded) && self.stop.is_late();
         if late {
             self.expire(node);
         }

@@ -1,14 +1,13 @@
 //! Cond, case and while as kernels that run programs of their own: nested runs, on the pool of the outer one.
 
 use super::super::leaves::{desc, read};
-use super::super::probe::Board;
 use super::super::spec::{Data, Graph, Kind, Node, Type};
 use super::Builder;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Desc, Error, Ref, Result};
 use weir::engine::{Engine, Tensor};
-use weir::graph::{self, NodeId, Program, RunOptions, ValueId};
+use weir::graph::{self, NodeId, Program, ValueId};
 use weir::kernel::{Kernel, KernelContext, Task};
 
 /// Runs one of its programs, or two by turns.
@@ -16,7 +15,6 @@ struct Nested {
     form: Form,
     programs: Vec<Ref<Program>>,
     engine: Ref<Engine>,
-    board: Arc<Board>,
     inputs: Vec<Type>,
     outputs: Vec<Type>,
 }
@@ -60,11 +58,10 @@ impl Builder<'_> {
             form,
             programs,
             engine: Ref::clone(self.engine),
-            board: Arc::clone(self.board),
             inputs: node.inputs.iter().map(|&value| spec.type_of(value)).collect(),
             outputs: node.outputs.clone(),
         };
-        let id = self.kernel(graph, &node.name(), kernel, values)?;
+        let id = self.kernel(graph, &node.name(), Arc::new(kernel), values)?;
         if !node.outputs.is_empty() {
             let keep = graph.add_task(&format!("keep {}", node.name()), Arc::new(Keep), 0)?;
             graph.add_control_edge(id, keep)?;
@@ -97,20 +94,24 @@ impl Kernel for Nested {
         let results = match self.form {
             Form::Cond => {
                 let predicate = first(&inputs, self.inputs[0]);
-                self.run(&self.programs[usize::from(!predicate.is_true())], &inputs[1..])?
+                self.run(context, &self.programs[usize::from(!predicate.is_true())], &inputs[1..])?
             }
             Form::Case => {
                 let index = first(&inputs, self.inputs[0]).items[0];
                 let last = self.programs.len() - 1;
-                self.run(&self.programs[usize::try_from(index).map_or(last, |index| index.min(last))], &inputs[1..])?
+                self.run(
+                    context,
+                    &self.programs[usize::try_from(index).map_or(last, |index| index.min(last))],
+                    &inputs[1..],
+                )?
             }
             Form::While => {
                 let predicate = |more: &[Ref<Tensor>]| {
                     let kind = *Type::PREDICATES.iter().find(|&&kind| desc(kind) == *more[0].desc()).unwrap();
                     first(more, kind).is_true()
                 };
-                while predicate(&self.run(&self.programs[0], &inputs)?) {
-                    let next = self.run(&self.programs[1], &inputs)?;
+                while predicate(&self.run(context, &self.programs[0], &inputs)?) {
+                    let next = self.run(context, &self.programs[1], &inputs)?;
                     inputs.splice(..next.len(), next);
                 }
                 inputs
@@ -124,7 +125,12 @@ impl Kernel for Nested {
 }
 
 impl Nested {
-    fn run(&self, program: &Ref<Program>, inputs: &[Ref<Tensor>]) -> Result<Vec<Ref<Tensor>>> {
+    fn run(
+        &self,
+        context: &KernelContext<'_>,
+        program: &Ref<Program>,
+        inputs: &[Ref<Tensor>],
+    ) -> Result<Vec<Ref<Tensor>>> {
         let make = |port: &graph::Port| Tensor::create(Ref::clone(&self.engine), port.desc);
         let outputs = program.outputs().iter().map(make).collect::<Result<Vec<_>>>()?;
         let lookup = |all: &[Ref<Tensor>], i: usize| {
@@ -132,8 +138,9 @@ impl Nested {
             Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))
         };
         let (input, output) = (|i: usize| lookup(inputs, i), |i: usize| lookup(&outputs, i));
-        let options = RunOptions { threadpool: self.board.pool(), ..RunOptions::default() };
-        Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?.run(None, Some(&options))?;
+        Program::run_many(program, context, 1, &|_, run| {
+            run(&Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?)
+        })?;
         Ok(outputs)
     }
 }

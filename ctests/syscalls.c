@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Replays make no system call and ask for no memory: a child process replays between two marks, and its parent counts what the
+ * child's thread asks of the kernel. Runs on a pool may wake and wait, and do nothing else.
+ */
+
+#include "make.h"
+#include "test_pools.h"
+
+#if defined(__linux__) && !WITH_ASAN && !WITH_TSAN
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WIDE = 8, MARK = SYS_getppid };
+
+/* From here on, or up to here, system calls are counted. */
+static void mark(void) {
+    (void)syscall(MARK);
+}
+
+static int32_t nothing(void *arg) {
+    (void)arg;
+    return WEIR_OK;
+}
+
+/* Some microseconds, so that the run is worth sharing by what it measures too. */
+static int32_t something(void *arg) {
+    for (volatile int i = 0; i < 5000; i++) (void)arg;
+    return WEIR_OK;
+}
+
+/* A source, WIDE tasks behind it, and a sink; each said to take so long. */
+static weir_program *make_diamond(weir_engine *engine, bool shared) {
+    int32_t (*task)(void *) = shared ? something : nothing;
+    uint64_t cost_ns = shared ? 10000 : 10;
+    weir_graph *graph = make_graph("diamond");
+    weir_compile_options *options = NULL;
+    weir_node source, sink, node;
+    weir_program *program = NULL;
+    char name[16];
+    CHECK_OK(weir_graph_add_task(graph, "source", task, NULL, NULL, cost_ns, &source));
+    CHECK_OK(weir_graph_add_task(graph, "sink", task, NULL, NULL, cost_ns, &sink));
+    for (int i = 0; i < WIDE; i++) {
+        snprintf(name, sizeof name, "task %d", i);
+        CHECK_OK(weir_graph_add_task(graph, name, task, NULL, NULL, cost_ns, &node));
+        CHECK_OK(weir_graph_add_control_edge(graph, source, node));
+        CHECK_OK(weir_graph_add_control_edge(graph, node, sink));
+    }
+    CHECK_OK(weir_compile_options_create(&options));
+    if (shared) CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
+    weir_compile_options_destroy(options);
+    weir_graph_destroy(graph);
+    return program;
+}
+
+typedef enum what { ALONE, CHEAP_ON_A_POOL, SHARED, WHATS } what;
+
+static void replay(what how) {
+    weir_threadpool *pool = NULL;
+    weir_threadpool_attr *attr = NULL;
+    if (how != ALONE) {
+        CHECK_OK(weir_threadpool_attr_create(&attr));
+        CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 2));
+        CHECK_OK(weir_threadpool_create_builtin(attr, &pool));
+        weir_threadpool_attr_destroy(attr);
+    }
+    weir_engine *engine = make_engine(pool);
+    weir_program *program = make_diamond(engine, how == SHARED);
+    int rounds = scale(how == SHARED ? 2000 : 1000000);
+    for (int i = 0; i < 600; i++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL));
+    uint64_t allocations = runtime_info().allocations;
+    mark();
+    for (int i = 0; i < rounds; i++) {
+        if (weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL) != WEIR_OK) abort();
+    }
+    mark();
+    CHECK_EQ(runtime_info().allocations, allocations);
+    weir_program_release(program);
+    weir_engine_release(engine);
+    weir_threadpool_release(pool);
+}
+
+/* How often the child calls the kernel between its marks: all calls, and those that wake or wait. False if that can't be seen. */
+static bool count(what how, long *calls, long *futexes) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(77);
+        raise(SIGSTOP);
+        replay(how);
+        _exit(0);
+    }
+    int status = 0, marks = 0;
+    bool entering = true;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (!WIFSTOPPED(status)) return false;
+    CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)PTRACE_O_TRACESYSGOOD) == 0);
+    *calls = *futexes = 0;
+    for (int pass = 0;;) {
+        CHECK(ptrace(PTRACE_SYSCALL, child, NULL, (void *)(intptr_t)pass) == 0);
+        CHECK(waitpid(child, &status, 0) == child);
+        if (WIFEXITED(status)) break;
+        CHECK(WIFSTOPPED(status));
+        pass = 0;
+        if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+            pass = WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
+            continue;
+        }
+        if (entering) {
+            struct __ptrace_syscall_info info;
+            if (ptrace(PTRACE_GET_SYSCALL_INFO, child, (void *)sizeof info, &info) <= 0) {
+                kill(child, SIGKILL);
+                CHECK(waitpid(child, &status, 0) == child);
+                return false;
+            }
+            long number = (long)info.entry.nr;
+            marks += number == MARK;
+            *calls += marks == 1 && number != MARK;
+            *futexes += marks == 1 && number == SYS_futex;
+        }
+        entering = !entering;
+    }
+    if (WEXITSTATUS(status) == 77) return false;
+    CHECK_EQ(WEXITSTATUS(status), 0);
+    CHECK_EQ(marks, 2);
+    return true;
+}
+
+int main(void) {
+    if (under_valgrind()) {
+        puts("nothing can be counted here: valgrind");
+        return 0;
+    }
+    for (int how = 0; how < WHATS; how++) {
+        long calls = -1, futexes = -1;
+        if (!count((what)how, &calls, &futexes)) {
+            puts("nothing can be counted here: no ptrace");
+            return 0;
+        }
+        printf("%d: %ld system calls, %ld of them futex\n", how, calls, futexes);
+        if (how == SHARED) {
+            /* The caller wakes helpers and waits for them: at most one of each for a helper and itself in a run. */
+            CHECK_EQ(calls, futexes);
+            CHECK(futexes > 0); /* else nothing was shared */
+            CHECK(futexes <= (long)scale(2000) * 6);
+        } else {
+            CHECK_EQ(calls, 0);
+        }
+    }
+    puts("ok");
+    return 0;
+}
+
+#else
+
+int main(void) {
+    puts("nothing can be counted here");
+    return 0;
+}
+
+#endif

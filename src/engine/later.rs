@@ -1,0 +1,155 @@
+//! A kernel that completes later, as a piece of a queue's work.
+//!
+//! The call begins when its turn comes, and stays in front until the host says that it is done. If that is before its start function
+//! has returned, the thread that drains the queue goes on at once. Else an asynchronous queue is parked, as it is for an event, and
+//! whoever completes the call resumes it; on a synchronous queue the submitting thread sleeps until then. It may be the very thread
+//! that has to complete the call if it is a worker of a pool, so there such a call is refused before it begins.
+//!
+//! The completion holds the call, and the call its kernel, tensors, scratch memory and queue. So a stream that is released
+//! meanwhile goes on, and ends when its work has.
+#![forbid(unsafe_code)]
+
+use super::kernel::BoundKernel;
+use super::tensor::Tensor;
+use crate::base::{Error, Ref, Result};
+use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
+use crate::memory::{Buffer, View};
+use crate::stream::{Queue, Work, asleep};
+use crate::sync::{Gate, HandOff, Mutex, ambient};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::Poll;
+
+/// What is let go of when the call ends: the thread that completed it may hold the call for a moment longer.
+struct Held {
+    kernel: Ref<BoundKernel>,
+    _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
+}
+
+pub(super) struct LaterCall {
+    held: HandOff<Held>,
+    pending: Pending,
+    context: KernelContext<'static>,
+    /// ORDERING: Relaxed; by whoever has the queue's turn.
+    begun: AtomicBool,
+    failure: HandOff<Error>,
+    /// Advanced when the call is done and its starter has gone on to other things.
+    over: Gate,
+    queue: HandOff<Arc<Queue>>,
+    scratch: HandOff<Buffer>,
+    /// Where the scratch memory goes afterwards.
+    cache: Arc<HandOff<Buffer>>,
+}
+
+impl LaterCall {
+    pub fn new(
+        kernel: Ref<BoundKernel>,
+        tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
+        scratch: (Scratch, HandOff<Buffer>),
+        cache: Arc<HandOff<Buffer>>,
+    ) -> Result<LaterCall> {
+        let (inputs, outputs) = &tensors;
+        let args: Arc<[View]> = inputs.iter().chain(outputs).map(|tensor| tensor.view().clone()).collect();
+        let bounds = [0, inputs.len(), args.len()];
+        let kept = Kept { args, bounds, pool: Mutex::new(None), stop: Arc::new(Stop::default()) };
+        let held = HandOff::default();
+        let _ = held.put(Held { kernel, _tensors: tensors });
+        Ok(LaterCall {
+            held,
+            pending: Pending::new()?,
+            context: KernelContext::kept(kept, scratch.0),
+            begun: AtomicBool::new(false),
+            failure: HandOff::default(),
+            over: Gate::new(),
+            queue: HandOff::default(),
+            scratch: scratch.1,
+            cache,
+        })
+    }
+
+    /// Starts it; true if it is done already.
+    fn begin(self: &Arc<Self>, kernel: &BoundKernel, queue: &Arc<Queue>) -> bool {
+        drop(self.context.set_pool(queue.pool()));
+        if !queue.is_synchronous() {
+            let _ = self.queue.put(Arc::clone(queue));
+        }
+        let done = self.pending.begin(Arc::clone(self) as Arc<dyn Caller>, 0);
+        if let Err(error) = self.start(kernel, done)
+            && done.done(Err(error.clone())).is_err()
+        {
+            // It says both: not begun, and done. Then it is over when that call is, and has failed.
+            let _ = self.failure.put(error);
+        }
+        self.pending.returned()
+    }
+
+    fn start(&self, kernel: &BoundKernel, done: Completion) -> Result<()> {
+        let start = AssertUnwindSafe(|| kernel.kernel().start(&self.context, done));
+        catch_unwind(start).unwrap_or_else(|payload| {
+            let error = Error::from_panic(&*payload);
+            std::mem::forget(payload);
+            Err(error)
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.reached() > 0
+    }
+
+    /// The call is done, and this thread has the queue's turn.
+    fn end(&self) -> Poll<Result<()>> {
+        drop(self.context.set_pool(None));
+        // Still there if it was done at once.
+        drop(self.queue.take());
+        if let Some(buffer) = self.scratch.take() {
+            // Full already: then this one is let go.
+            let _ = self.cache.put(buffer);
+        }
+        let Some(held) = self.held.take() else { return Poll::Ready(Err(Error::internal("a call without a kernel"))) };
+        let named = |error: Error| error.within(format_args!("kernel '{}'", held.kernel.name()));
+        Poll::Ready(self.failure.take().map_or(Ok(()), |error| Err(named(error))))
+    }
+}
+
+impl Work for LaterCall {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        if self.begun.load(Relaxed) {
+            return if self.is_over() { self.end() } else { Poll::Pending };
+        }
+        let Some(held) = self.held.take() else { return self.end() };
+        if queue.is_synchronous() && (ambient::within_any_pool() || queue.pool().is_some_and(|pool| pool.in_parallel()))
+        {
+            return Poll::Ready(Err(Error::precondition(format!(
+                "kernel '{}' completes later, and waiting for it here would block a worker of a thread pool; use an asynchronous stream",
+                held.kernel.name()
+            ))));
+        }
+        self.begun.store(true, Relaxed);
+        let done = self.begin(&held.kernel, queue);
+        let _ = self.held.put(held);
+        if done {
+            return self.end();
+        }
+        if !queue.is_synchronous() {
+            return Poll::Pending;
+        }
+        asleep(&|spin_ns, deadline| self.over.wait(1, spin_ns, deadline), queue.spin_ns());
+        self.end()
+    }
+}
+
+impl Caller for LaterCall {
+    fn ended(&self, _tag: u32, result: Result<()>) {
+        if let Err(error) = self.context.take_failure().map_or(result, Err) {
+            let _ = self.failure.put(error);
+        }
+    }
+
+    fn came_back(self: Arc<Self>, _tag: u32) {
+        // Before the end is told: from then on the queue is at work.
+        let queue = self.queue.take();
+        self.over.advance(1);
+        queue.inspect(Queue::resume);
+    }
+}
