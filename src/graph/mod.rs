@@ -15,6 +15,7 @@ mod ids;
 mod layout;
 mod nested;
 mod options;
+mod overlap;
 mod presence;
 mod profile;
 mod program;

@@ -21,7 +21,7 @@ impl Program {
     pub fn save_profile(&self) -> String {
         let layout = &*self.layout;
         let mut text = format!("{HEADER}\n");
-        for node in (0..layout.len()).filter(|&node| layout.is_step(node as u32)) {
+        for node in nodes(layout) {
             let cost = layout.costs[node].load(Relaxed);
             // Writing to a String cannot fail.
             let _ = match layout.bodies[node] {
@@ -58,9 +58,15 @@ impl Program {
     }
 }
 
+/// The nodes that a profile tells of; of copies the first.
+fn nodes(layout: &Layout) -> impl Iterator<Item = usize> {
+    let is_told = |&node: &u32| layout.is_step(node) && layout.origin(node) == node;
+    (0..layout.len() as u32).filter(is_told).map(|node| node as usize)
+}
+
 fn places(layout: &Layout) -> Places<'_> {
     let mut places = Places::new();
-    for node in (0..layout.len()).filter(|&node| layout.is_step(node as u32)) {
+    for node in nodes(layout) {
         match places.entry(layout.names.get(node)) {
             Entry::Occupied(mut nodes) => nodes.get_mut().push(node),
             Entry::Vacant(nodes) => drop(nodes.insert(vec![node])),

@@ -44,8 +44,8 @@ struct List {
 const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
 pub(super) struct Worker<'a, const MODE: u8> {
-    step: &'a Arc<Step>,
-    layout: &'a Layout,
+    pub(super) step: &'a Arc<Step>,
+    pub(super) layout: &'a Layout,
     pool: Option<&'a Ref<ThreadPool>>,
     generation: u64,
     /// The queue that is this worker's; None for one more worker than there are queues (it offers nothing).
@@ -188,6 +188,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
             After::Later => None,
+            After::Start(release) => self.start(self.layout.starts(release)),
+            After::Retire(slot) => self.retire(slot),
             After::Nothing(uncounted) => {
                 self.done += uncounted;
                 self.follow_edges(node)
@@ -215,9 +217,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 let select = &layout.selects[index as usize];
                 return After::Release(step.branch(select).release);
             }
-            Body::Enter(index) => return After::Release(step.enter(index as usize).release_condition),
+            Body::Enter(index) => return step.enter_and_begin(index as usize),
             Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
             Body::Test(index) => return self.test(index as usize),
+            Body::Guard(slot) => return self.guard(slot),
+            Body::Retire(slot) => return After::Retire(slot),
             Body::End => return After::Edges,
             _ => {}
         }
@@ -261,6 +265,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => After::Nothing(self.layout.selects[index as usize].uncounted),
             Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
+            // Its iteration is the last.
+            Body::Guard(slot) => After::Start(self.layout.slots[slot as usize].retire),
+            Body::Retire(slot) => After::Retire(slot),
             // A loop that has stopped ends here; its Test says so.
             Body::Next(index) => {
                 let looped = &self.layout.loops[index as usize];
@@ -318,7 +325,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         u64::from(self.layout.worth[node as usize].load(Relaxed))
     }
 
-    fn push(&mut self, node: u32) {
+    pub(super) fn push(&mut self, node: u32) {
         // ORDERING: Relaxed; the links of a list are this worker's until `WorkQueue` publishes it.
         self.step.links[node as usize].store(self.list.first, Relaxed);
         self.list.first = node;

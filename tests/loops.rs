@@ -1,0 +1,330 @@
+//! Loops that run several iterations at once, and loops that compile unrolls.
+
+mod pools;
+
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use weir::base::{Code, Desc, Error, Ref, Result, dtype};
+use weir::device::DeviceKind;
+use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
+use weir::kernel::{Completion, Kernel, KernelContext};
+use weir::threadpool::ThreadPool;
+
+fn scalar() -> Desc {
+    Desc::new(dtype::S32, &[1])
+}
+
+fn cpu() -> Ref<Engine> {
+    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
+}
+
+type Function = dyn Fn(&[i32]) -> Result<i32> + Send + Sync;
+
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    Here,
+    /// A result of constants is known by compile.
+    Pure,
+    Later,
+}
+
+/// One integer from several.
+struct Op {
+    inputs: usize,
+    cost_ns: u64,
+    how: How,
+    f: Box<Function>,
+}
+
+impl Kernel for Op {
+    fn name(&self) -> &str {
+        "op"
+    }
+    fn num_inputs(&self) -> usize {
+        self.inputs
+    }
+    fn num_outputs(&self) -> usize {
+        1
+    }
+    fn infer(&self, _: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(vec![scalar()])
+    }
+    fn is_pure(&self) -> bool {
+        self.how == How::Pure
+    }
+    fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {
+        self.cost_ns
+    }
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let inputs: Vec<i32> = context.inputs().iter().map(|view| view.read_integer()).collect();
+        context.outputs()[0].write_integer((self.f)(&inputs)?);
+        Ok(())
+    }
+    fn is_async(&self) -> bool {
+        self.how == How::Later
+    }
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let result = self.compute(context);
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(1));
+            done.done(result).unwrap();
+        });
+        Ok(())
+    }
+}
+
+struct Builder {
+    engine: Ref<Engine>,
+    graph: Graph,
+    nodes: usize,
+    how: How,
+    cost_ns: u64,
+}
+
+impl Builder {
+    fn new(name: &str) -> Builder {
+        Builder { engine: cpu(), graph: Graph::new(name), nodes: 0, how: How::Here, cost_ns: 100_000 }
+    }
+
+    fn pure(name: &str) -> Builder {
+        Builder { how: How::Pure, ..Builder::new(name) }
+    }
+
+    fn name(&mut self) -> String {
+        self.nodes += 1;
+        format!("n{}", self.nodes)
+    }
+
+    fn input(&mut self) -> ValueId {
+        let name = self.name();
+        self.graph.add_input(&name, scalar()).unwrap()
+    }
+
+    fn inputs(&mut self, count: usize) -> Vec<ValueId> {
+        (0..count).map(|_| self.input()).collect()
+    }
+
+    fn constant(&mut self, value: i32) -> ValueId {
+        let tensor = tensor(&self.engine, value);
+        let name = self.name();
+        self.graph.add_constant(&name, tensor).unwrap()
+    }
+
+    fn named(
+        &mut self,
+        name: &str,
+        inputs: &[ValueId],
+        f: impl Fn(&[i32]) -> Result<i32> + Send + Sync + 'static,
+    ) -> ValueId {
+        let kernel = Op { inputs: inputs.len(), cost_ns: self.cost_ns, how: self.how, f: Box::new(f) };
+        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(kernel), &KernelAttr::default());
+        self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
+    }
+
+    fn op(&mut self, inputs: &[ValueId], f: impl Fn(&[i32]) -> i32 + Send + Sync + 'static) -> ValueId {
+        let name = self.name();
+        self.named(&name, inputs, move |x| Ok(f(x)))
+    }
+
+    fn gives(mut self, outputs: &[ValueId]) -> Graph {
+        for &output in outputs {
+            let name = self.name();
+            self.graph.add_output(&name, output).unwrap();
+        }
+        self.graph
+    }
+}
+
+fn compile(graph: &Graph) -> Ref<Program> {
+    let options = CompileOptions { hop_ns: Some(1000), ..CompileOptions::default() };
+    Program::compile(graph, vec![cpu()], &options).unwrap()
+}
+
+fn tensor(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {
+    let tensor = Tensor::create(engine.clone(), scalar()).unwrap();
+    tensor.view().write_integer(value);
+    tensor
+}
+
+fn run(program: &Ref<Program>, inputs: &[i32], outputs: usize, options: &RunOptions) -> Result<Vec<i32>> {
+    let engine = cpu();
+    let inputs: Vec<_> = inputs.iter().map(|&value| tensor(&engine, value)).collect();
+    let outputs: Vec<_> = (0..outputs).map(|_| tensor(&engine, -99)).collect();
+    // SAFETY: the copies are never dropped, and do not outlive the vectors.
+    let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
+    let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
+    Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?.run(None, Some(options))?;
+    Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
+}
+
+fn on(pool: &Option<Ref<ThreadPool>>) -> RunOptions {
+    RunOptions { threadpool: pool.clone(), ..RunOptions::default() }
+}
+
+fn all_pools() -> [Option<Ref<ThreadPool>>; 5] {
+    let seeded = ThreadPool::seeded(5, 3).unwrap();
+    [None, Some(ThreadPool::inline()), Some(seeded), Some(pools::of(2)), Some(pools::of(1))]
+}
+
+/// A number in the JSON of a program's report.
+fn reported(program: &Program, key: &str) -> u64 {
+    let text = program.report(ReportFormat::Json);
+    let at = text.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("no {key} in {text}")) + key.len() + 3;
+    text[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+/// while i < n: (i, sum) = (i + 1, sum + late(i)), where `late` is what iterations need not wait for.
+fn pipeline(
+    parallel: u32,
+    early: impl Fn(i32) -> Result<i32> + Send + Sync + 'static,
+    late: impl Fn(i32) -> Result<i32> + Send + Sync + 'static,
+) -> Graph {
+    pipeline_of(How::Here, parallel, early, late)
+}
+
+fn pipeline_of(
+    how: How,
+    parallel: u32,
+    early: impl Fn(i32) -> Result<i32> + Send + Sync + 'static,
+    late: impl Fn(i32) -> Result<i32> + Send + Sync + 'static,
+) -> Graph {
+    let mut condition = Builder::new("condition");
+    let x = condition.inputs(3);
+    condition.cost_ns = 1000;
+    let less = condition.named("less", &[x[0], x[2]], |x| Ok(i32::from(x[0] < x[1])));
+    let condition = condition.gives(&[less]);
+    let mut body = Builder { how, ..Builder::new("body") };
+    let x = body.inputs(3);
+    let next = body.named("early", &[x[0]], move |x| early(x[0]));
+    let made = body.named("late", &[x[0]], move |x| late(x[0]));
+    body.cost_ns = 1000;
+    body.how = How::Here;
+    let sum = body.named("sum", &[x[1], made], |x| Ok(x[0].wrapping_mul(31).wrapping_add(x[1])));
+    let body = body.gives(&[next, sum]);
+    let mut main = Builder::new("main");
+    let n = main.input();
+    let zero = main.constant(0);
+    let looped = main.graph.add_while("loop", &condition, &body, &[zero, zero], &[n], parallel).unwrap();
+    let after = main.named("after", &[looped.output(1)], |x| Ok(x[0]));
+    main.gives(&[looped.output(0), after])
+}
+
+fn summed(n: i32) -> i32 {
+    (0..n).fold(0i32, |sum, i| sum.wrapping_mul(31).wrapping_add(7 * i))
+}
+
+#[test]
+fn overlapping_iterations_give_what_others_give() {
+    for parallel in 1..=5 {
+        let program = compile(&pipeline(parallel, |i| Ok(i + 1), |i| Ok(7 * i)));
+        assert_eq!(reported(&program, "overlapping"), u64::from(parallel > 1));
+        for pool in &all_pools() {
+            for n in [0, 1, 2, 3, 4, 5, 17, 40, 1] {
+                let got = run(&program, &[n], 2, &on(pool)).unwrap();
+                assert_eq!(got, [n.max(0), summed(n)], "{parallel} at once, {n} iterations, {pool:?}");
+            }
+        }
+    }
+}
+
+/// Where kernels of different iterations meet.
+#[derive(Default)]
+struct Meeting {
+    there: Mutex<u32>,
+    changed: Condvar,
+}
+
+impl Meeting {
+    /// Waits for the other one; false if it does not come.
+    fn meet(&self) -> bool {
+        let mut there = self.there.lock().unwrap();
+        *there += 1;
+        self.changed.notify_all();
+        let (there, _) = self.changed.wait_timeout_while(there, Duration::from_secs(20), |there| *there < 2).unwrap();
+        *there >= 2
+    }
+}
+
+#[test]
+fn two_iterations_are_in_flight_at_once() {
+    // Iteration 0 is not over before iteration 1 is in the same kernel.
+    let meeting = Arc::new(Meeting::default());
+    let (met, late) = (Arc::new(AtomicU64::new(0)), Arc::clone(&meeting));
+    let count = Arc::clone(&met);
+    let program = compile(&pipeline(2, |i| Ok(i + 1), move |i| {
+        count.fetch_add(u64::from(late.meet()), Relaxed);
+        Ok(7 * i)
+    }));
+    let pool = pools::named("", 2);
+    assert_eq!(run(&program, &[2], 2, &on(&Some(pool))).unwrap(), [2, summed(2)]);
+    assert_eq!(met.load(Relaxed), 2, "one iteration waits for the other");
+}
+
+#[test]
+fn an_iteration_s_early_part_overlaps_the_late_part_of_the_one_before() {
+    // `early` of iteration 1 meets `late` of iteration 0.
+    let meeting = Arc::new(Meeting::default());
+    let (first, second) = (Arc::clone(&meeting), Arc::clone(&meeting));
+    let program = compile(&pipeline(
+        2,
+        move |i| if i != 1 || first.meet() { Ok(i + 1) } else { Err(Error::new(Code::Aborted, "alone")) },
+        move |i| if i != 0 || second.meet() { Ok(7 * i) } else { Err(Error::new(Code::Aborted, "alone")) },
+    ));
+    assert_eq!(run(&program, &[3], 2, &on(&Some(pools::named("", 2)))).unwrap(), [3, summed(3)]);
+}
+
+#[test]
+fn never_more_iterations_are_in_flight_than_asked_for() {
+    for parallel in [2, 3] {
+        // An iteration is in flight from its first kernel to its last.
+        let (now, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+        let mut condition = Builder::new("condition");
+        let x = condition.inputs(3);
+        let less = condition.op(&[x[0], x[2]], |x| i32::from(x[0] < x[1]));
+        let condition = condition.gives(&[less]);
+        let mut body = Builder::new("body");
+        let x = body.inputs(3);
+        let (count, seen) = (Arc::clone(&now), Arc::clone(&most));
+        let next = body.op(&[x[0]], move |x| {
+            seen.fetch_max(count.fetch_add(1, SeqCst) + 1, SeqCst);
+            x[0] + 1
+        });
+        let made = body.op(&[next], |x| {
+            std::thread::sleep(Duration::from_micros(300));
+            7 * (x[0] - 1)
+        });
+        let count = Arc::clone(&now);
+        let sum = body.op(&[x[1], made], move |x| {
+            count.fetch_sub(1, SeqCst);
+            x[0].wrapping_mul(31).wrapping_add(x[1])
+        });
+        let body = body.gives(&[next, sum]);
+        let mut main = Builder::new("main");
+        let n = main.input();
+        let zero = main.constant(0);
+        let looped = main.graph.add_while("loop", &condition, &body, &[zero, zero], &[n], parallel).unwrap();
+        let program = compile(&main.gives(&[looped.output(1)]));
+        assert_eq!(reported(&program, "overlapping"), 1);
+        let pool = Some(pools::named("", 4));
+        for _ in 0..20 {
+            assert_eq!(run(&program, &[30], 1, &on(&pool)).unwrap(), [summed(30)]);
+        }
+        let most = most.load(SeqCst);
+        assert!(1 < most && most <= i64::from(parallel), "{most} in flight, asked for {parallel}");
+    }
+}
+
+#[test]
+fn kernels_that_complete_later_overlap_in_one_thread() {
+    let begin = Instant::now();
+    let program = compile(&pipeline_of(How::Later, 4, |i| Ok(i + 1), |i| Ok(7 * i)));
+    for n in [0, 1, 2, 9, 3] {
+        for pool in [None, Some(pools::of(2))] {
+            assert_eq!(run(&program, &[n], 2, &on(&pool)).unwrap(), [n, summed(n)]);
+        }
+    }
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}
