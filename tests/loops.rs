@@ -10,7 +10,7 @@ use weir::base::{Code, Desc, Error, Ref, Result, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
-use weir::kernel::{Completion, Kernel, KernelContext};
+use weir::kernel::{Completion, Kernel, KernelContext, Task};
 use weir::threadpool::ThreadPool;
 
 fn scalar() -> Desc {
@@ -327,4 +327,148 @@ fn kernels_that_complete_later_overlap_in_one_thread() {
         }
     }
     assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+/// while i < n: (i, sum) = (i + step, 31 sum + x), all of it pure; `effect` runs in each iteration if there is one.
+fn counted(n: i32, step: i32, parallel: u32, effect: Option<Arc<dyn Task>>) -> Graph {
+    let mut condition = Builder::pure("condition");
+    let x = condition.inputs(3);
+    let bound = condition.constant(n);
+    let less = condition.op(&[x[0], bound], |x| i32::from(x[0] < x[1]));
+    let condition = condition.gives(&[less]);
+    let mut body = Builder::pure("body");
+    let x = body.inputs(3);
+    let next = body.op(&[x[0]], move |x| x[0] + step);
+    body.how = How::Here;
+    let sum = body.named("sum", &[x[1], x[2]], |x| match x[1] {
+        -5 => Err(Error::new(Code::DataLoss, "asked to fail")),
+        more => Ok(x[0].wrapping_mul(31).wrapping_add(more)),
+    });
+    if let Some(effect) = effect {
+        body.graph.add_task("effect", effect, 0).unwrap();
+    }
+    let body = body.gives(&[next, sum]);
+    let mut main = Builder::new("main");
+    let given = main.input();
+    let zero = main.constant(0);
+    let looped = main.graph.add_while("loop", &condition, &body, &[zero, zero], &[given], parallel).unwrap();
+    main.gives(&[looped.output(0), looped.output(1)])
+}
+
+#[test]
+fn short_loops_of_known_length_are_written_out() {
+    for (n, step, trips) in [(1, 1, 1), (3, 1, 3), (16, 1, 16), (30, 2, 15), (7, 3, 3)] {
+        let program = compile(&counted(n, step, 1, None));
+        assert_eq!(reported(&program, "unrolled"), 1, "{n} by {step}");
+        assert_eq!(reported(&program, "loops"), 0);
+        let sum = (0..trips).fold(0i32, |sum, _| sum.wrapping_mul(31).wrapping_add(9));
+        for pool in &all_pools() {
+            assert_eq!(run(&program, &[9], 2, &on(pool)).unwrap(), [trips * step, sum]);
+        }
+        assert!(program.report(ReportFormat::Text).contains("1 loops that are written out"));
+    }
+    for (n, step) in [(17, 1), (-1, -1), (1, 0)] {
+        let program = compile(&counted(n, step, 1, None));
+        let expected = u64::from(n > 0);
+        assert_eq!((reported(&program, "unrolled"), reported(&program, "loops")), (0, expected), "{n} by {step}");
+    }
+}
+
+#[test]
+fn a_failure_in_what_was_written_out_names_its_iteration() {
+    let program = compile(&counted(3, 1, 1, None));
+    let error = run(&program, &[-5], 2, &on(&None)).unwrap_err();
+    assert_eq!(error.message(), "node 'loop/0/sum': asked to fail");
+    let left_out: Vec<&str> = error.run().unwrap().left_out.iter().map(|name| &**name).collect();
+    assert!(left_out.contains(&"loop/1/sum") && left_out.contains(&"loop/2/sum"), "{left_out:?}");
+    assert_eq!(run(&program, &[0], 2, &on(&None)).unwrap(), [3, 0]);
+}
+
+/// Says how many are at it at once.
+#[derive(Default)]
+struct Effect {
+    now: AtomicI64,
+    most: AtomicI64,
+    calls: AtomicU64,
+}
+
+impl Task for Effect {
+    fn run(&self) -> Result<()> {
+        self.most.fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
+        std::thread::sleep(Duration::from_micros(200));
+        self.now.fetch_sub(1, SeqCst);
+        self.calls.fetch_add(1, SeqCst);
+        Ok(())
+    }
+}
+
+#[test]
+fn effects_of_what_was_written_out_overlap_as_far_as_iterations_may() {
+    for parallel in 1..=3 {
+        let effect = Arc::new(Effect::default());
+        let program = compile(&counted(9, 1, parallel, Some(Arc::clone(&effect) as Arc<dyn Task>)));
+        assert_eq!(reported(&program, "unrolled"), 1);
+        for _ in 0..5 {
+            run(&program, &[1], 2, &on(&Some(pools::named("", 4)))).unwrap();
+        }
+        let most = effect.most.load(SeqCst);
+        assert!(most <= i64::from(parallel) && (parallel == 1 || most > 1), "{most} at once, {parallel} may");
+        assert_eq!(effect.calls.load(SeqCst), 45);
+    }
+}
+
+#[test]
+fn loops_that_cannot_be_written_out_are_left_alone() {
+    // The bound is an input; the counter is not pure; the condition has an effect.
+    let program = compile(&pipeline(1, |i| Ok(i + 1), |i| Ok(7 * i)));
+    assert_eq!((reported(&program, "unrolled"), reported(&program, "loops")), (0, 1));
+    let effect = Arc::new(Effect::default());
+    let mut condition = Builder::pure("condition");
+    let x = condition.inputs(1);
+    let less = condition.op(&x, |x| i32::from(x[0] < 3));
+    condition.graph.add_task("effect", Arc::clone(&effect) as Arc<dyn Task>, 0).unwrap();
+    let condition = condition.gives(&[less]);
+    let mut body = Builder::pure("body");
+    let x = body.inputs(1);
+    let next = body.op(&x, |x| x[0] + 1);
+    let body = body.gives(&[next]);
+    let mut main = Builder::new("main");
+    let zero = main.constant(0);
+    let looped = main.graph.add_while("loop", &condition, &body, &[zero], &[], 1).unwrap();
+    let program = compile(&main.gives(&[looped.output(0)]));
+    assert_eq!((reported(&program, "unrolled"), reported(&program, "loops")), (0, 1));
+    assert_eq!(run(&program, &[], 1, &on(&None)).unwrap(), [3]);
+    assert_eq!(effect.calls.load(SeqCst), 4);
+}
+
+#[test]
+fn the_report_says_what_was_chosen_and_why() {
+    // All of an iteration is one chain with the next one's.
+    let mut condition = Builder::new("condition");
+    let x = condition.inputs(1);
+    let less = condition.op(&x, |x| i32::from(x[0] < 5));
+    let condition = condition.gives(&[less]);
+    let mut body = Builder::new("body");
+    let x = body.inputs(1);
+    let next = body.op(&x, |x| x[0] + 1);
+    let body = body.gives(&[next]);
+    let mut main = Builder::new("main");
+    let n = main.input();
+    let looped = main.graph.add_while("chained", &condition, &body, &[n], &[], 4).unwrap();
+    let program = compile(&main.gives(&[looped.output(0)]));
+    assert_eq!((reported(&program, "overlapping"), reported(&program, "held_back")), (0, 1));
+    let line = "loop 'chained': 1 of at most 4 iterations at once, each iteration depends on all of the one before";
+    assert!(program.report(ReportFormat::Text).contains(line), "{}", program.report(ReportFormat::Text));
+    assert_eq!(run(&program, &[0], 1, &on(&Some(pools::of(2)))).unwrap(), [5]);
+
+    let program = compile(&pipeline(3, |i| Ok(i + 1), |i| Ok(7 * i)));
+    let text = program.report(ReportFormat::Text);
+    assert!(text.contains("loop 'loop': 3 of at most 3 iterations at once, as asked"), "{text}");
+    assert_eq!(reported(&program, "slots"), 3 * 7);
+    // No host asks for this many; the copies are bounded all the same.
+    let program = compile(&pipeline(u32::MAX, |i| Ok(i + 1), |i| Ok(7 * i)));
+    assert!(program.report(ReportFormat::Json).contains("\"at_once\":64,\"asked\":4294967295"));
+    for pool in &all_pools() {
+        assert_eq!(run(&program, &[200], 2, &on(pool)).unwrap(), [200, summed(200)]);
+    }
 }

@@ -52,8 +52,8 @@ impl Program {
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
         let layout = match fold::fold(contents, &verified) {
             None => compile(contents, &verified, engines, options, facts)?,
-            Some(fold::Folded { contents, nodes }) => {
-                facts.folded = nodes;
+            Some(fold::Folded { contents, nodes, unrolled }) => {
+                (facts.folded, facts.unrolled) = (nodes, unrolled);
                 let verified = verify::verify(&contents, &engines, options.allow_absent)?;
                 compile(&contents, &verified, engines, options, facts)?
             }
