@@ -485,3 +485,44 @@ fn a_failure_in_a_loop_says_where_and_what_was_left_out() {
     }
     check(&program, &[3], &[3]);
 }
+
+struct Slow(Arc<AtomicU64>);
+
+impl Task for Slow {
+    fn run(&self) -> Result<()> {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        self.0.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_waits_for_a_cond_that_a_constant_chose_waits_for_all_of_it() {
+    // In the branch that is chosen: a cond with a slow task, of which a kernel uses what is there early.
+    let slow = Arc::new(AtomicU64::new(0));
+    let mut inner = Builder::new("inner");
+    let x = inner.input();
+    let y = inner.op(&[x], |x| x[0] + 1);
+    inner.graph.add_task("slow", Arc::new(Slow(Arc::clone(&slow))) as Arc<dyn Task>, 1_000_000).unwrap();
+    inner.output(y);
+    let mut other = Builder::new("other");
+    let x = other.input();
+    other.output(x);
+    let mut chosen = Builder::new("chosen");
+    let (p, x) = (chosen.input(), chosen.input());
+    let cond = chosen.graph.add_cond("cond", p, &inner.graph, &other.graph, &[x]).unwrap();
+    let y = chosen.op(&[cond.output(0)], |x| x[0] * 2);
+    chosen.output(y);
+    let mut main = Builder::new("main");
+    let (p, x, one) = (main.input(), main.input(), main.constant(1));
+    let case = main.graph.add_case("case", one, &[&chosen.graph, &chosen.graph], &[p, x]).unwrap();
+    let seen = Arc::clone(&slow);
+    let look = main.op(&[x], move |_| seen.swap(0, Relaxed) as i32);
+    let node = weir::graph::NodeId::from(u64::from(look) & !0xffff);
+    main.graph.add_control_edge(case, node).unwrap();
+    main.output(case.output(0));
+    main.output(look);
+    let program = main.compile();
+    check(&program, &[1, 5], &[12, 1]);
+    check(&program, &[0, 5], &[10, 0]);
+}

@@ -14,7 +14,7 @@ use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::options::Forwarding;
-use crate::graph::verify::{Verified, predecessors};
+use crate::graph::verify::Verified;
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use std::collections::HashMap;
@@ -268,6 +268,8 @@ impl Work<'_> {
         before: &[usize],
     ) -> (Vec<Value>, Vec<usize>) {
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
+        // A cond's outputs come one by one: who uses them does not wait for all of it.
+        let is_case: Vec<bool> = branch.nodes.iter().map(|node| matches!(node.body, Body::Case { .. })).collect();
         let mut has_successor = vec![false; branch.nodes.len()];
         let mut ports = inputs.iter();
         let mut added = Vec::new();
@@ -277,7 +279,8 @@ impl Work<'_> {
                 ports.next();
                 continue;
             }
-            predecessors(&inner).for_each(|before| has_successor[before] = true);
+            inner.inputs().iter().filter(|value| !is_case[value.0]).for_each(|value| has_successor[value.0] = true);
+            inner.after.iter().for_each(|&before| has_successor[before] = true);
             let moved = inner.inputs().iter().map(|&(node, output)| places[node][output]).collect();
             let mut after: Vec<usize> =
                 inner.after.iter().flat_map(|&before| places[before].first()).map(|v| v.0).collect();
