@@ -86,7 +86,7 @@ fn program(engine: &Ref<Engine>, ns: u64, parallel: u32) -> Ref<Program> {
     let [i, sum, _] = ports(&mut body);
     let next = body.add("first", ns, &[i], |x| x[0] + 1);
     let made = body.add("second", ns, &[next], |x| x[0] * 3);
-    let sum = body.add("sum", 0, &[sum, made], |x| x[0].wrapping_add(x[1]));
+    let sum = body.add("add", 0, &[sum, made], |x| x[0].wrapping_add(x[1]));
     body.graph.add_output("next", next).unwrap();
     body.graph.add_output("sum", sum).unwrap();
     let mut main = new("main");
