@@ -117,7 +117,9 @@ fn main() {
     let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap();
     let (shared, alone) = (RunOptions { threadpool: Some(pool), ..RunOptions::default() }, RunOptions::default());
     let (input, output) = (tensor(&engine, ITERATIONS), tensor(&engine, 0));
-    println!("us per iteration, medians of {rounds} rounds; the last column is one at once on one thread over this one");
+    println!(
+        "us per iteration, medians of {rounds} rounds; the last column is one at once on one thread over this one"
+    );
     for ns in [20_000, 5_000, 1_000, 0] {
         let sides: Vec<_> = [(1, &alone), (1, &shared), (2, &alone), (2, &shared), (4, &shared)]
             .into_iter()
@@ -137,7 +139,11 @@ fn main() {
         let times: Vec<f64> = times.into_iter().map(median).collect();
         for ((parallel, options, _), time) in sides.iter().zip(&times) {
             let threads = 1 + usize::from(options.threadpool.is_some());
-            println!("{:>3} us kernels, {parallel} at once, {threads} threads {time:9.3} {:6.2}", ns / 1000, times[0] / time);
+            println!(
+                "{:>3} us kernels, {parallel} at once, {threads} threads {time:9.3} {:6.2}",
+                ns / 1000,
+                times[0] / time
+            );
         }
     }
 }

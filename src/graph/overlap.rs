@@ -134,10 +134,23 @@ impl Layout {
         self.origins.get(node as usize).copied().unwrap_or(node)
     }
 
-    /// Copies cost what the first of them does.
+    /// A loop went round so often. Copies of one loop count as that loop.
+    pub fn count_iterations(&self, looped: &Loop, iterations: u64) {
+        if let Body::Enter(index) = self.bodies[self.origin(looped.first) as usize] {
+            let iterations = u32::try_from(iterations).unwrap_or(u32::MAX);
+            self.loops[index as usize].iterations.store(iterations, Relaxed);
+        }
+    }
+
+    /// Copies cost what the first of them does, and go round as often.
     pub fn spread_costs(&self) {
         for (cost, &origin) in self.costs.iter().zip(&self.origins) {
             cost.store(self.costs[origin as usize].load(Relaxed), Relaxed);
+        }
+        for looped in self.loops.iter().filter(|_| !self.origins.is_empty()) {
+            if let Body::Enter(index) = self.bodies[self.origin(looped.first) as usize] {
+                looped.iterations.store(self.loops[index as usize].iterations.load(Relaxed), Relaxed);
+            }
         }
     }
 

@@ -103,7 +103,11 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("conds", "conds", Count(conds)),
                 ("cases", "cases", Count(selects - conds)),
                 ("loops", "loops", Count(of_first(&|body| matches!(body, Body::Enter(_))))),
-                ("overlapping", "of them with several iterations at once", Count(overlaps(layout).filter(|looped| looped.overlap != NO_OVERLAP).count())),
+                (
+                    "overlapping",
+                    "of them with several iterations at once",
+                    Count(overlaps(layout).filter(|looped| looped.overlap != NO_OVERLAP).count()),
+                ),
                 ("held_back", "of them with fewer at once than they may have", Count(done.held_back)),
                 ("unrolled", "loops that are written out", Count(done.unrolled)),
                 ("switches", "switches", Count(of_first(&|body| matches!(body, Body::Switch(_))))),
@@ -210,7 +214,10 @@ fn json(layout: &Layout) -> String {
         let name = json_string(layout.name_of(looped.first));
         let (comma, why) = (if i > 0 { "," } else { "" }, json_string(looped.why.text()));
         let Loop { parallel_iterations, asked, .. } = looped;
-        let _ = write!(text, "{comma}\n{{\"loop\":{name},\"at_once\":{parallel_iterations},\"asked\":{asked},\"why\":{why}}}");
+        let _ = write!(
+            text,
+            "{comma}\n{{\"loop\":{name},\"at_once\":{parallel_iterations},\"asked\":{asked},\"why\":{why}}}"
+        );
     }
     text + "]}\n"
 }

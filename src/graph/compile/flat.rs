@@ -5,8 +5,8 @@ use crate::base::{Desc, Result};
 use crate::engine::Tensor;
 use crate::graph::builder::{Body as NodeBody, Contents};
 use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
-use crate::graph::overlap::{Overlap, Slot, Start};
 use crate::graph::options::Forwarding;
+use crate::graph::overlap::{Overlap, Slot, Start};
 use crate::kernel::{Kernel, Task};
 use std::sync::Arc;
 

@@ -54,6 +54,7 @@ impl Program {
             None => compile(contents, &verified, engines, options, facts)?,
             Some(fold::Folded { contents, nodes, unrolled }) => {
                 (facts.folded, facts.unrolled) = (nodes, unrolled);
+                heap::probe(size(&contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
                 let verified = verify::verify(&contents, &engines, options.allow_absent)?;
                 compile(&contents, &verified, engines, options, facts)?
             }

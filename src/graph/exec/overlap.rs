@@ -54,8 +54,7 @@ impl Step {
         let slot = &self.layout.slots[index as usize];
         self.copy_all(&slot.leave);
         if MODE != FAST {
-            let looped = &self.layout.loops[slot.looped as usize];
-            looped.iterations.store(u32::try_from(self.iteration(index)).unwrap_or(u32::MAX), Relaxed);
+            self.layout.count_iterations(&self.layout.loops[slot.looped as usize], self.iteration(index));
         }
     }
 

@@ -129,7 +129,7 @@ impl Step {
         }
         if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);
-            looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
+            self.layout.count_iterations(looped, iterations);
         }
     }
 

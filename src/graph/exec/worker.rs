@@ -251,7 +251,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         if MODE != FAST {
             let iterations = self.step.iterations[index].load(Relaxed);
-            looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
+            self.layout.count_iterations(looped, iterations);
         }
         After::Edges
     }

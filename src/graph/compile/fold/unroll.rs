@@ -76,9 +76,8 @@ impl Work<'_> {
 }
 
 fn may_be_written_out(condition: &Contents, body: &Contents) -> bool {
-    let is_reserved = |(_, value): &(String, Value)| {
-        matches!(body.forwarding.get(value), Some(Forwarding::Reserved(_)))
-    };
+    let is_reserved =
+        |(_, value): &(String, Value)| matches!(body.forwarding.get(value), Some(Forwarding::Reserved(_)));
     let has_loop = |node: &Node| matches!(node.body, Body::While { .. });
     !condition.nodes.iter().any(has_effects)
         && !has_switch(body)

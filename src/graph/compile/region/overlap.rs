@@ -5,8 +5,10 @@ use crate::base::{Desc, Result};
 use crate::graph::builder::Contents;
 use crate::graph::compile::flat::{Source, StorageKind, Val};
 use crate::graph::compile::overlap::Choice;
+use crate::graph::compile::{BYTES_PER_NODE, num_nodes};
 use crate::graph::layout::{Body as FlatBody, DIRECT, Edge, Release};
 use crate::graph::overlap::{Overlap, Slot, Start, Why};
+use crate::memory::heap;
 use std::ops::Range;
 
 /// A loop under construction.
@@ -60,8 +62,10 @@ impl Work<'_> {
         choice: Choice,
     ) -> Result<()> {
         let node = &self.graph.nodes[index];
-        let (number, enter, bit) = self.add_enter(index, choice);
         let count = choice.parallel + 1;
+        let nodes = (num_nodes(condition) + num_nodes(body)).saturating_mul(count as usize);
+        heap::probe(nodes.saturating_mul(BYTES_PER_NODE), "the slots of a loop")?;
+        let (number, enter, bit) = self.add_enter(index, choice);
         let first_slot = self.flat.slots.len() as u32;
         let mut parts = Parts {
             index,
@@ -213,8 +217,7 @@ impl Work<'_> {
                 first.insert(0, Start { edge: here.retire, amount: 1 });
                 begin = self.start(&mut first);
             }
-            let (open, retire) =
-                (self.start(&mut open), self.start(&mut vec![Start { edge: here.retire, amount: 1 }]));
+            let (open, retire) = (self.start(&mut open), self.start(&mut vec![Start { edge: here.retire, amount: 1 }]));
             let mut leave = Vec::new();
             for (i, desc) in descs.iter().enumerate().filter(|(i, _)| slot > 0 && !parts.kept[*i]) {
                 let storages = &parts.storages[i];
