@@ -342,11 +342,7 @@ impl<'a> Factor<'a> {
         let mut times = if self.depth > 0 { self.inside[self.depth - 1].1 } else { 1 };
         while let Some(&index) = self.layout.loops_by_end.get(self.next) {
             let looped = &self.layout.loops[index as usize];
-            if looped.end <= node {
-                self.next += 1;
-                continue;
-            }
-            if looped.first > node || looped.end != node + 1 {
+            if looped.end != node + 1 {
                 break;
             }
             times = times.saturating_mul(u64::from(self.layout.rounds(looped)));

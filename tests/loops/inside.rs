@@ -153,3 +153,22 @@ fn figures_of_all_slots_are_one_node_s() {
     assert_eq!(profile.lines().filter(|line| line.ends_with("loop/body/late")).count(), 1, "{profile}");
     assert!(profile.lines().any(|line| line.ends_with(" 10 loop")), "{profile}");
 }
+
+#[test]
+fn what_a_loop_costs_is_what_all_its_iterations_cost() {
+    for parallel in [1, 3] {
+        let late = |i: i32| {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            Ok(7 * i)
+        };
+        let program = compile(&pipeline(parallel, |i| Ok(i + 1), late));
+        for _ in 0..3 {
+            run(&program, &[60], 2, &on(&None)).unwrap();
+        }
+        let total = reported(&program, "total_ns");
+        assert!(total > 60 * 100_000, "{total} ns, {parallel} at once");
+        let longest = reported(&program, "longest_ns");
+        // Of `late` nothing but the last few is on the longest path of overlapping iterations.
+        assert_eq!(longest < total / 2, parallel > 1, "{longest} of {total} ns, {parallel} at once");
+    }
+}

@@ -96,13 +96,13 @@ fn is_chain(condition: &Contents, body: &Contents, verified: &[Verified], num_va
     let (mut end, mut late) = (0, 0);
     for round in 0..ROUNDS {
         let tested = tests.go(&times, 0);
-        let goes_on = tested.iter().copied().max().unwrap_or(0);
+        let goes_on = tests.end(&tested).max(tested[condition.outputs[0].1.0]);
         let done = works.go(&times, goes_on);
         for (i, time) in times.iter_mut().enumerate() {
             let (maker, _) = body.outputs[i].1;
             *time = if maker == ports[i] { *time } else { done[maker] };
         }
-        end = done.iter().fold(goes_on, |end, &done| end.max(done));
+        end = works.end(&done).max(goes_on);
         if round + 1 == FIRST_ROUNDS {
             late = end;
         }
@@ -128,6 +128,12 @@ impl<'a> Timing<'a> {
         let all = costs.iter().fold(0u64, |sum, cost| sum.saturating_add(*cost));
         let inputs = graph.inputs().enumerate().map(|(i, node)| (node, i)).collect();
         Timing { graph, order: &verified.order, costs, all, inputs }
+    }
+
+    /// When the last of the nodes that do something is done.
+    fn end(&self, done: &[u64]) -> u64 {
+        let works = |(index, _): &(usize, &u64)| !matches!(self.graph.nodes[*index].body, Body::Input(_));
+        done.iter().enumerate().filter(works).map(|(_, &done)| done).max().unwrap_or(0)
     }
 
     /// When each node is done, if the inputs come at these times (others than variables at 0), and nothing begins before `begin`.
