@@ -52,18 +52,8 @@ struct Plan {
     token_first: bool,
     /// Whether the node aside is a sink: nothing in the head comes after it, only something in the body.
     aside_is_a_sink: bool,
-    never_ran: NeverRan,
-}
-
-/// What becomes of the words of the last iteration's body, to which values are delivered all the same.
-#[derive(Clone, Copy, PartialEq)]
-enum NeverRan {
-    /// Its retirement resets them.
-    Reset,
-    /// The condition does, when it is false: broken.
-    ResetEarly,
-    /// The condition drops them, and the last value to come resets them.
-    Dropped,
+    /// Whether the condition that is false resets the words of its body, to which values are delivered all the same, or its retirement.
+    resets_early: bool,
 }
 
 const GOOD: Plan = Plan {
@@ -76,7 +66,7 @@ const GOOD: Plan = Plan {
     previous_token: true,
     token_first: false,
     aside_is_a_sink: true,
-    never_ran: NeverRan::Reset,
+    resets_early: false,
 };
 
 #[derive(Clone, Copy)]
@@ -148,11 +138,6 @@ impl Loop {
     fn begin(&self) {
         self.ring.begin();
         self.open[0].store(0, SeqCst);
-    }
-
-    /// Whether the companion's node in the body waits for a value, too.
-    fn has_value(&self) -> bool {
-        self.plan.companion != Effect
     }
 
     /// The iteration in a slot, for a node that runs in it.
@@ -266,12 +251,8 @@ impl Loop {
             }
             return;
         }
-        let word = &self.bodies[slot as usize];
-        match self.plan.never_ran {
-            NeverRan::Reset => {}
-            NeverRan::ResetEarly => word.reset(BODY),
-            // True: the value came before, and is let go of here.
-            NeverRan::Dropped => drop(self.has_value() && word.drop_branch(1, BODY)),
+        if self.plan.resets_early {
+            self.bodies[slot as usize].reset(BODY);
         }
         self.reach_retirement(slot, if self.plan.count == Count::Fixed { SINKS } else { 1 }, list);
     }
@@ -318,7 +299,7 @@ impl Loop {
         }
         let retired = (self.plan.retire)(&self.ring, slot);
         if retired == Retired::Last {
-            if self.plan.never_ran == NeverRan::Reset {
+            if !self.plan.resets_early {
                 self.bodies[slot as usize].reset(BODY);
             }
             self.over.fetch_add(1, SeqCst);
@@ -399,19 +380,11 @@ fn models_loop_with_a_node_aside() {
     }
 }
 
-/// Where the condition drops the body's entries nothing is left for the retirement to reset.
-#[test]
-fn models_loop_that_drops_its_last_body() {
-    for companion in [Variable, Aside] {
-        run(Plan { companion, never_ran: NeverRan::Dropped, lengths: &[1, 1], ..GOOD });
-    }
-}
-
 /// Words that are reset while the iteration before is still to deliver are half counted again afterwards.
 #[test]
 #[should_panic(expected = "the word of a body is dirty")]
 fn models_broken_loop_resets_too_early() {
-    run(Plan { never_ran: NeverRan::ResetEarly, lengths: &[1], ..GOOD });
+    run(Plan { resets_early: true, lengths: &[1], ..GOOD });
 }
 
 /// A node that counts on the body to be waited for is not waited for where the body is dropped.
