@@ -78,6 +78,8 @@ pub(in crate::graph) enum Why {
     Reserved,
     /// The copies would be too many.
     Large,
+    /// There are not as many processors.
+    Processors,
 }
 
 impl Why {
@@ -87,6 +89,7 @@ impl Why {
             Why::Chain => "each iteration depends on all of the one before",
             Why::Reserved => "a variable's memory is reserved for its next value",
             Why::Large => "more copies of it would be too large",
+            Why::Processors => "twice as many as there are processors",
         }
     }
 }

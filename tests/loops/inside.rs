@@ -29,10 +29,15 @@ fn the_report_says_what_was_chosen_and_why() {
     assert!(text.contains("loop 'loop': 3 of at most 3 iterations at once, as asked"), "{text}");
     assert_eq!(reported(&program, "slots"), 3 * 7);
     // No host asks for this many; the copies are bounded all the same.
-    let program = compile(&pipeline(u32::MAX, |i| Ok(i + 1), |i| Ok(7 * i)));
-    assert!(program.report(ReportFormat::Json).contains("\"at_once\":64,\"asked\":4294967295"));
-    for pool in &all_pools() {
-        assert_eq!(run(&program, &[200], 2, &on(pool)).unwrap(), [200, summed(200)]);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let _alone = ALONE.lock();
+    for (how, most) in [(How::Later, 64), (How::Here, (2 * processors).clamp(4, 64))] {
+        let program = compile(&pipeline_of(how, u32::MAX, |i| Ok(i + 1), |i| Ok(7 * i)));
+        let chosen = format!("\"at_once\":{most},\"asked\":4294967295");
+        assert!(program.report(ReportFormat::Json).contains(&chosen), "{chosen}");
+        for pool in &all_pools() {
+            assert_eq!(run(&program, &[100], 2, &on(pool)).unwrap(), [100, summed(100)]);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! How many iterations of a loop run at once.
 //!
-//! As many as were asked for, unless the copies would be too large, a variable must keep its memory, or nothing is won: when
+//! As many as were asked for, unless the copies would be too large or more than the processors can work on, a variable must keep its
+//! memory, or nothing is won: when
 //! the time from one iteration to the next, with a thread for everything that could run, is that of a whole iteration. That is found
 //! out by going through some iterations with the nodes' estimated costs.
 
@@ -17,6 +18,9 @@ use std::sync::atomic::AtomicU32;
 
 /// Most iterations at once, whatever is asked for.
 const MOST_PARALLEL: u32 = 64;
+/// Most iterations at once of loops that only compute, for each processor, and for all of them at least.
+const PER_PROCESSOR: usize = 2;
+const FEWEST: usize = 4;
 /// Most nodes that the copies of one loop may have together.
 const MOST_NODES: usize = 1 << 16;
 /// How many iterations are gone through, and how many of them are left out of account at the beginning.
@@ -73,14 +77,34 @@ pub(super) fn choose(
     // What closes an iteration counts too.
     let nodes = super::num_nodes(condition) + super::num_nodes(body) + 3;
     let fit = (MOST_NODES / nodes.saturating_mul(copies)).saturating_sub(1);
-    let parallel = asked.min(MOST_PARALLEL).min(u32::try_from(fit).unwrap_or(MOST_PARALLEL));
+    let fit = asked.min(MOST_PARALLEL).min(u32::try_from(fit).unwrap_or(MOST_PARALLEL));
+    let parallel = if waits(condition) || waits(body) { fit } else { fit.min(busy()) };
     if parallel <= 1 {
         return no(Why::Large);
     }
     if is_chain(condition, body, verified, num_variables) {
         return no(Why::Chain);
     }
-    Choice { parallel, asked, why: if parallel == asked { Why::AsAsked } else { Why::Large } }
+    let why = match parallel {
+        _ if parallel == asked => Why::AsAsked,
+        _ if parallel < fit => Why::Processors,
+        _ => Why::Large,
+    };
+    Choice { parallel, asked, why }
+}
+
+/// How many iterations keep this machine busy.
+fn busy() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from((PER_PROCESSOR * processors).max(FEWEST)).unwrap_or(MOST_PARALLEL)
+}
+
+/// Whether something in a graph takes time without a processor.
+fn waits(graph: &Contents) -> bool {
+    graph.nodes.iter().any(|node| match &node.body {
+        Body::Kernel { kernel, .. } => kernel.kernel().is_async() || kernel.kernel().may_block(),
+        _ => node.inner().any(|inner| waits(inner)),
+    })
 }
 
 fn is_reserved(body: &Contents, value: Value) -> bool {

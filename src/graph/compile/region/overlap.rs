@@ -9,6 +9,7 @@ use crate::graph::compile::{BYTES_PER_NODE, num_nodes};
 use crate::graph::layout::{Body as FlatBody, DIRECT, Edge, Release};
 use crate::graph::overlap::{Overlap, Slot, Start, Why};
 use crate::memory::heap;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// A loop under construction.
@@ -105,7 +106,7 @@ impl Work<'_> {
         self.flat.facts.copied += (end - first - (end - first) / count) as usize;
         let exit = self.push(FlatBody::End, index);
         let leave = self.start(&mut vec![Start { edge: Edge { target: exit, counter: DIRECT }, amount: 1 }]);
-        let begin = self.connect(&parts, &laid, &descs);
+        let begin = self.connect(&parts, &laid, &descs, &first_values);
         let overlap = self.flat.loops[number].overlap as usize;
         self.flat.overlaps[overlap] =
             Overlap { slots: parts.slots.clone(), first, len: (end - first) / count, begin, exit, leave };
@@ -187,7 +188,7 @@ impl Work<'_> {
     }
 
     /// Ties the slots together. What the Enter starts is returned.
-    fn connect(&mut self, parts: &Parts<'_>, laid: &[Laid], descs: &[Desc]) -> Release {
+    fn connect(&mut self, parts: &Parts<'_>, laid: &[Laid], descs: &[Desc], first_values: &[(u32, u32)]) -> Release {
         let count = laid.len();
         let mut begin = Release::default();
         for (slot, here) in laid.iter().enumerate() {
@@ -219,9 +220,13 @@ impl Work<'_> {
             }
             let (open, retire) = (self.start(&mut open), self.start(&mut vec![Start { edge: here.retire, amount: 1 }]));
             let mut leave = Vec::new();
+            // Through the views by which the values were made and the Enter writes: these are near at hand.
+            let written = before.body.args.clone().map(|arg| (self.flat.args[arg as usize].storage, arg));
+            let written: HashMap<u32, u32> = if slot > 0 { written.collect() } else { HashMap::new() };
             for (i, desc) in descs.iter().enumerate().filter(|(i, _)| slot > 0 && !parts.kept[*i]) {
-                let storages = &parts.storages[i];
-                leave.push((self.flat.arg(*desc, storages[slot]), self.flat.arg(*desc, storages[0])));
+                let storage = parts.storages[i][slot];
+                let from = written.get(&storage).copied().unwrap_or_else(|| self.flat.arg(*desc, storage));
+                leave.push((from, first_values[i].1));
             }
             let own = &mut self.flat.slots[parts.slots.start as usize + slot];
             own.predicate = here.predicate;
@@ -270,7 +275,7 @@ fn directly(nodes: &[u32]) -> Vec<Start> {
 /// One start for each counter.
 fn added_up(starts: Vec<Start>) -> Vec<Start> {
     let mut sums: Vec<Start> = Vec::with_capacity(starts.len());
-    let mut of: std::collections::HashMap<u32, usize> = std::collections::HashMap::new();
+    let mut of: HashMap<u32, usize> = HashMap::new();
     for start in starts {
         let known = if start.edge.counter == DIRECT { None } else { of.get(&start.edge.counter) };
         match known {
