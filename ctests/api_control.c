@@ -78,7 +78,7 @@ static weir_graph *branch(weir_engine *engine, const char *name, int f) {
 }
 
 /* steps, x = 0, n; while x > 1: x = x odd ? 3 x + 1 : x / 2, steps += 1. And n odd ? n + 1 : n / 2 by switch and merge. */
-static weir_program *make_program(weir_engine *engine) {
+static weir_program *make_program(weir_engine *engine, int32_t parallel) {
     weir_graph *odd = branch(engine, "odd", TRIPLE_PLUS_ONE), *even = branch(engine, "even", HALF);
     weir_graph *condition = make_graph("condition"), *body = make_graph("body"), *graph = make_graph("collatz");
     weir_value x, steps, next, last[2], on_false, on_true, sides[2], merged, index;
@@ -93,7 +93,7 @@ static weir_program *make_program(weir_engine *engine) {
     CHECK_OK(weir_graph_add_output(body, "steps", apply(engine, body, "count", &fs[PLUS_ONE], steps, 0)));
 
     weir_value variables[2] = {input(graph, "n"), input(graph, "zero")};
-    CHECK_OK(weir_graph_add_while(graph, "collatz", condition, body, variables, 2, NULL, 0, 1, last, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "collatz", condition, body, variables, 2, NULL, 0, parallel, last, NULL));
     CHECK_OK(weir_graph_add_output(graph, "steps", last[1]));
     weir_value parity = apply(engine, graph, "parity", &fs[IS_ODD], variables[0], 0);
     CHECK_OK(weir_graph_add_switch(graph, "switch", variables[0], parity, &on_false, &on_true, NULL));
@@ -116,9 +116,18 @@ static int32_t *integer(weir_tensor *tensor) {
     return data;
 }
 
-static void test_on(weir_threadpool *pool) {
+/* x decides, and steps are counted beside it: iterations may overlap. */
+static void check_report(const weir_program *program, int32_t parallel) {
+    char report[4096], line[96];
+    CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, NULL));
+    (void)snprintf(line, sizeof line, "loop 'collatz': %d of at most %d iterations at once, as asked", (int)parallel, (int)parallel);
+    CHECK((strstr(report, line) != NULL) == (parallel > 1));
+}
+
+static void test_on(weir_threadpool *pool, int32_t parallel) {
     weir_engine *engine = make_engine(pool);
-    weir_program *program = make_program(engine);
+    weir_program *program = make_program(engine, parallel);
+    check_report(program, parallel);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     weir_tensor *in[2] = {make_tensor(engine, number), make_tensor(engine, number)};
     weir_tensor *out[2] = {make_tensor(engine, number), make_tensor(engine, number)};
@@ -146,11 +155,11 @@ static void test_on(weir_threadpool *pool) {
 
 int main(void) {
     weir_runtime_info before = runtime_info();
-    test_on(NULL);
+    for (int32_t parallel = 1; parallel <= 3; parallel++) test_on(NULL, parallel);
     for (int kind = 0; kind < POOL_LATE; kind++) {
         weir_threadpool *pool = NULL;
         test_pool *host = test_pool_create((pool_kind)kind, 2, &pool);
-        test_on(pool);
+        for (int32_t parallel = 1; parallel <= 3; parallel++) test_on(pool, parallel);
         weir_threadpool_release(pool);
         test_pool_destroy(host);
     }

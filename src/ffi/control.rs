@@ -118,7 +118,10 @@ pub unsafe extern "C" fn weir_graph_add_case(
 /// next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants, which stay
 /// the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape. The node's outputs
 /// are the variables' last values; without an iteration, their first. parallel_iterations is how many iterations may
-/// run at once where their data allow it, at least 1; it never changes a result.
+/// run at once where their data allow it, at least 1; it never changes a result. With more than 1, tasks and kernels without outputs
+/// of different iterations may run at the same time and in any order, the program keeps so many copies of the loop's values and one more,
+/// and compile may choose a smaller number (weir_program_report says which, and why). A short loop whose number of iterations
+/// follows from constants is written out: its nodes are then called "name/iteration/node".
 ///
 /// The node begins when all variables and invariants are there.
 ///

@@ -42,7 +42,8 @@ pub unsafe extern "C" fn weir_compile_options_get_statistics(
     })
 }
 
-/// How many nodes a run goes through: those that compile has kept, with those inside of others.
+/// How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what is inside of
+/// loops whose iterations overlap; what is known of a node is told of its first copy.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

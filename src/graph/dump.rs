@@ -105,6 +105,8 @@ fn item(layout: &Layout, index: usize) -> Item {
         }
         Body::Test(_) => "test".to_owned(),
         Body::Next(_) => "next".to_owned(),
+        Body::Guard(_) => "guard".to_owned(),
+        Body::Retire(_) => "retire".to_owned(),
         Body::Switch(_) => "switch".to_owned(),
         Body::Merge(_) => "merge".to_owned(),
     };

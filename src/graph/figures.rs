@@ -179,5 +179,6 @@ impl Program {
 
 /// Whether a node computes something, rather than steer others.
 pub(in crate::graph) fn is_measured(body: &Body) -> bool {
-    !matches!(body, Body::Select(_) | Body::End | Body::Enter(_) | Body::Test(_) | Body::Next(_))
+    use Body::{End, Enter, Guard, Next, Retire, Select, Test};
+    !matches!(body, Select(_) | End | Enter(_) | Test(_) | Next(_) | Guard(_) | Retire(_))
 }

@@ -12,10 +12,12 @@
 //! else (DIRECT), or to a counter. What waits for a value of a cond counts one arrival; each branch makes it when it is
 //! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The first nodes
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
+//! A loop that runs several iterations at once has other nodes (`overlap`).
 
 use super::builder::MAX_DEPTH;
 use super::exec::Admission;
 use super::figures::{NodeFigures, Tallies};
+use super::overlap::{Overlap, Slot, Start, Why};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
@@ -47,6 +49,9 @@ pub(in crate::graph) enum Body {
     Enter(u32),
     Test(u32),
     Next(u32),
+    /// The end of a condition in the slot with this index, and of all of the slot.
+    Guard(u32),
+    Retire(u32),
     Switch(u32),
     Merge(u32),
 }
@@ -112,8 +117,12 @@ pub(in crate::graph) struct Loop {
     pub end: u32,
     /// As of a Select.
     pub uncounted: u32,
-    /// How many iterations may run at once. One does.
+    /// How many iterations run at once, how many may, and why fewer do.
     pub parallel_iterations: u32,
+    pub asked: u32,
+    pub why: Why,
+    /// Index into `Layout::overlaps` if it is more than one, or NO_OVERLAP. Then the other fields about nodes are those of the first slot.
+    pub overlap: u32,
     /// Where `releases` has the Test, for a loop that is stopped.
     pub stop: u32,
     /// Iterations of the last run that was measured. Statistics: ORDERING Relaxed.
@@ -249,6 +258,11 @@ pub(in crate::graph) struct Layout {
     pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
+    pub overlaps: Vec<Overlap>,
+    pub slots: Vec<Slot>,
+    pub starts: Vec<Start>,
+    /// What each node is a copy of; empty if there are no copies.
+    pub origins: Vec<u32>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
     pub absence: Absence,
@@ -334,14 +348,10 @@ impl<'a> Factor<'a> {
         let mut times = if self.depth > 0 { self.inside[self.depth - 1].1 } else { 1 };
         while let Some(&index) = self.layout.loops_by_end.get(self.next) {
             let looped = &self.layout.loops[index as usize];
-            if looped.end <= node {
-                self.next += 1;
-                continue;
-            }
-            if looped.first > node || looped.end != node + 1 {
+            if looped.end != node + 1 {
                 break;
             }
-            times = times.saturating_mul(u64::from(looped.iterations.load(Relaxed).max(1)));
+            times = times.saturating_mul(u64::from(self.layout.rounds(looped)));
             self.inside[self.depth] = (looped.first, times);
             self.depth += 1;
             self.next += 1;
@@ -358,6 +368,7 @@ impl Layout {
     /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing: `paths` is
     /// memory of the caller's, one word for each node, for the longest path from each to the end.
     pub fn weigh(&self, paths: &[AtomicU32]) {
+        self.spread_costs();
         let (mut total, mut all) = (0u64, 0u64);
         let mut longest = 0f32;
         let mut factor = Factor::new(self);
@@ -370,7 +381,9 @@ impl Layout {
             let mut worth = counts;
             let mut behind = 0f32;
             let path = |target: u32| f32::from_bits(paths[target as usize].load(Relaxed));
-            for edge in self.edges(node) {
+            let starts = self.started(node).iter().map(|start| &start.edge);
+            // Those to the next round of a loop's slots lead back: counted by the factor.
+            for edge in self.edges(node).iter().chain(starts).filter(|edge| edge.target as usize > node) {
                 behind = behind.max(path(edge.target));
                 if edge.counter == DIRECT {
                     worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
@@ -447,7 +460,8 @@ impl Layout {
 
     /// Whether a list of what was not run tells of this node: of all but those that only close others.
     pub fn is_step(&self, node: u32) -> bool {
-        !matches!(self.bodies[node as usize], Body::End | Body::Test(_) | Body::Next(_))
+        use Body::{End, Guard, Next, Retire, Test};
+        !matches!(self.bodies[node as usize], End | Test(_) | Next(_) | Guard(_) | Retire(_))
     }
 
     pub fn name_of(&self, node: u32) -> &str {
@@ -480,6 +494,7 @@ impl Layout {
             + of(&self.merges)
             + of(&self.switches)
             + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()
+            + self.overlap_bytes()
             + self.loops.iter().map(|l| size_of::<Loop>() + of(&l.enter) + of(&l.next)).sum::<usize>()
     }
 }

@@ -16,6 +16,7 @@ mod layout;
 mod many;
 mod nested;
 mod options;
+mod overlap;
 mod partial;
 mod presence;
 mod profile;

@@ -22,7 +22,7 @@ impl Program {
     pub fn save_profile(&self) -> String {
         let layout = &*self.layout;
         let mut text = format!("{HEADER}\n");
-        for node in (0..layout.len()).filter(|&node| layout.is_step(node as u32)) {
+        for node in nodes(layout) {
             let cost = layout.costs[node].load(Relaxed);
             // Writing to a String cannot fail.
             let _ = match layout.bodies[node] {
@@ -75,7 +75,11 @@ pub(super) fn learn(part: &Layout, whole: &Layout, numbers: &[u32]) {
     if whole.runs.load(Relaxed) == 0 && !whole.primed.load(Relaxed) {
         return;
     }
-    for (node, &number) in numbers.iter().enumerate().filter(|(_, number)| **number != NOT_COUNTED) {
+    for node in 0..part.len() {
+        let number = numbers[part.origin(node as u32) as usize];
+        if number == NOT_COUNTED {
+            continue;
+        }
         let number = number as usize;
         part.costs[node].store(whole.costs[number].load(Relaxed), Relaxed);
         if let (Body::Enter(own), Body::Enter(other)) = (part.bodies[node], whole.bodies[number]) {
@@ -87,9 +91,15 @@ pub(super) fn learn(part: &Layout, whole: &Layout, numbers: &[u32]) {
     part.weigh(&(0..part.len()).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
 }
 
+/// The nodes that a profile tells of; of copies the first.
+fn nodes(layout: &Layout) -> impl Iterator<Item = usize> {
+    let is_told = |&node: &u32| layout.is_step(node) && layout.origin(node) == node;
+    (0..layout.len() as u32).filter(is_told).map(|node| node as usize)
+}
+
 fn places(layout: &Layout) -> Places<'_> {
     let mut places = Places::new();
-    for node in (0..layout.len()).filter(|&node| layout.is_step(node as u32)) {
+    for node in nodes(layout) {
         match places.entry(layout.names.get(node)) {
             Entry::Occupied(mut nodes) => nodes.get_mut().push(node),
             Entry::Vacant(nodes) => drop(nodes.insert(vec![node])),

@@ -3,7 +3,8 @@
 mod lists;
 
 use super::dump::json_string;
-use super::layout::{DIRECT, Layout};
+use super::layout::{Body, DIRECT, Layout, Loop};
+use super::overlap::NO_OVERLAP;
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
 use crate::memory::View;
@@ -44,6 +45,12 @@ pub(in crate::graph) struct Compiled {
     pub forwarded: usize,
     /// Nodes that copy a value into an output.
     pub copies: usize,
+    /// Nodes of loops' slots but the first.
+    pub copied: usize,
+    /// Loops that run fewer iterations at once than they may.
+    pub held_back: usize,
+    /// Loops that were unrolled.
+    pub unrolled: usize,
     pub arena_bytes_unshared: usize,
 }
 
@@ -61,7 +68,12 @@ fn facts(layout: &Layout) -> Vec<Group> {
     use Fact::*;
     let done = &layout.report;
     let nodes = layout.len();
-    let conds = layout.selects.iter().filter(|select| select.is_cond).count();
+    // Of copies the first.
+    let of_first = |count: &dyn Fn(Body) -> bool| {
+        (0..nodes).filter(|&node| count(layout.bodies[node]) && layout.origin(node as u32) == node as u32).count()
+    };
+    let selects = of_first(&|body| matches!(body, Body::Select(_)));
+    let conds = of_first(&|body| matches!(body, Body::Select(i) if layout.selects[i as usize].is_cond));
     let bytes = layout.bytes();
     // What the edges take, as far as they can be told from nodes.
     let edge_bytes = layout.edges.len() * size_of::<super::layout::Edge>();
@@ -84,16 +96,24 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("dead", "left out: nothing depends on them", Count(done.dead_nodes)),
                 ("folded", "computed by compile", Count(done.folded)),
                 ("copies", "added to copy a value into an output", Count(done.copies)),
+                ("slots", "in further slots of loops whose iterations overlap", Count(done.copied)),
             ],
         ),
         (
             "control_flow",
             vec![
                 ("conds", "conds", Count(conds)),
-                ("cases", "cases", Count(layout.selects.len() - conds)),
-                ("loops", "loops", Count(layout.loops.len())),
-                ("switches", "switches", Count(layout.switches.len())),
-                ("merges", "merges", Count(layout.merges.len())),
+                ("cases", "cases", Count(selects - conds)),
+                ("loops", "loops", Count(of_first(&|body| matches!(body, Body::Enter(_))))),
+                (
+                    "overlapping",
+                    "of them with several iterations at once",
+                    Count(overlaps(layout).filter(|looped| looped.overlap != NO_OVERLAP).count()),
+                ),
+                ("held_back", "of them with fewer at once than they may have", Count(done.held_back)),
+                ("unrolled", "loops that are written out", Count(done.unrolled)),
+                ("switches", "switches", Count(of_first(&|body| matches!(body, Body::Switch(_))))),
+                ("merges", "merges", Count(of_first(&|body| matches!(body, Body::Merge(_))))),
             ],
         ),
         (
@@ -143,7 +163,12 @@ fn step_bytes(layout: &Layout) -> usize {
         + layout.counters.len() * size_of::<u64>()
         + layout.len() * size_of::<u32>()
         + layout.absence.bits as usize
-        + layout.loops.len() * size_of::<u64>()
+        + (layout.loops.len() + layout.slots.len()) * size_of::<u64>()
+}
+
+/// Loops that may run several iterations at once; of copies the first.
+fn overlaps(layout: &Layout) -> impl Iterator<Item = &Loop> {
+    layout.loops.iter().filter(|looped| looped.asked > 1 && layout.origin(looped.first) == looped.first)
 }
 
 fn text(layout: &Layout) -> String {
@@ -163,6 +188,11 @@ fn text(layout: &Layout) -> String {
             let _ = writeln!(text, "{value:>14} {words}");
         }
     }
+    for looped in overlaps(layout) {
+        let (name, why) = (layout.name_of(looped.first), looped.why.text());
+        let Loop { parallel_iterations, asked, .. } = looped;
+        let _ = writeln!(text, "loop '{name}': {parallel_iterations} of at most {asked} iterations at once, {why}");
+    }
     text
 }
 
@@ -181,7 +211,17 @@ fn json(layout: &Layout) -> String {
         }
         text.push('}');
     }
-    text
+    text.push_str(",\n\"overlaps\":[");
+    for (i, looped) in overlaps(layout).enumerate() {
+        let name = json_string(layout.name_of(looped.first));
+        let (comma, why) = (if i > 0 { "," } else { "" }, json_string(looped.why.text()));
+        let Loop { parallel_iterations, asked, .. } = looped;
+        let _ = write!(
+            text,
+            "{comma}\n{{\"loop\":{name},\"at_once\":{parallel_iterations},\"asked\":{asked},\"why\":{why}}}"
+        );
+    }
+    text + "]"
 }
 
 impl Program {

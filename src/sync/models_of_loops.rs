@@ -52,6 +52,8 @@ struct Plan {
     token_first: bool,
     /// Whether the node aside is a sink: nothing in the head comes after it, only something in the body.
     aside_is_a_sink: bool,
+    /// Whether the condition that is false resets the words of its body, to which values are delivered all the same, or its retirement.
+    resets_early: bool,
 }
 
 const GOOD: Plan = Plan {
@@ -64,6 +66,7 @@ const GOOD: Plan = Plan {
     previous_token: true,
     token_first: false,
     aside_is_a_sink: true,
+    resets_early: false,
 };
 
 #[derive(Clone, Copy)]
@@ -135,11 +138,6 @@ impl Loop {
     fn begin(&self) {
         self.ring.begin();
         self.open[0].store(0, SeqCst);
-    }
-
-    /// Whether the companion's node in the body waits for a value, too.
-    fn has_value(&self) -> bool {
-        self.plan.companion != Effect
     }
 
     /// The iteration in a slot, for a node that runs in it.
@@ -253,8 +251,9 @@ impl Loop {
             }
             return;
         }
-        // True: the value came before, and is let go of here.
-        let _ = self.has_value() && self.bodies[slot as usize].drop_branch(1, BODY);
+        if self.plan.resets_early {
+            self.bodies[slot as usize].reset(BODY);
+        }
         self.reach_retirement(slot, if self.plan.count == Count::Fixed { SINKS } else { 1 }, list);
     }
 
@@ -300,6 +299,9 @@ impl Loop {
         }
         let retired = (self.plan.retire)(&self.ring, slot);
         if retired == Retired::Last {
+            if !self.plan.resets_early {
+                self.bodies[slot as usize].reset(BODY);
+            }
             self.over.fetch_add(1, SeqCst);
             if self.run.fetch_add(1, SeqCst) + 1 < self.plan.lengths.len() as u32 {
                 self.is_clean();
@@ -376,6 +378,13 @@ fn models_loop_with_a_node_aside() {
             run(Plan { companion: Aside, parallel, lengths, ..GOOD });
         }
     }
+}
+
+/// Words that are reset while the iteration before is still to deliver are half counted again afterwards.
+#[test]
+#[should_panic(expected = "the word of a body is dirty")]
+fn models_broken_loop_resets_too_early() {
+    run(Plan { resets_early: true, lengths: &[1], ..GOOD });
 }
 
 /// A node that counts on the body to be waited for is not waited for where the body is dropped.

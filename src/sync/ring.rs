@@ -4,7 +4,7 @@
 //! i has slot i mod (K + 1). The newest open slot only evaluates the condition, so the bodies of at most K iterations run. A slot
 //! has a head (what leads to the condition, and the condition itself), a body (what the condition's guard releases) and a
 //! *retirement*: a node that joins all that the slot has to do, and has an `Arrivals`. The ring is what is left: a gate per slot,
-//! and whether the iteration in it has a next one.
+//! and whether the iteration in it has a next one. `graph::overlap` says how loops are laid out so, and what delivers what.
 //!
 //! # The gate
 //!
@@ -52,8 +52,16 @@
 //! Parts within the body do as the body does: the guard of a cond arrives, at its end, for all sinks of the side that is not
 //! taken. So does a condition that is true, if what the results go through on their way out has sinks in the slot.
 //!
-//! The join of the inputs stands for an iteration -1, so that no word needs a special value for the first iteration. A condition
-//! that is false first drops the body's entries (`Arrivals::drop_branch`) and delivers the results.
+//! The join of the inputs stands for an iteration -1, so that no word needs a special value for the first iteration. Sinks may
+//! have a join of their own, which arrives for all of them; the executor has one for the body, and none for the head, because all of
+//! a condition's graph leads to the condition.
+//!
+//! *Words of a body that never ran.* To the body of the last iteration values are delivered as to any other, by the iteration before and
+//! by the head, but its guard is not released: they leave words behind that are half counted. The retirement of the last iteration
+//! resets these words. It may, because all that delivers there has been retired, or has arrived at this very retirement; so a
+//! sink arrives after it has delivered. The condition that is false may not: the iteration before may still be about to deliver
+//! (`models_broken_loop_resets_too_early`). A false condition could also drop the entries of the body (`Arrivals::drop_branch`), at the cost of a
+//! step for each; as the retirement is waited for anyway, nothing is won by it.
 //!
 //! A loop whose body has no sinks counts its condition as one, which arrives when it releases its guard: a parked condition
 //! always keeps its slot. The last iteration opens nothing, so its retirement sends no previous-token: the next slot's word has

@@ -18,6 +18,13 @@ pub(super) fn each(flat: &Flat, mut f: impl FnMut(u32, u32, bool)) {
             Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::End => {}
             Body::Select(i) => f(node, storage(flat.selects[i as usize].selector), false),
             Body::Test(i) => f(node, storage(flat.loops[i as usize].predicate), false),
+            Body::Guard(i) => f(node, storage(flat.slots[i as usize].predicate), false),
+            Body::Retire(i) => {
+                for &(from, to) in &flat.slots[i as usize].leave {
+                    f(node, storage(from), false);
+                    f(node, storage(to), true);
+                }
+            }
             Body::Switch(i) => f(node, storage(flat.switches[i as usize].predicate), false),
             Body::Enter(i) | Body::Next(i) => {
                 let looped = &flat.loops[i as usize];
@@ -49,9 +56,9 @@ pub(super) struct Region {
 
 pub(super) struct Regions {
     pub list: Vec<Region>,
-    /// The region of each node. That of a Select, an Enter, an End, a Test or a Next is the one around it.
+    /// The region of each node. That of a Select, an Enter, an End, and of what tests or closes an iteration, is the one around it.
     pub of: Vec<u32>,
-    /// The Enter of each Test and Next, and every other node itself; empty if there are no loops.
+    /// The Enter of what tests or closes an iteration, and every other node itself; empty if there are no loops.
     speaker: Vec<u32>,
 }
 
@@ -76,11 +83,22 @@ impl Regions {
                 }
                 Body::Enter(i) => {
                     let looped = &flat.loops[i as usize];
-                    for part in [&looped.condition, &looped.body] {
-                        regions.mark(node, part.clone(), true);
-                        // Test and Next are behind their parts.
-                        regions.speaker[part.end as usize] = node as u32;
+                    let Some(overlap) = flat.overlaps.get(looped.overlap as usize) else {
+                        for part in [&looped.condition, &looped.body] {
+                            regions.mark(node, part.clone(), true);
+                            // Test and Next are behind their parts.
+                            regions.speaker[part.end as usize] = node as u32;
+                        }
+                        continue;
+                    };
+                    for slot in &flat.slots[overlap.slots.start as usize..overlap.slots.end as usize] {
+                        regions.mark(node, slot.condition.clone(), true);
+                        regions.mark(node, slot.body.clone(), true);
+                        for closes in [slot.condition.end, slot.body.end, slot.body.end + 1] {
+                            regions.speaker[closes as usize] = node as u32;
+                        }
                     }
+                    regions.speaker[overlap.exit as usize] = node as u32;
                 }
                 _ => {}
             }

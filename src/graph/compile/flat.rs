@@ -6,6 +6,7 @@ use crate::engine::Tensor;
 use crate::graph::builder::{Body as NodeBody, Contents};
 use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
 use crate::graph::options::Forwarding;
+use crate::graph::overlap::{Overlap, Slot, Start};
 use crate::kernel::{Kernel, Task};
 use std::sync::Arc;
 
@@ -35,6 +36,10 @@ pub(super) enum Source {
     Node(u32),
     /// That of one node of a list (an index into `Flat::alternatives`).
     OneOf(u32),
+    /// That of the iteration before, which makes the variable with this number, in a loop whose iterations overlap.
+    Carried(u32),
+    /// That of the condition, for what begins such a loop's body.
+    Guard,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +84,13 @@ pub(super) struct Flat {
     pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,
     pub loops: Vec<Loop>,
+    pub overlaps: Vec<Overlap>,
+    pub slots: Vec<Slot>,
+    pub starts: Vec<Start>,
+    /// Edges from one iteration's nodes to the next one's.
+    pub deliveries: Vec<(u32, Edge)>,
+    /// Arrivals of sources that are not nodes, until the loop around is laid out.
+    pub promised: Vec<(Source, Edge)>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
     pub absence: Absence,
@@ -156,6 +168,7 @@ impl Flat {
             let edge = Edge { target: node, counter };
             match *source {
                 Source::Nobody => {}
+                Source::Carried(_) | Source::Guard => self.promised.push((*source, edge)),
                 Source::Node(from) => self.edges.push((from, edge)),
                 Source::OneOf(list) => {
                     for &from in &self.alternatives[list as usize] {
@@ -179,7 +192,8 @@ impl Flat {
         };
         let mut queue = [0u32; MOST_EDGES as usize];
         let (mut at, mut end) = (0, 0);
-        for source in sources.iter().rev().take(MOST_EDGES as usize / 2) {
+        let is_node = |source: &&Source| matches!(source, Source::Node(_) | Source::OneOf(_));
+        for source in sources.iter().rev().filter(is_node).take(MOST_EDGES as usize / 2) {
             queue[end] = self.speaks(*source);
             end += 1;
         }
@@ -206,7 +220,7 @@ impl Flat {
     /// The node that a source comes behind: of one of several branches it is the Select, the last of the list.
     fn speaks(&self, source: Source) -> u32 {
         match source {
-            Source::Nobody => u32::MAX,
+            Source::Nobody | Source::Carried(_) | Source::Guard => u32::MAX,
             Source::Node(node) => node,
             Source::OneOf(list) => self.alternatives[list as usize].last().copied().unwrap_or(u32::MAX),
         }
@@ -217,7 +231,7 @@ impl Flat {
         let mut nodes: Vec<u32> = Vec::new();
         for source in sources {
             match *source {
-                Source::Nobody => {}
+                Source::Nobody | Source::Carried(_) | Source::Guard => {}
                 Source::Node(node) => nodes.push(node),
                 Source::OneOf(list) => nodes.extend_from_slice(&self.alternatives[list as usize]),
             }

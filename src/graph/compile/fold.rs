@@ -1,10 +1,13 @@
-//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops that never begin.
+//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops that never begin, and
+//! those that go round a few times (`unroll`).
 //!
 //! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and its
 //! outputs are constants from then on; if it fails, it stays, and fails in the runs. The branch that a constant chooses
 //! takes the place of its cond. Constants that go into a graph inside of another one are known there too.
 //!
 //! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects.
+
+mod unroll;
 
 use super::schedule::has_effects;
 use crate::base::{Desc, Error, Ref, Result};
@@ -21,10 +24,18 @@ use std::sync::Arc;
 /// Larger results are left to the runs: a program is not for storing them.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A graph in which something could be folded, and how many nodes were.
+/// A graph in which something could be folded.
 pub(super) struct Folded {
     pub contents: Contents,
+    /// How many nodes were, and how many loops were unrolled.
     pub nodes: usize,
+    pub unrolled: usize,
+}
+
+impl Folded {
+    fn is_new(&self) -> bool {
+        self.nodes + self.unrolled > 0
+    }
 }
 
 /// None if there is nothing to fold.
@@ -32,7 +43,7 @@ pub(super) fn fold(graph: &Contents, verified: &Verified) -> Option<Folded> {
     if !may_fold(graph) {
         return None;
     }
-    Some(rewrite(graph, verified, &[])).filter(|folded| folded.nodes > 0)
+    Some(rewrite(graph, verified, &[])).filter(Folded::is_new)
 }
 
 /// Whether it is worth a closer look.
@@ -62,6 +73,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         forwarding: HashMap::new(),
         has_switch: has_switch(graph),
         folded: 0,
+        unrolled: 0,
     };
     let mut given = given.iter();
     for &index in &verified.order {
@@ -85,7 +97,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         forwarding: work.forwarding,
         depth: graph.depth,
     };
-    Folded { contents, nodes: work.folded }
+    Folded { contents, nodes: work.folded, unrolled: work.unrolled }
 }
 
 struct Work<'a> {
@@ -99,6 +111,7 @@ struct Work<'a> {
     forwarding: HashMap<Value, Forwarding>,
     has_switch: bool,
     folded: usize,
+    unrolled: usize,
 }
 
 impl Work<'_> {
@@ -131,7 +144,10 @@ impl Work<'_> {
         let folded = match &node.body {
             Body::Kernel { kernel, num_outputs, .. } => self.compute(index, kernel, *num_outputs),
             Body::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
-            Body::While { condition, num_variables, .. } if !self.has_switch => {
+            Body::While { condition, body, num_variables, parallel_iterations, .. } if !self.has_switch => {
+                if self.unroll(index, condition, body, *num_variables, *parallel_iterations) {
+                    return;
+                }
                 self.skip_loop(index, condition, *num_variables)
             }
             _ => false,
@@ -178,8 +194,9 @@ impl Work<'_> {
 
     fn fold_inside(&mut self, graph: &mut Arc<Contents>, verified: &Verified, known: &[Option<Ref<Tensor>>]) {
         let folded = rewrite(graph, verified, known);
-        if folded.nodes > 0 {
+        if folded.is_new() {
             self.folded += folded.nodes;
+            self.unrolled += folded.unrolled;
             *graph = Arc::new(folded.contents);
         }
     }
@@ -224,22 +241,37 @@ impl Work<'_> {
         let known: Vec<_> = inputs[1..].iter().map(|&value| self.tensor(value).cloned()).collect();
         let branch = rewrite(&branches[chosen], &self.verified.inner[&index][chosen], &known);
         self.folded += branch.nodes;
-        self.splice(index, branch.contents, &inputs);
+        self.unrolled += branch.unrolled;
+        let (name, before) = (node.name.clone(), self.before(node, &inputs));
+        let (values, last) = self.splice(&name, branch.contents, &inputs[1..], &before);
+        self.values[index] = values;
+        self.done[index] = last.into_iter().chain(before).collect();
         true
     }
 
-    fn splice(&mut self, index: usize, branch: Contents, inputs: &[Value]) {
-        let node = &self.graph.nodes[index];
-        // What the choice waited for.
+    /// What a node with these inputs waits for.
+    fn before(&self, node: &Node, inputs: &[Value]) -> Vec<usize> {
         let mut before = self.after(node);
         before.extend(inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0));
         before.sort_unstable();
         before.dedup();
+        before
+    }
+
+    /// The nodes of a graph inside of a node called `outer`, which see these inputs; what has effects waits for `before`. Its outputs, and
+    /// those of its nodes that nothing in it waits for.
+    fn splice(
+        &mut self,
+        outer: &str,
+        branch: Contents,
+        inputs: &[Value],
+        before: &[usize],
+    ) -> (Vec<Value>, Vec<usize>) {
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
         // Who takes a value of a cond or a loop does not wait for all that is in there.
         let has_inside: Vec<bool> = branch.nodes.iter().map(|inner| inner.inner().next().is_some()).collect();
         let mut has_successor = vec![false; branch.nodes.len()];
-        let mut ports = inputs[1..].iter();
+        let mut ports = inputs.iter();
         let mut added = Vec::new();
         for (old, inner) in branch.nodes.into_iter().enumerate() {
             if let (Body::Input(_), Some(port)) = (&inner.body, ports.as_slice().first()) {
@@ -258,7 +290,7 @@ impl Work<'_> {
                 _ => true,
             };
             if waits {
-                after.extend(&before);
+                after.extend(before);
             }
             let new = self.nodes.len();
             if !matches!(inner.body, Body::Constant(_)) {
@@ -266,15 +298,15 @@ impl Work<'_> {
             }
             // At least one, for those who wait without data.
             places.push((0..inner.num_outputs().max(1)).map(|output| (new, output)).collect());
-            let name = format!("{}/{}", node.name, inner.name);
+            let name = format!("{outer}/{}", inner.name);
             self.nodes.push(Node { name, body: with_inputs(&inner.body, moved), after });
         }
         for (&(old, output), &how) in &branch.forwarding {
             self.forwarding.insert(places[old][output], how);
         }
-        self.values[index] = branch.outputs.iter().map(|(_, (node, output))| places[*node][*output]).collect();
+        let values = branch.outputs.iter().map(|(_, (node, output))| places[*node][*output]).collect();
         let last = added.iter().filter(|(old, _)| !has_successor[*old]).map(|(_, new)| *new);
-        self.done[index] = last.chain(before.iter().copied()).collect();
+        (values, last.collect())
     }
 
     /// A loop whose condition is false for its first values.

@@ -15,6 +15,7 @@ mod fold;
 mod held;
 mod joins;
 mod memory;
+mod overlap;
 mod part;
 #[cfg(debug_assertions)]
 mod proof;
@@ -57,8 +58,9 @@ impl Program {
         let keep = |contents: &Contents| Parts::new(contents, options);
         let (layout, parts) = match fold::fold(contents, &verified) {
             None => (compile(contents, &verified, engines, options, facts)?, keep(contents)?),
-            Some(fold::Folded { contents, nodes }) => {
-                facts.folded = nodes;
+            Some(fold::Folded { contents, nodes, unrolled }) => {
+                (facts.folded, facts.unrolled) = (nodes, unrolled);
+                heap::probe(size(&contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
                 let verified = verify::verify(&contents, &engines, options.allow_absent)?;
                 (compile(&contents, &verified, engines, options, facts)?, keep(&contents)?)
             }
@@ -132,17 +134,28 @@ fn finish(
     let n = flat.bodies.len();
     flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
+    // What is delivered to another iteration's nodes says nothing about the order within one.
     let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
     let places = memory::places(&mut flat, &first_edge, &edges)?;
     #[cfg(debug_assertions)]
     proof::check(&flat, &places);
+    let (first_edge, edges) = match std::mem::take(&mut flat.deliveries) {
+        none if none.is_empty() => (first_edge, edges),
+        mut all => {
+            // First, so that nothing is behind a node before it has delivered.
+            all.append(&mut flat.edges);
+            rows(n, &all, first_leaf)
+        }
+    };
+    overlap::finish(&mut flat, first_leaf, &leaf_of);
     let degree = |node: u32| first_edge[node as usize + 1] - first_edge[node as usize];
     for select in &mut flat.selects {
         let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
         select.uncounted = u32::from(first_end < select.end && degree(first_end) == 0);
     }
     for looped in &mut flat.loops {
-        looped.uncounted = u32::from(degree(looped.condition.end) == 0);
+        let last = flat.overlaps.get(looped.overlap as usize).map_or(looped.condition.end, |overlap| overlap.exit);
+        looped.uncounted = u32::from(degree(last) == 0);
     }
     let ends = ends(&flat, &degree);
     let facts = flat.facts;
@@ -171,6 +184,10 @@ fn finish(
         calls: flat.calls,
         selects: flat.selects,
         loops: flat.loops,
+        origins: super::overlap::origins(&flat.overlaps, n),
+        overlaps: flat.overlaps,
+        slots: flat.slots,
+        starts: flat.starts,
         switches: flat.switches,
         merges: flat.merges,
         absence: flat.absence,
@@ -258,7 +275,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,
             Body::Enter(i) => flat.loops[*i as usize].uncounted == 1,
             Body::End => flat.end == Some(node as u32),
-            Body::Test(_) | Body::Next(_) => false,
+            Body::Test(_) | Body::Next(_) | Body::Guard(_) | Body::Retire(_) => false,
         };
         ends += u32::from(counts);
     }

@@ -1,10 +1,13 @@
 //! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share memory, and
-//! whether the edges keep those who touch them apart. It knows nothing of how the plan was made.
+//! whether the edges keep those who touch them apart. It knows nothing of how the plan was made. Of a loop whose iterations overlap, what is
+//! done in one slot is in no order with what is done in another.
 
 use super::accesses;
 use super::flat::{Flat, StorageKind};
 use super::memory::Places;
-use crate::graph::layout::{Body, Place, Release};
+use crate::graph::layout::{Body, Loop, Place, Release};
+use crate::graph::overlap::Slot;
+use std::ops::Range;
 
 /// Larger programs are not checked: it takes cubic time.
 const MOST_NODES: usize = 1000;
@@ -82,14 +85,26 @@ fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
             let inside = |touch: &Touch| looped.first < touch.node && touch.node < looped.end;
             let crosses = touches.iter().any(inside) && !touches.iter().all(inside);
             // The condition is over when the body begins, but the other way round only in the next iteration.
-            let parts = [&looped.condition, &looped.body]
-                .map(|part| touches.iter().any(|touch| part.contains(&touch.node) || touch.node == part.end));
-            if crosses || parts == [true, true] {
+            let touched =
+                |part: &&Range<u32>| touches.iter().any(|touch| part.contains(&touch.node) || touch.node == part.end);
+            if crosses || parts(flat, looped).iter().filter(touched).count() > 1 {
                 touches.extend((looped.first..looped.end).map(|node| Touch { node, writes: true }));
             }
         }
     }
     touched
+}
+
+/// The conditions and bodies of a loop, and what closes its slots.
+fn parts(flat: &Flat, looped: &Loop) -> Vec<Range<u32>> {
+    match flat.overlaps.get(looped.overlap as usize) {
+        None => vec![looped.condition.clone(), looped.body.clone()],
+        Some(overlap) => {
+            let slots = &flat.slots[overlap.slots.start as usize..overlap.slots.end as usize];
+            let closes = |slot: &Slot| slot.body.end + 1..slot.body.end + 1;
+            slots.iter().flat_map(|slot| [slot.condition.clone(), slot.body.clone(), closes(slot)]).collect()
+        }
+    }
 }
 
 /// Whether node a is done before node b begins, in one iteration of the loops that both are in.
@@ -107,10 +122,23 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
             }
             Body::Enter(i) => after[node].extend(released(flat.loops[i as usize].release_condition)),
             Body::Test(i) => after[node].extend(released(flat.loops[i as usize].release_body)),
+            Body::Guard(i) => {
+                // Only what it starts in its own slot.
+                let slot = &flat.slots[i as usize];
+                let open = &flat.starts[slot.open.first as usize..slot.open.end as usize];
+                let here = slot.body.start..slot.body.end + 1;
+                after[node].extend(open.iter().map(|start| start.edge.target).filter(|target| here.contains(target)));
+            }
             _ => {}
         }
     }
     for looped in &flat.loops {
+        if let Some(overlap) = flat.overlaps.get(looped.overlap as usize) {
+            // All slots lie between the Enter and the last End.
+            after[looped.first as usize].extend(overlap.first..overlap.exit);
+            (overlap.first..overlap.exit).for_each(|node| after[node as usize].push(overlap.exit));
+            continue;
+        }
         // Whoever waits for the Test waits for the last iteration's Next as well.
         let exits = after[looped.condition.end as usize].clone();
         after[looped.end as usize - 1].extend(exits.into_iter().filter(|&target| target >= looped.end));

@@ -1,6 +1,7 @@
 //! Laying one graph out behind what is there already, and the graphs inside of it where they belong.
 
 mod control;
+mod overlap;
 
 use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
 use super::schedule;
@@ -35,18 +36,31 @@ pub(super) enum Want {
     In(u32),
 }
 
-/// Names of the nodes that compile adds or that are inside of others: "outer/inner".
+/// Where a graph lies.
 pub(super) struct Scope {
+    /// Of the names of its nodes: "outer/inner".
     prefix: String,
+    /// Whether it is the body of a loop whose iterations overlap: what waits for nothing in it waits for the condition.
+    is_guarded: bool,
+    /// How many copies of it there are.
+    copies: usize,
 }
 
 impl Scope {
     pub fn top() -> Scope {
-        Scope { prefix: String::new() }
+        Scope { prefix: String::new(), is_guarded: false, copies: 1 }
+    }
+
+    /// Adds the condition to what a node waits for, if nothing else says that it is true.
+    fn guard(&self, sources: &mut Vec<Source>) {
+        let is_node = |source: &Source| matches!(source, Source::Node(_) | Source::OneOf(_));
+        if self.is_guarded && !sources.iter().any(is_node) {
+            sources.push(Source::Guard);
+        }
     }
 
     fn inside(&self, name: &str) -> Scope {
-        Scope { prefix: format!("{}{name}/", self.prefix) }
+        Scope { prefix: format!("{}{name}/", self.prefix), is_guarded: false, copies: self.copies }
     }
 }
 
@@ -222,7 +236,12 @@ impl Work<'_> {
             self.awaited[before] = true;
             sources.push(self.done[before]);
         }
-        if !self.flat.wait_for(id, &mut sources) {
+        self.wait_for(id, &mut sources);
+    }
+
+    fn wait_for(&mut self, id: u32, sources: &mut Vec<Source>) {
+        self.scope.guard(sources);
+        if !self.flat.wait_for(id, sources) {
             self.roots.push(id);
         }
     }
@@ -251,7 +270,7 @@ impl Work<'_> {
                 let last = self.flat.alternatives[list as usize].last();
                 last.and_then(|id| self.flat.absence.own.get(*id as usize)).copied().unwrap_or(NO_BIT)
             }
-            Source::Nobody => NO_BIT,
+            Source::Nobody | Source::Carried(_) | Source::Guard => NO_BIT,
         }
     }
 
@@ -323,7 +342,7 @@ impl Work<'_> {
         for value in inputs {
             let input = self.value(*value);
             let made_by = match input.source {
-                Source::Nobody => NO_BIT,
+                Source::Nobody | Source::Carried(_) | Source::Guard => NO_BIT,
                 Source::Node(node) => node,
                 Source::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
             };
@@ -371,9 +390,7 @@ impl Work<'_> {
         let number = self.flat.kernels.len() as u32;
         let id = self.flat.push(FlatBody::Kernel(number), &[&name], Copy.cost_ns(&[desc], &[desc]));
         self.awaited[value.0] = true;
-        if !self.flat.wait_for(id, &mut vec![from.source]) {
-            self.roots.push(id);
-        }
+        self.wait_for(id, &mut vec![from.source]);
         let bit = if from.bit == NO_BIT { NO_BIT } else { self.flat.may_be_skipped(id, &[from.bit]) };
         let args = self.flat.arg(desc, from.storage);
         self.flat.arg(desc, storage);

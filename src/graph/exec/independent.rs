@@ -14,7 +14,7 @@ use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Poison, by node.
-type Poisoned = Vec<bool>;
+pub(super) type Poisoned = Vec<bool>;
 
 impl Step {
     pub(super) fn run_independent(&self, pool: Option<&Ref<ThreadPool>>) {
@@ -39,7 +39,7 @@ impl Step {
     }
 
     /// Runs the nodes `node..end` that can be run. False if any could not.
-    fn go(&self, mut node: u32, end: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
+    pub(super) fn go(&self, mut node: u32, end: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
         let layout = &*self.layout;
         let mut whole = true;
         while node < end {
@@ -103,6 +103,9 @@ impl Step {
 
     fn go_around(&self, index: usize, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
         let looped = self.enter(index);
+        if let Some(overlap) = self.layout.overlap(looped) {
+            return self.go_through_slots(overlap, pool, poisoned);
+        }
         loop {
             if !self.go(looped.condition.start, looped.condition.end, pool, poisoned) {
                 return false;

@@ -48,6 +48,7 @@ mod flight;
 mod independent;
 mod ops;
 mod orders;
+mod overlap;
 mod pending;
 mod queue;
 mod role;

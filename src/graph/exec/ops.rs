@@ -14,6 +14,10 @@ pub(super) enum After {
     Edges,
     /// With what it releases.
     Release(Release),
+    /// With what it starts in the slots of a loop.
+    Start(Release),
+    /// With the retirement of an iteration in the slot with this index.
+    Retire(u32),
     /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
     Nothing(u32),
     /// Nowhere: the node completes later.
@@ -41,7 +45,8 @@ impl Step {
                 Ok(())
             }
             Body::Merge(merge) => self.merge(merge as usize),
-            Body::Select(_) | Body::End | Body::Enter(_) | Body::Test(_) | Body::Next(_) => Ok(()),
+            Body::Select(_) | Body::End | Body::Enter(_) => Ok(()),
+            Body::Test(_) | Body::Next(_) | Body::Guard(_) | Body::Retire(_) => Ok(()),
         }
     }
 
@@ -147,7 +152,7 @@ impl Step {
     }
 
     #[inline]
-    fn copy_all(&self, pairs: &[(u32, u32)]) {
+    pub(super) fn copy_all(&self, pairs: &[(u32, u32)]) {
         for &(from, to) in pairs {
             self.args[to as usize].copy_from(&self.args[from as usize]);
         }
@@ -172,7 +177,10 @@ impl Step {
         // A loop comes before those inside of it.
         let loops = self.layout.loops.iter().enumerate().rev();
         let around = loops.filter(move |(_, l)| l.first < node && node < l.end);
-        around.map(|(index, _)| (index as u32, self.iterations[index].load(Relaxed)))
+        around.map(move |(index, _)| {
+            let at = self.layout.counts_at(index, node);
+            (index as u32, self.iterations[at].load(Relaxed))
+        })
     }
 
     /// Whether anything but a failure may still be begun. ORDERING: Relaxed; whoever sees it late begins a node more.

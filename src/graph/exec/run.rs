@@ -243,7 +243,10 @@ impl Step {
         let error = failure.error.unwrap_or_else(cancelled);
         self.tally.failed(error.code() == Code::Cancelled);
         let mut left_out = failure.left_out;
+        // Of iterations side by side one tells.
+        left_out.iter_mut().for_each(|node| *node = self.layout.origin(*node));
         left_out.sort_unstable();
+        left_out.dedup();
         let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
         Err(error.with_run(RunFailure {
             node: failure.node.map(name),

@@ -38,7 +38,7 @@ impl Step {
     }
 
     /// Runs the nodes `node..end`, and what is inside of them. False if the run has stopped.
-    fn walk<const MODE: u8, const ABSENCE: bool>(
+    pub(super) fn walk<const MODE: u8, const ABSENCE: bool>(
         &self,
         mut node: u32,
         end: u32,
@@ -100,7 +100,7 @@ impl Step {
     }
 
     #[inline]
-    fn is_in_time<const MODE: u8>(&self, node: u32) -> bool {
+    pub(super) fn is_in_time<const MODE: u8>(&self, node: u32) -> bool {
         if MODE == CAREFUL {
             self.look_at_clock(node);
         }
@@ -114,6 +114,9 @@ impl Step {
         at: &AtomicU32,
     ) {
         let looped = self.enter(index);
+        if let Some(overlap) = self.layout.overlap(looped) {
+            return self.walk_slots::<MODE, ABSENCE>(looped, overlap, pool, at);
+        }
         let (condition, body) = (&looped.condition, &looped.body);
         // Between its parts a stopped loop ends, and leaves out nothing but itself.
         while self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
@@ -126,7 +129,7 @@ impl Step {
         }
         if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);
-            looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
+            self.layout.count_iterations(looped, iterations);
         }
     }
 
@@ -147,12 +150,12 @@ impl Step {
 
     pub(super) fn measured(&self, node: usize, ns: u64) {
         let layout = &self.layout;
-        let cost = &layout.costs[node];
+        let cost = &layout.costs[layout.origin(node as u32) as usize];
         let ns = u32::try_from(ns).unwrap_or(u32::MAX);
         let old = cost.load(Relaxed);
         if let Some(figures) = &layout.figures
             && is_measured(&layout.bodies[node])
-            && let Some(figures) = figures.of(node)
+            && let Some(figures) = figures.of(layout.origin(node as u32) as usize)
         {
             figures.add(u64::from(ns));
         }

@@ -11,7 +11,7 @@ use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Buffer, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Arrivals, Gate, HandOff, Mutex, Slots, Tokens};
+use crate::sync::{Arrivals, Gate, HandOff, Mutex, Ring, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,10 +92,13 @@ pub struct Step {
 
     /// What is absent in this run, by bit.
     pub(super) absent: Box<[AtomicBool]>,
-    /// Iterations of each loop that are over.
+    /// Iterations of each loop that are over; and behind them, for each slot, how many were before the one that has it.
     pub(super) iterations: Box<[AtomicU64]>,
     /// When each node has become ready, on the library's clock. Empty without figures.
     pub(super) ready_at: Box<[AtomicU64]>,
+
+    /// The slots of each loop whose iterations overlap.
+    pub(super) rings: Box<[Ring]>,
 
     /// Once it is set, nothing is begun any more.
     pub(super) stop: Stop,
@@ -140,6 +143,7 @@ impl Step {
         }
         let scratch = scratch.into_boxed_slice();
         let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
+        let rings = layout.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
         let n = layout.len();
         let mut start = layout.counters.iter();
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
@@ -169,10 +173,11 @@ impl Step {
             closed: Gate::new(),
             calls,
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
-            iterations: heap::filled(layout.loops.len(), "a run's loops", || AtomicU64::new(0))?,
+            iterations: heap::filled(layout.loops.len() + layout.slots.len(), "a run's loops", || AtomicU64::new(0))?,
             ready_at: heap::filled(if layout.figures.is_some() { n } else { 0 }, "a run's figures", || {
                 AtomicU64::new(0)
             })?,
+            rings,
             stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
             care: AtomicU32::new(0),
@@ -228,7 +233,7 @@ impl Step {
     pub(super) fn begun(&self, node: usize, now_ns: u64) {
         if let (Some(figures), Some(ready_at)) = (&self.layout.figures, self.ready_at.get(node))
             && is_measured(&self.layout.bodies[node])
-            && let Some(figures) = figures.of(node)
+            && let Some(figures) = figures.of(self.layout.origin(node as u32) as usize)
         {
             figures.add_wait(now_ns.saturating_sub(ready_at.load(Relaxed)));
         }

@@ -189,6 +189,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
             After::Later => None,
+            After::Start(release) => self.start(self.layout.starts(release)),
+            After::Retire(slot) => self.retire(slot),
             After::Nothing(uncounted) => {
                 self.done += uncounted;
                 self.follow_edges(node)
@@ -238,9 +240,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 let select = &layout.selects[index as usize];
                 return After::Release(step.branch(select).release);
             }
-            Body::Enter(index) => return After::Release(step.enter(index as usize).release_condition),
+            Body::Enter(index) => return step.enter_and_begin(index as usize),
             Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
             Body::Test(index) => return self.test(index as usize),
+            Body::Guard(slot) => return self.guard(slot),
+            Body::Retire(slot) => return After::Retire(slot),
             Body::End => return After::Edges,
             _ => {}
         }
@@ -279,7 +283,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         if MODE != FAST {
             let iterations = self.step.iterations[index].load(Relaxed);
-            looped.iterations.store(u32::try_from(iterations).unwrap_or(u32::MAX), Relaxed);
+            self.layout.count_iterations(looped, iterations);
         }
         After::Edges
     }
@@ -293,6 +297,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => After::Nothing(self.layout.selects[index as usize].uncounted),
             Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
+            // Its iteration is the last.
+            Body::Guard(slot) => After::Start(self.layout.slots[slot as usize].retire),
+            Body::Retire(slot) => After::Retire(slot),
             // A loop that has stopped ends here; its Test says so.
             Body::Next(index) => {
                 let looped = &self.layout.loops[index as usize];

@@ -4,11 +4,11 @@ use super::{Region, Want, Work, lay};
 use crate::base::Result;
 use crate::graph::builder::{Body, Contents};
 use crate::graph::compile::flat::{Source, StorageKind, Val};
-use crate::graph::layout::{Body as FlatBody, Branch, Loop, Release, Select};
+use crate::graph::compile::overlap::choose;
+use crate::graph::layout::{Body as FlatBody, Branch, Select};
 use crate::graph::options::Forwarding;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 /// What a loop's body is wanted to write where, and the copies behind it, as pairs of views.
 type NextValues = (Vec<Want>, Vec<(u32, u32)>);
@@ -108,25 +108,12 @@ impl Work<'_> {
         parallel_iterations: u32,
     ) -> Result<()> {
         let node = &self.graph.nodes[index];
-        let number = self.flat.loops.len();
-        let enter = self.push(FlatBody::Enter(number as u32), index);
-        self.arrive(enter, node);
-        let bit = self.skip_bit(enter, index);
-        self.flat.loops.push(Loop {
-            enter: Vec::new(),
-            next: Vec::new(),
-            predicate: 0,
-            condition: 0..0,
-            body: 0..0,
-            release_condition: Release::default(),
-            release_body: Release::default(),
-            first: enter,
-            end: 0,
-            uncounted: 0,
-            parallel_iterations,
-            stop: 0,
-            iterations: AtomicU32::new(8),
-        });
+        let inner = &self.verified.inner[&index];
+        let choice = choose(condition, body, inner, num_variables, parallel_iterations, self.scope.copies);
+        if choice.parallel > 1 {
+            return self.add_overlapped(index, condition, body, num_variables, choice);
+        }
+        let (number, enter, bit) = self.add_enter(index, choice);
         let mut inputs: Vec<Val> = node.inputs().iter().map(|value| self.value(*value).inside()).collect();
         let mut first_values = Vec::with_capacity(num_variables);
         for (i, input) in inputs.iter_mut().enumerate().take(num_variables) {

@@ -1,0 +1,197 @@
+//! Loops whose iterations overlap (`graph::overlap`), in a run.
+
+use super::independent::Poisoned;
+use super::ops::After;
+use super::step::Step;
+use super::worker::{CAREFUL, FAST, Worker};
+use crate::base::Ref;
+use crate::graph::layout::{DIRECT, Loop, Release};
+use crate::graph::overlap::{Overlap, Slot, Start};
+use crate::sync::{Arrival, Opening, Retired, Ring};
+use crate::threadpool::ThreadPool;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+impl Step {
+    /// Gives a loop's variables their first values, and the first iteration its slot.
+    pub(super) fn enter_and_begin(&self, index: usize) -> After {
+        let looped = self.enter(index);
+        let Some(overlap) = self.layout.overlap(looped) else {
+            return After::Release(looped.release_condition);
+        };
+        self.rings[looped.overlap as usize].begin();
+        self.set_iteration(overlap.slots.start, 0);
+        After::Start(overlap.begin)
+    }
+
+    fn ring(&self, slot: &Slot) -> &Ring {
+        &self.rings[slot.overlap as usize]
+    }
+
+    /// The slot of the same loop with this number.
+    fn sibling(&self, slot: &Slot, number: u32) -> u32 {
+        self.layout.overlaps[slot.overlap as usize].slots.start + number
+    }
+
+    /// ORDERING: Relaxed here and below; written by whoever opens the slot, before anything is released in it.
+    fn set_iteration(&self, slot: u32, iteration: u64) {
+        self.iterations[self.layout.slot_counts_at(slot)].store(iteration, Relaxed);
+    }
+
+    fn iteration(&self, slot: u32) -> u64 {
+        self.iterations[self.layout.slot_counts_at(slot)].load(Relaxed)
+    }
+
+    /// The slot behind this one is this loop's next iteration's.
+    fn opened(&self, index: u32) -> Release {
+        let slot = &self.layout.slots[index as usize];
+        let next = self.sibling(slot, self.ring(slot).after(slot.number));
+        self.set_iteration(next, self.iteration(index) + 1);
+        slot.open
+    }
+
+    /// The last iteration, whose condition was false, leaves this slot, and the loop is over.
+    fn leave<const MODE: u8>(&self, index: u32) {
+        let slot = &self.layout.slots[index as usize];
+        self.copy_all(&slot.leave);
+        if MODE != FAST {
+            self.layout.count_iterations(&self.layout.loops[slot.looped as usize], self.iteration(index));
+        }
+    }
+
+    /// The walk of a run in one thread: through the slots in turn. Not a part of the walk of other loops, which is to stay small.
+    #[inline(never)]
+    pub(super) fn walk_slots<const MODE: u8, const ABSENCE: bool>(
+        &self,
+        looped: &Loop,
+        overlap: &Overlap,
+        pool: Option<&Ref<ThreadPool>>,
+        at: &AtomicU32,
+    ) {
+        let slots = overlap.slots.clone();
+        let (mut index, mut iteration) = (slots.start, 0);
+        loop {
+            self.set_iteration(index, iteration);
+            let Slot { condition, body, .. } = &self.layout.slots[index as usize];
+            let goes_on = self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
+                && self.holds(index)
+                && self.is_in_time::<MODE>(looped.first)
+                && self.walk::<MODE, ABSENCE>(body.start, body.end, pool, at)
+                && self.is_in_time::<MODE>(looped.first);
+            if !goes_on {
+                break;
+            }
+            index = if index + 1 == slots.end { slots.start } else { index + 1 };
+            iteration += 1;
+        }
+        self.leave::<MODE>(index);
+    }
+
+    /// The same for a run that finishes what does not depend on a failure. False if any node could not be run.
+    pub(super) fn go_through_slots(
+        &self,
+        overlap: &Overlap,
+        pool: Option<&Ref<ThreadPool>>,
+        poisoned: &mut Poisoned,
+    ) -> bool {
+        let slots = overlap.slots.clone();
+        let (mut index, mut iteration) = (slots.start, 0);
+        loop {
+            self.set_iteration(index, iteration);
+            let Slot { condition, body, .. } = &self.layout.slots[index as usize];
+            if !self.go(condition.start, condition.end, pool, poisoned) {
+                return false;
+            }
+            if !self.holds(index) {
+                self.leave::<CAREFUL>(index);
+                return true;
+            }
+            if !self.go(body.start, body.end, pool, poisoned) {
+                return false;
+            }
+            index = if index + 1 == slots.end { slots.start } else { index + 1 };
+            iteration += 1;
+        }
+    }
+
+    /// Whether the condition in a slot is true.
+    fn holds(&self, slot: u32) -> bool {
+        self.args[self.layout.slots[slot as usize].predicate as usize].read_integer() != 0
+    }
+}
+
+impl<const MODE: u8> Worker<'_, MODE> {
+    /// The condition in a slot is known.
+    pub(super) fn guard(&self, index: u32) -> After {
+        let step = self.step;
+        let slot = &self.layout.slots[index as usize];
+        let mut goes_on = step.holds(index);
+        if MODE == CAREFUL && goes_on {
+            step.look_at_clock(self.layout.loops[slot.looped as usize].first);
+            goes_on = !step.is_stopped();
+        }
+        if !goes_on {
+            return After::Start(slot.retire);
+        }
+        match step.ring(slot).open_after(slot.number) {
+            Opening::Opened => After::Start(step.opened(index)),
+            // Whoever retires the next slot does it.
+            Opening::Parked => After::Later,
+        }
+    }
+
+    /// All of an iteration is done, and those before it are retired.
+    pub(super) fn retire(&mut self, index: u32) -> Option<u32> {
+        let (step, layout) = (self.step, self.layout);
+        let slot = &layout.slots[index as usize];
+        let ring = step.ring(slot);
+        let next = step.sibling(slot, ring.after(slot.number));
+        let token = layout.slots[next as usize].retire;
+        match ring.retire(slot.number) {
+            Retired::Free => self.start(layout.starts(token)),
+            Retired::Resume => {
+                let release = step.opened(step.sibling(slot, ring.before(slot.number)));
+                let first = self.start(layout.starts(release));
+                let retired = self.start(layout.starts(token));
+                // The next one's retirement is short, and others may wait for its slot.
+                if let (Some(_), Some(node)) = (retired, first) {
+                    self.push(node);
+                }
+                retired.or(first)
+            }
+            Retired::Last => {
+                step.leave::<MODE>(index);
+                // Nothing else of the loop runs: all that was delivered here has arrived.
+                for &counter in &slot.delivered {
+                    step.counters[counter as usize].reset(layout.counters[counter as usize]);
+                }
+                self.start(layout.starts(layout.overlaps[slot.overlap as usize].leave))
+            }
+        }
+    }
+
+    /// Makes the arrivals; of the nodes that become ready the last is returned, the others go onto the list.
+    pub(super) fn start(&mut self, starts: &[Start]) -> Option<u32> {
+        let mut next = None;
+        for start in starts {
+            let Start { edge, amount } = *start;
+            if edge.counter != DIRECT && !self.arrive_with(edge.counter, amount) {
+                continue;
+            }
+            if let Some(node) = next.replace(edge.target) {
+                self.push(node);
+            }
+        }
+        next
+    }
+
+    fn arrive_with(&self, index: u32, amount: u32) -> bool {
+        let start = self.layout.counters[index as usize];
+        if self.step.counters[index as usize].arrive(amount, false, start) != Arrival::Ready {
+            return false;
+        }
+        match index.checked_sub(self.layout.first_leaf) {
+            None => true,
+            Some(leaf) => self.arrive_with(self.layout.leaf_of[leaf as usize], 1),
+        }
+    }
+}
