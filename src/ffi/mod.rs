@@ -17,6 +17,7 @@ mod versioned;
 mod conformance;
 mod context;
 mod control;
+mod dynamic;
 mod engine;
 mod event;
 mod gemm;

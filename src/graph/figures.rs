@@ -142,5 +142,5 @@ impl Program {
 
 /// Whether a node computes something, rather than steer others.
 pub(in crate::graph) fn is_measured(body: &Body) -> bool {
-    !matches!(body, Body::Select(_) | Body::End | Body::Enter(_) | Body::Test(_) | Body::Next(_))
+    !matches!(body, Body::Select(_) | Body::End | Body::Enter(_) | Body::Test(_) | Body::Next(_) | Body::Move(_))
 }

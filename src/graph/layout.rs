@@ -14,6 +14,7 @@
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 
 use super::builder::MAX_DEPTH;
+use super::dynamics::Dynamics;
 use super::figures::{Figures, Tallies};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
@@ -48,6 +49,10 @@ pub(in crate::graph) enum Body {
     Next(u32),
     Switch(u32),
     Merge(u32),
+    /// A kernel with arguments whose shape only a run knows, by its index in `Dynamics::nodes`.
+    Dynamic(u32),
+    /// Moves next values of such a shape to a loop's variables: of the list with this index in `Dynamics::moves`.
+    Move(u32),
 }
 
 /// A kernel and its arguments: inputs, then outputs, as views.
@@ -165,6 +170,8 @@ pub(in crate::graph) enum Place {
     /// The run's input or output, by index; set for each run.
     Input(usize),
     Output(usize),
+    /// A slot of the step's, for a shape that only a run knows.
+    Slot(usize),
 }
 
 /// One argument of one node.
@@ -250,6 +257,7 @@ pub(in crate::graph) struct Layout {
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
+    pub dynamics: Dynamics,
     pub absence: Absence,
     /// Where each node's edges begin; one more closes the last.
     pub first_edge: Vec<u32>,
@@ -435,7 +443,7 @@ impl Layout {
 
     /// Whether a list of what was not run tells of this node: of all but those that only close others.
     pub fn is_step(&self, node: u32) -> bool {
-        !matches!(self.bodies[node as usize], Body::End | Body::Test(_) | Body::Next(_))
+        !matches!(self.bodies[node as usize], Body::End | Body::Test(_) | Body::Next(_) | Body::Move(_))
     }
 
     pub fn name_of(&self, node: u32) -> &str {
@@ -467,6 +475,7 @@ impl Layout {
             + of(&self.absence.needs)
             + of(&self.merges)
             + of(&self.switches)
+            + self.dynamics.bytes()
             + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()
             + self.loops.iter().map(|l| size_of::<Loop>() + of(&l.enter) + of(&l.next)).sum::<usize>()
     }

@@ -42,8 +42,27 @@ pub struct KernelContext<'a> {
 
 /// What a call has of its surroundings.
 enum Of<'a> {
-    Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
+    Borrowed {
+        inputs: &'a [View],
+        outputs: &'a [View],
+        pool: Option<&'a Ref<ThreadPool>>,
+        stop: &'a Stop,
+    },
     Kept(Kept),
+    /// With outputs whose shape the call decides.
+    Open {
+        inputs: &'a [View],
+        outputs: &'a [View],
+        pool: Option<&'a Ref<ThreadPool>>,
+        stop: &'a Stop,
+        makes: &'a dyn Makes,
+    },
+}
+
+/// Memory for outputs whose shape only the call knows.
+pub trait Makes: Sync {
+    /// For output `index` with these dimensions, once in a call; gives the address.
+    fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8>;
 }
 
 /// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to the next.
@@ -71,6 +90,31 @@ impl<'a> KernelContext<'a> {
         KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
     }
 
+    /// With outputs whose shape the call decides.
+    pub fn open(
+        (inputs, outputs): (&'a [View], &'a [View]),
+        pool: Option<&'a Ref<ThreadPool>>,
+        scratch: Scratch,
+        stop: &'a Stop,
+        makes: &'a dyn Makes,
+    ) -> KernelContext<'a> {
+        let of = Of::Open { inputs, outputs, pool, stop, makes };
+        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
+    }
+
+    /// Memory for an output whose shape the call decides.
+    pub fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
+        if let Of::Open { makes, .. } = &self.of {
+            return makes.make(index, dims);
+        }
+        match self.outputs().get(index) {
+            None => {
+                Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.outputs().len())))
+            }
+            Some(view) => Err(settled(index, view)),
+        }
+    }
+
     /// For one call after the other that complete later.
     pub fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
         KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default() }
@@ -79,7 +123,7 @@ impl<'a> KernelContext<'a> {
     /// The pool of the call that begins, or None when it ends; gives the one before. Of kept contexts only.
     pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) -> Option<Ref<ThreadPool>> {
         match &self.of {
-            Of::Borrowed { .. } => None,
+            Of::Borrowed { .. } | Of::Open { .. } => None,
             Of::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
         }
     }
@@ -90,14 +134,14 @@ impl<'a> KernelContext<'a> {
 
     pub fn inputs(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { inputs, .. } => inputs,
+            Of::Borrowed { inputs, .. } | Of::Open { inputs, .. } => inputs,
             Of::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
         }
     }
 
     pub fn outputs(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { outputs, .. } => outputs,
+            Of::Borrowed { outputs, .. } | Of::Open { outputs, .. } => outputs,
             Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
         }
     }
@@ -105,7 +149,7 @@ impl<'a> KernelContext<'a> {
     /// Does something with the call's pool.
     pub fn with_pool<R>(&self, f: impl FnOnce(Option<&Ref<ThreadPool>>) -> R) -> R {
         match &self.of {
-            Of::Borrowed { pool, .. } => f(*pool),
+            Of::Borrowed { pool, .. } | Of::Open { pool, .. } => f(*pool),
             Of::Kept(kept) => {
                 let pool = kept.pool.lock().clone();
                 f(pool.as_ref())
@@ -130,7 +174,7 @@ impl<'a> KernelContext<'a> {
     /// Whether the result is not wanted any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
         let stop = match &self.of {
-            Of::Borrowed { stop, .. } => stop,
+            Of::Borrowed { stop, .. } | Of::Open { stop, .. } => stop,
             Of::Kept(kept) => &*kept.stop,
         };
         stop.is_set() || stop.is_late()
@@ -187,4 +231,9 @@ impl<'a> KernelContext<'a> {
     pub fn take_failure(&self) -> Option<Error> {
         self.failure.take()
     }
+}
+
+/// Refuses to make an output whose shape compile has settled.
+pub fn settled(index: usize, view: &View) -> Error {
+    Error::precondition(format!("output {index} is {}, has its memory, and is not to be allocated", view.desc().text()))
 }

@@ -90,7 +90,7 @@ impl Flight {
         let pool = own.as_ref();
         if queue.is_synchronous() {
             // Such a stream gives no handles: there is nobody to cancel it.
-            let result = step.run_here(pool);
+            let result = step.run_here(pool).and_then(|()| self.publish(&step));
             self.land(step);
             return Poll::Ready(self.end(handle, result));
         }
@@ -136,7 +136,13 @@ impl Flight {
             return Err(Error::internal("a run without a program"));
         };
         let pool = self.pool.take();
-        let step = program.take_step(scratch_slots(pool.as_ref()));
+        let mut step = program.take_step(scratch_slots(pool.as_ref()));
+        if let Ok(taken) = &step
+            && let Err(error) = taken.take_shapes(|i| Ok(tensors[i].view()))
+        {
+            program.give_step(Arc::clone(taken));
+            step = Err(error);
+        }
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
             step.bind(|i| tensors[i].data(), |o| tensors[num_inputs + o].data());
@@ -166,9 +172,21 @@ impl Flight {
             drop(step.calls.stream.lock().take());
             step.calls.returns.wake();
         }
-        let result = step.result();
+        let result = step.result().and_then(|()| self.publish(&step));
         self.land(step);
         self.end(handle, result)
+    }
+
+    /// Hands out what has a shape of its own in this run.
+    fn publish(&self, step: &Step) -> Result<()> {
+        if step.layout.dynamics.is_empty() {
+            return Ok(());
+        }
+        let tensors = self.tensors.take().unwrap_or_default();
+        let first = step.layout.inputs.len();
+        let result = step.publish(|o| Ok(&tensors[first + o]));
+        let _ = self.tensors.put(tensors);
+        result
     }
 
     /// Gives the step back. From here on it is another run's.

@@ -44,6 +44,7 @@
 //! decide who runs what, never what comes out.
 
 mod bind;
+mod dynamic;
 mod flight;
 mod independent;
 mod ops;
