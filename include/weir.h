@@ -2403,6 +2403,16 @@ weir_status weir_kernel_context_allocate_output(const struct weir_kernel_context
                                                 size_t rank,
                                                 void **out_data);
 
+/**
+ * Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise stay as
+ * large as a run needed them. The next run allocates again. Runs that are under way keep what they have.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_trim(struct weir_program *program);
+
 
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------
  * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says
@@ -2527,7 +2537,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, struct w
 WEIR_API void weir_graph_destroy(struct weir_graph *graph);
 
 /**
- * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added.
+ * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions of `desc` may be
+ * WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
@@ -3082,14 +3093,17 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
- * as before run at once.
+ * as before run at once; with open shapes, while no value is larger than before.
+ *
+ * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
+ * the run makes. It is written when the run has succeeded, and not else.
  *
  * Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
  * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
  * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
  * output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
- * it blocks, also the failure of a node.
+ * it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
  */
 WEIR_API
 WEIR_NODISCARD

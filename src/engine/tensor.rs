@@ -76,7 +76,6 @@ impl Tensor {
         capacity: usize,
         release: Box<dyn Any + Send + Sync>,
     ) -> Result<Ref<Tensor>> {
-        check_memory(&pattern, data, capacity)?;
         Self::opened(engine, pattern, data, Some(capacity), Some(release))
     }
 
@@ -95,6 +94,7 @@ impl Tensor {
                 pattern.text()
             )));
         }
+        check_memory(&pattern, data, capacity.unwrap_or(0))?;
         let mut empty = pattern;
         empty.dims.iter_mut().for_each(|dim| *dim = (*dim).max(0));
         let view = View::new(data, 0, empty.check().map_err(named)?);

@@ -99,3 +99,17 @@ pub unsafe extern "C" fn weir_kernel_context_allocate_output(
         Ok(())
     })
 }
+
+/// Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise stay as
+/// large as a run needed them. The next run allocates again. Runs that are under way keep what they have.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_trim(program: *mut weir_program) -> weir_status {
+    guard("weir_program_trim", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(program, "program") }?.trim();
+        Ok(())
+    })
+}
