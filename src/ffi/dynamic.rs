@@ -94,8 +94,11 @@ pub unsafe extern "C" fn weir_kernel_context_allocate_output(
             return Err(Error::invalid(format!("rank is {rank}, expected 0 to {MAX_RANK}")));
         }
         // SAFETY: the caller's pointer, as documented.
-        let dims = unsafe { array(dims, rank, "dims") }?;
-        *out = context.allocate_output(index, dims)?.cast();
+        let given = unsafe { array(dims, rank, "dims") }?;
+        // They may lie in the output's view, which is about to be written.
+        let mut dims = [0; MAX_RANK];
+        dims[..rank].copy_from_slice(given);
+        *out = context.allocate_output(index, &dims[..rank])?.cast();
         Ok(())
     })
 }

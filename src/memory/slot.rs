@@ -107,7 +107,7 @@ impl Slot {
     /// Takes the value out, for the memory of an older one. Gives the address. Only by the thread that has the slot.
     pub fn give(&self, block: &mut Option<Buffer>) -> *mut u8 {
         // SAFETY: as said above.
-        unsafe { std::mem::swap(&mut *self.block.get(), block) }
+        unsafe { std::ptr::swap(self.block.get(), block) }
         self.state.store(OPEN, Relaxed);
         self.view.data()
     }

@@ -3,7 +3,7 @@
 use crate::pools;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use weir::base::{Code, Desc, Error, Ref, Result, dtype};
+use weir::base::{Desc, Error, Ref, Result, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};

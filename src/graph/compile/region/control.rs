@@ -13,6 +13,9 @@ use std::sync::atomic::AtomicU32;
 /// What a loop's body is wanted to write where, the copies behind it as pairs of views, and the moves.
 type NextValues = (Vec<Want>, Vec<(u32, u32)>, Moves);
 
+/// The storage of each variable of a loop, and whether a node copies the first value there; and these nodes.
+type Variables = (Vec<(u32, bool)>, Vec<Source>);
+
 /// Pairs of slots that change places.
 type Moves = Vec<(u32, u32)>;
 
@@ -111,6 +114,7 @@ impl Work<'_> {
         parallel_iterations: u32,
     ) -> Result<()> {
         let node = &self.graph.nodes[index];
+        let slots_before = self.flat.dynamics.slots.len();
         let (storages, copied) = self.variables(index, num_variables)?;
         let number = self.flat.loops.len();
         let enter = self.push(FlatBody::Enter(number as u32), index);
@@ -168,10 +172,14 @@ impl Work<'_> {
         roots.extend((!waits).then_some(next));
         let release_body = self.flat.release(&roots);
 
+        // A slot holds the value of one iteration.
+        let has_slots = inputs.iter().any(|input| self.flat.slot_of(input.storage).is_some());
+        let is_open = has_slots || self.flat.dynamics.slots.len() > slots_before;
         let stop = self.flat.release(&[test]).first;
         let end = self.flat.bodies.len() as u32;
         let looped = &mut self.flat.loops[number];
         looped.stop = stop;
+        looped.parallel_iterations = if is_open { 1 } else { parallel_iterations };
         looped.enter = first_values;
         looped.next = next_values;
         looped.predicate = predicate;
@@ -237,8 +245,8 @@ impl Work<'_> {
         Ok((want, copies, moves))
     }
 
-    /// Where a loop's variables are, and whether a node copies the first value there; and these nodes. It does if one of the two is in a slot.
-    fn variables(&mut self, index: usize, num_variables: usize) -> Result<(Vec<(u32, bool)>, Vec<Source>)> {
+    /// Where a loop's variables are. A node copies the first value there if one of the two is in a slot.
+    fn variables(&mut self, index: usize, num_variables: usize) -> Result<Variables> {
         let node = &self.graph.nodes[index];
         let (mut storages, mut copied) = (Vec::with_capacity(num_variables), Vec::new());
         for i in 0..num_variables {
