@@ -38,25 +38,14 @@ pub struct KernelContext<'a> {
     of: Of<'a>,
     scratch: Scratch,
     failure: HandOff<Error>,
+    /// For outputs whose shape the call decides. No variant of `of`: that has two, and telling them apart costs every call one comparison.
+    makes: Option<&'a dyn Makes>,
 }
 
 /// What a call has of its surroundings.
 enum Of<'a> {
-    Borrowed {
-        inputs: &'a [View],
-        outputs: &'a [View],
-        pool: Option<&'a Ref<ThreadPool>>,
-        stop: &'a Stop,
-    },
+    Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
     Kept(Kept),
-    /// With outputs whose shape the call decides.
-    Open {
-        inputs: &'a [View],
-        outputs: &'a [View],
-        pool: Option<&'a Ref<ThreadPool>>,
-        stop: &'a Stop,
-        makes: &'a dyn Makes,
-    },
 }
 
 /// Memory for outputs whose shape only the call knows.
@@ -87,7 +76,7 @@ impl<'a> KernelContext<'a> {
         stop: &'a Stop,
     ) -> KernelContext<'a> {
         let of = Of::Borrowed { inputs, outputs, pool, stop };
-        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
+        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default(), makes: None }
     }
 
     /// With outputs whose shape the call decides.
@@ -98,13 +87,13 @@ impl<'a> KernelContext<'a> {
         stop: &'a Stop,
         makes: &'a dyn Makes,
     ) -> KernelContext<'a> {
-        let of = Of::Open { inputs, outputs, pool, stop, makes };
-        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
+        let context = KernelContext::new(inputs, outputs, pool, scratch, stop);
+        KernelContext { makes: Some(makes), ..context }
     }
 
     /// Memory for an output whose shape the call decides.
     pub fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
-        if let Of::Open { makes, .. } = &self.of {
+        if let Some(makes) = self.makes {
             return makes.make(index, dims);
         }
         match self.outputs().get(index) {
@@ -117,13 +106,13 @@ impl<'a> KernelContext<'a> {
 
     /// For one call after the other that complete later.
     pub fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
-        KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default() }
+        KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default(), makes: None }
     }
 
     /// The pool of the call that begins, or None when it ends; gives the one before. Of kept contexts only.
     pub fn set_pool(&self, pool: Option<&Ref<ThreadPool>>) -> Option<Ref<ThreadPool>> {
         match &self.of {
-            Of::Borrowed { .. } | Of::Open { .. } => None,
+            Of::Borrowed { .. } => None,
             Of::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
         }
     }
@@ -134,14 +123,14 @@ impl<'a> KernelContext<'a> {
 
     pub fn inputs(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { inputs, .. } | Of::Open { inputs, .. } => inputs,
+            Of::Borrowed { inputs, .. } => inputs,
             Of::Kept(kept) => &kept.args[kept.bounds[0]..kept.bounds[1]],
         }
     }
 
     pub fn outputs(&self) -> &[View] {
         match &self.of {
-            Of::Borrowed { outputs, .. } | Of::Open { outputs, .. } => outputs,
+            Of::Borrowed { outputs, .. } => outputs,
             Of::Kept(kept) => &kept.args[kept.bounds[1]..kept.bounds[2]],
         }
     }
@@ -149,7 +138,7 @@ impl<'a> KernelContext<'a> {
     /// Does something with the call's pool.
     pub fn with_pool<R>(&self, f: impl FnOnce(Option<&Ref<ThreadPool>>) -> R) -> R {
         match &self.of {
-            Of::Borrowed { pool, .. } | Of::Open { pool, .. } => f(*pool),
+            Of::Borrowed { pool, .. } => f(*pool),
             Of::Kept(kept) => {
                 let pool = kept.pool.lock().clone();
                 f(pool.as_ref())
@@ -174,7 +163,7 @@ impl<'a> KernelContext<'a> {
     /// Whether the result is not wanted any more: a hint to stop early.
     pub fn is_cancelled(&self) -> bool {
         let stop = match &self.of {
-            Of::Borrowed { stop, .. } | Of::Open { stop, .. } => stop,
+            Of::Borrowed { stop, .. } => stop,
             Of::Kept(kept) => &*kept.stop,
         };
         stop.is_set() || stop.is_late()
