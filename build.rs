@@ -30,6 +30,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/tensor.rs",
     "src/ffi/kernel.rs",
     "src/ffi/kernel_context.rs",
+    "src/ffi/dynamic.rs",
     "src/ffi/gemm.rs",
     "src/ffi/graph.rs",
     "src/ffi/control.rs",
@@ -87,6 +88,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "weir_kernel_attr_create",
         "Kernel",
         "A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call through a weir_kernel_context.",
+    ),
+    (
+        "weir_tensor_create_dynamic",
+        "Shapes that a run decides",
+        "An output may have a shape that only its kernel knows, when it runs: what a tokenizer, a filter or a search finds. Such dimensions are WEIR_DIM_DYNAMIC in every description; the kernel says what they are and gets memory, those behind it see them in their views, and the host reads them from a dynamic tensor.",
     ),
     (
         "weir_sgemm",

@@ -258,6 +258,7 @@ VALUE(WEIR_EVENT_TIMING, 1);
 VALUE(WEIR_KERNEL_IN_PLACE, 1);
 VALUE(WEIR_KERNEL_PURE, 2);
 VALUE(WEIR_KERNEL_MAY_BLOCK, 4);
+VALUE(WEIR_KERNEL_DYNAMIC, 8);
 
 /* weir_matmul_flags */
 VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
@@ -294,6 +295,7 @@ _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
+_Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");
 _Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");
 
 /* The library that runs is the one that this header describes. */

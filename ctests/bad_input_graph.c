@@ -263,6 +263,8 @@ static void rows_of_programs(void) {
     char buffer[4];
     weir_program *program = good.program;
 
+    ROW(weir_program_trim, (NULL), INVALID, "program is NULL");
+    ROW(weir_program_trim, (WRONG(graph)), INVALID, "program is not a program (it is a graph)");
     ROW(weir_program_retain, (NULL), INVALID, "program is NULL");
     ROW(weir_program_retain, (WRONG(graph)), INVALID, "program is not a program (it is a graph)");
     ROW(weir_program_get_arity, (NULL, &out.size, &out.size2), INVALID, "program is NULL");

@@ -67,7 +67,7 @@ static void rows_of_host_kernels(void) {
     desc = sane, desc.name = BAD_UTF8;
     ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->name is not UTF-8");
     desc = sane, desc.flags = 24;
-    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x18");
+    ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x10");
     desc = sane, desc.num_inputs = WEIR_MAX_ARGS + 1;
     ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), RANGE, "desc->num_inputs is 65");
     desc = sane, desc.num_outputs = SIZE_MAX;

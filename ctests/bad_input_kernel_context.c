@@ -64,6 +64,15 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_run_program, (context, program, 1, &none, 1, &in, 1), INVALID, "instance 0: inputs[0] is NULL");
     ROW(weir_kernel_context_run_program, (context, program, 1, &odd, 1, &in, 1), INVALID, "inputs[0] is not a tensor");
     ROW(weir_kernel_context_run_program, (context, program, 1, &in, 1, &in, 0), INVALID, "expected 1 outputs, got 0");
+    ROW(weir_kernel_context_allocate_output, (NULL, 0, extents, 1, NEW(data)), INVALID, "context is NULL");
+    ROW(weir_kernel_context_allocate_output, (WRONG(tensor), 0, extents, 1, NEW(data)), INVALID,
+        "context is not a kernel_context (it is a tensor)");
+    ROW(weir_kernel_context_allocate_output, (context, 0, extents, 1, NULL), INVALID, "out_data is NULL");
+    ROW(weir_kernel_context_allocate_output, (context, 0, NULL, 1, NEW(data)), INVALID, "dims is NULL");
+    ROW(weir_kernel_context_allocate_output, (context, 0, extents, 9, NEW(data)), INVALID, "rank is 9");
+    ROW(weir_kernel_context_allocate_output, (context, 1, extents, 1, NEW(data)), RANGE, "index is 1, the call has 1 outputs");
+    ROW(weir_kernel_context_allocate_output, (context, 0, extents, 1, NEW(data)), WEIR_FAILED_PRECONDITION,
+        "output 0 is f32[4], has its memory");
     ROW(weir_kernel_context_is_cancelled, (NULL, &out.i32), INVALID, "context is NULL");
     ROW(weir_kernel_context_is_cancelled, (context, NULL), INVALID, "out_cancelled is NULL");
     ROW(weir_kernel_context_is_cancelled, (WRONG(tensor), &out.i32),

@@ -24,6 +24,29 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create, (good.engine, &deep, NEW(tensor)), INVALID, "rank is 9");
     ROW(weir_tensor_create, (good.engine, &negative, NEW(tensor)), INVALID, "dims[1] is -1");
     ROW(weir_tensor_create, (good.engine, &huge, NEW(tensor)), RANGE, "f32[9223372036854775807,2,2]");
+    weir_tensor_desc open = matrix_desc(3, WEIR_DIM_DYNAMIC), less = matrix_desc(3, -2), any = open;
+    any.dtype = WEIR_DTYPE_ANY;
+    ROW(weir_tensor_create_dynamic, (NULL, &open, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_create_dynamic, (WRONG(stream), &open, NEW(tensor)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_tensor_create_dynamic, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
+    ROW(weir_tensor_create_dynamic, (good.engine, &open, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create_dynamic, (good.engine, &four, NEW(tensor)), INVALID, "desc: f32[4] leaves no dimension open");
+    ROW(weir_tensor_create_dynamic, (good.engine, &less, NEW(tensor)), INVALID, "desc: dims[1] is -2");
+    ROW(weir_tensor_create_dynamic, (good.engine, &any, NEW(tensor)), INVALID, "desc: dtype is 0");
+    ROW(weir_tensor_create_dynamic, (good.engine, &deep, NEW(tensor)), INVALID, "desc: rank is 9");
+    ROW(weir_tensor_create_dynamic_from, (NULL, &open, memory, 32, never_released, NULL, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_create_dynamic_from, (good.engine, NULL, memory, 32, never_released, NULL, NEW(tensor)),
+        INVALID, "desc is NULL");
+    ROW(weir_tensor_create_dynamic_from, (good.engine, &open, NULL, 32, never_released, NULL, NEW(tensor)),
+        INVALID, "data is NULL");
+    ROW(weir_tensor_create_dynamic_from, (good.engine, &open, (char *)memory + 2, 32, never_released, NULL, NEW(tensor)),
+        INVALID, "data is not aligned to 4 bytes");
+    ROW(weir_tensor_create_dynamic_from, (good.engine, &four, memory, 32, never_released, NULL, NEW(tensor)),
+        INVALID, "desc: f32[4] leaves no dimension open");
+    ROW(weir_tensor_create_dynamic_from, (good.engine, &any, memory, 32, never_released, NULL, NEW(tensor)),
+        INVALID, "desc: dtype is 0");
+    ROW(weir_tensor_create_dynamic_from, (good.engine, &open, memory, 32, never_released, NULL, NULL),
+        INVALID, "out_tensor is NULL");
     ROW(weir_tensor_create_from, (NULL, &four, memory, never_released, NULL, NEW(tensor)), INVALID, "engine is NULL");
     ROW(weir_tensor_create_from, (good.engine, NULL, memory, never_released, NULL, NEW(tensor)),
         INVALID, "desc is NULL");

@@ -25,6 +25,7 @@
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
+ *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
@@ -68,6 +69,9 @@
 
 /** Time-outs. All time-outs are relative and in nanoseconds. */
 #define WEIR_TIMEOUT_INFINITE UINT64_MAX
+
+/** A dimension that only a run knows, or that matches anything in a kernel's signature. */
+#define WEIR_DIM_DYNAMIC -1
 
 /** Major version of this header. The library's own is in weir_version. */
 #define WEIR_VERSION_MAJOR 0
@@ -251,6 +255,13 @@ typedef enum weir_kernel_flags {
    * (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
    */
   WEIR_KERNEL_MAY_BLOCK = 4,
+  /**
+   * Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as far as
+   * `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or `infer`, leaves open are
+   * allocated by the body (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given open
+   * dimensions. Such kernels run as nodes of graphs; on a stream they do if no output is open.
+   */
+  WEIR_KERNEL_DYNAMIC = 8,
 } weir_kernel_flags;
 
 /** Flags of weir_matmul_desc. */
@@ -648,7 +659,9 @@ typedef uint32_t weir_dtype;
 /**
  * Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
  *
- * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of -1 match anything.
+ * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a graph, a
+ * variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such dimensions too: each
+ * run has its own. Texts show them as "f32[?,128]".
  */
 typedef struct weir_tensor_desc {
   /** Element type. */
@@ -704,7 +717,10 @@ typedef struct weir_host_kernel_desc {
   size_t num_outputs;
   /** What the outputs look like; NULL if `infer` says so. Copied. */
   const struct weir_tensor_desc *outputs;
-  /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
+  /**
+   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but for
+   * dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
+   */
   weir_infer_fn infer;
   /** Estimated run time in nanoseconds; 0 = unknown, then the executor measures. */
   uint64_t cost_ns;
@@ -2337,6 +2353,79 @@ weir_status weir_kernel_context_run_program(const struct weir_kernel_context *co
                                             size_t num_outputs);
 
 
+/* ---- Shapes that a run decides -----------------------------------------------------------------------------------
+ * An output may have a shape that only its kernel knows, when it runs: what a tokenizer, a filter or a search
+ * finds. Such dimensions are WEIR_DIM_DYNAMIC in every description; the kernel says what they are and gets
+ * memory, those behind it see them in their views, and the host reads them from a dynamic tensor.
+ */
+
+/**
+ * Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is open. At least
+ * one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails. Until a run has
+ * succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc, weir_tensor_get_data and
+ * weir_tensor_get_size tell what the last run made, and addresses that were asked for before are not valid any more. It can be an input whose shape is
+ * open too.
+ *
+ * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one reference to
+ * *out_tensor; desc is copied.
+ * Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_dynamic(struct weir_engine *engine,
+                                       const struct weir_tensor_desc *desc,
+                                       struct weir_tensor **out_tensor);
+
+/**
+ * The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that makes more
+ * than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as they were. `release` (may be NULL) is
+ * called with `release_ctx` exactly once, when nothing uses the memory any more; not if this call fails.
+ *
+ * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one reference to
+ * *out_tensor; the memory must live until release is called, or, without release, until the tensor and all work on it are gone.
+ * Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_dynamic_from(struct weir_engine *engine,
+                                            const struct weir_tensor_desc *desc,
+                                            void *data,
+                                            size_t capacity,
+                                            weir_destroy_fn release,
+                                            void *release_ctx,
+                                            struct weir_tensor **out_tensor);
+
+/**
+ * Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents undefined: once for
+ * each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with what is declared; 0 is a
+ * legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has address, size and shape. An
+ * output that is not allocated is a failure of the kernel, unless nothing in the graph uses it.
+ *
+ * The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before, with memory of the engine's.
+ *
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute returns.
+ * Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output); OUT_OF_RANGE (index, size overflows);
+ * FAILED_PRECONDITION (an output of a fixed shape, or allocated before); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_context_allocate_output(const struct weir_kernel_context *context,
+                                                size_t index,
+                                                const int64_t *dims,
+                                                size_t rank,
+                                                void **out_data);
+
+/**
+ * Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise stay as
+ * large as a run needed them. The next run allocates again. Runs that are under way keep what they have.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_trim(struct weir_program *program);
+
+
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------
  * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says
  * which pool shares its work; NULL is the calling thread alone. The results do not depend on it. They use the
@@ -2460,7 +2549,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, struct w
 WEIR_API void weir_graph_destroy(struct weir_graph *graph);
 
 /**
- * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added.
+ * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions of `desc` may be
+ * WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
@@ -3020,14 +3110,17 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
- * as before run at once.
+ * as before run at once; with open shapes, while no value is larger than before.
+ *
+ * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
+ * the run makes. It is written when the run has succeeded, and not else.
  *
  * Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
  * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
  * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
  * output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
- * it blocks, also the failure of a node.
+ * it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -51,7 +51,8 @@ pub struct weir_host_kernel_desc {
     pub num_outputs: usize,
     /// What the outputs look like; NULL if `infer` says so. Copied.
     pub outputs: *const weir_tensor_desc,
-    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
+    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but for
+    /// dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
     pub infer: weir_infer_fn,
     /// Estimated run time in nanoseconds; 0 = unknown, then the executor measures.
     pub cost_ns: u64,
@@ -74,6 +75,11 @@ pub enum weir_kernel_flags {
     /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
     /// (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
     WEIR_KERNEL_MAY_BLOCK = 4,
+    /// Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as far as
+    /// `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or `infer`, leaves open are
+    /// allocated by the body (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given open
+    /// dimensions. Such kernels run as nodes of graphs; on a stream they do if no output is open.
+    WEIR_KERNEL_DYNAMIC = 8,
 }
 
 /// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.

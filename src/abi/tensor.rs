@@ -36,9 +36,14 @@ pub enum weir_limit {
     WEIR_MAX_ARGS = 64,
 }
 
+/// A dimension that only a run knows, or that matches anything in a kernel's signature.
+pub const WEIR_DIM_DYNAMIC: i64 = -1;
+
 /// Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
 ///
-/// In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of -1 match anything.
+/// In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a graph, a
+/// variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such dimensions too: each
+/// run has its own. Texts show them as "f32[?,128]".
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct weir_tensor_desc {

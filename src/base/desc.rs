@@ -54,6 +54,28 @@ impl weir_tensor_desc {
         Ok(self)
     }
 
+    /// As `check`, for a value in a graph: a dimension may be open (-1), which says that only a run knows it.
+    pub fn check_open(self) -> Result<Desc> {
+        if self.dtype == dtype::ANY || self.shape().iter().all(|&dim| dim != ANY_DIM) {
+            return self.check();
+        }
+        self.check_pattern()
+    }
+
+    /// What two descriptors have in common, a dimension in which they differ left open; None if that is impossible, because
+    /// neither of them leaves it open or they differ in more.
+    pub fn join(&self, other: &Desc) -> Option<Desc> {
+        let mut joined = *self;
+        for (dim, &with) in joined.dims.iter_mut().zip(&other.dims) {
+            match (*dim, with) {
+                (a, b) if a == b => {}
+                (ANY_DIM, _) | (_, ANY_DIM) => *dim = ANY_DIM,
+                _ => return None,
+            }
+        }
+        (self.dtype == other.dtype && self.rank == other.rank).then_some(joined)
+    }
+
     fn check_rank(&self) -> Result<()> {
         if self.rank as usize > MAX_RANK {
             return Err(Error::invalid(format!("rank is {}, expected 0 to {MAX_RANK}", self.rank)));

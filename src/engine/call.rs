@@ -4,7 +4,7 @@ use super::kernel::BoundKernel;
 use super::later::LaterCall;
 use super::stream::Stream;
 use super::tensor::Tensor;
-use crate::base::{Desc, Error, Ref, Result};
+use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
 use crate::memory::{Buffer, View, overlaps};
 use crate::stream::{Queue, Work};
@@ -105,11 +105,18 @@ fn check(
     let descs = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| *tensor.desc()).collect::<Vec<Desc>>();
     let (input_descs, output_descs) = (descs(inputs), descs(outputs));
     let expected = kernel.infer_unnamed(&input_descs)?;
+    if let Some(i) = expected.iter().position(|desc| !desc.is_concrete()) {
+        return Err(Error::new(
+            Code::Unimplemented,
+            format!("only its call knows the shape of output {i}, {}; make it a node of a graph", expected[i].text()),
+        ));
+    }
     signature::check("output", &expected, &output_descs)?;
     for (what, tensors) in [("input", inputs), ("output", outputs)] {
         for (i, tensor) in tensors.iter().enumerate() {
             check_tensor(what, i, tensor, stream.engine())?;
         }
+        check_fixed(what, tensors)?;
     }
     if kernel.kernel().may_block() && stream.queue().is_on_pool() {
         return Err(Error::precondition(format!(
@@ -122,6 +129,14 @@ fn check(
         check_overlaps(inputs.len(), &|i| view(inputs, i), outputs.len(), &|i| view(outputs, i))?;
     }
     Ok((kernel.kernel().scratch_bytes(&input_descs, &output_descs), scratch_slots(stream.pool())))
+}
+
+/// Refuses a tensor whose shape may change until the work is done.
+fn check_fixed(what: &str, tensors: &[Ref<Tensor>]) -> Result<()> {
+    match tensors.iter().position(|tensor| tensor.open().is_some()) {
+        Some(i) => Err(Error::invalid(format!("{what} {i} is a dynamic tensor, expected one of a fixed shape"))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a tensor that is not in the engine's memory.

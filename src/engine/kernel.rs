@@ -55,14 +55,21 @@ impl BoundKernel {
     pub fn infer_unnamed(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         signature::check_count("input", self.num_inputs(), inputs.len())?;
         let mut checked = Vec::with_capacity(inputs.len());
+        let is_open = self.kernel.is_open();
+        let check = |desc: &Desc| if is_open { desc.check_open() } else { desc.check() };
         for (i, desc) in inputs.iter().enumerate() {
-            checked.push(desc.check().map_err(|error| error.within(format_args!("input {i}")))?);
+            checked.push(desc.check_open().map_err(|error| error.within(format_args!("input {i}")))?);
+        }
+        if let (false, Some(i)) = (is_open, checked.iter().position(|desc| !desc.is_concrete())) {
+            let why =
+                format!("a shape without open dimensions, as kernel '{}' does not say WEIR_KERNEL_DYNAMIC", self.name);
+            return Err(signature::mismatch("input", i, &why, &checked[i]));
         }
         let outputs = self.kernel.infer(&checked)?;
         outputs
             .into_iter()
             .enumerate()
-            .map(|(i, desc)| desc.check().map_err(|error| error.within(format_args!("output {i}"))))
+            .map(|(i, desc)| check(&desc).map_err(|error| error.within(format_args!("output {i}"))))
             .collect()
     }
 

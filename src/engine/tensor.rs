@@ -3,17 +3,35 @@
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
-use crate::memory::{Buffer, View};
+use crate::memory::{Buffer, Slot, View};
+use crate::sync::Mutex;
 use std::any::Any;
 
 #[derive(Debug)]
 pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
-    /// The memory, if it is the engine's.
+    /// The memory, if it is the engine's, and the shape stays.
     _memory: Option<Buffer>,
+    open: Option<Open>,
     /// Whatever must be dropped when the host's memory is not used any more.
     _release: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// What a tensor has whose shape the runs decide that write it.
+#[derive(Debug)]
+pub struct Open {
+    /// What is known of the shape.
+    pattern: Desc,
+    /// Room in the host's memory, in bytes. None for memory of the engine's, which grows.
+    capacity: Option<usize>,
+    memory: Mutex<Option<Buffer>>,
+}
+
+impl Open {
+    pub fn pattern(&self) -> &Desc {
+        &self.pattern
+    }
 }
 
 impl Kind for Tensor {
@@ -28,7 +46,7 @@ impl Tensor {
         let bytes = desc.bytes()?;
         let memory = engine.device().allocate(bytes, &format!("tensor {}", desc.text()))?;
         let view = View::new(memory.data(), bytes, desc);
-        Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), _release: None }))
+        Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None }))
     }
 
     /// Over memory of the host's, which the host keeps until `release` is dropped.
@@ -40,15 +58,91 @@ impl Tensor {
     ) -> Result<Ref<Tensor>> {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
-        if data.is_null() && bytes > 0 {
-            return Err(Error::null("data"));
-        }
-        let element = dtype::size(desc.dtype)?;
-        if !(data as usize).is_multiple_of(element) {
-            return Err(Error::invalid(format!("data is not aligned to {element} bytes, as {} needs", desc.text())));
-        }
+        check_memory(&desc, data, bytes)?;
         let view = View::new(data, bytes, desc);
-        Ok(Object::shared(Tensor { view, engine, _memory: None, _release: Some(release) }))
+        Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(release) }))
+    }
+
+    /// One whose shape is what the run says that wrote it last; empty until then.
+    pub fn create_open(engine: Ref<Engine>, pattern: Desc) -> Result<Ref<Tensor>> {
+        Self::opened(engine, pattern, std::ptr::null_mut(), None, None)
+    }
+
+    /// The same over `capacity` bytes of the host's, which the host keeps until `release` is dropped.
+    pub fn create_open_from(
+        engine: Ref<Engine>,
+        pattern: Desc,
+        data: *mut u8,
+        capacity: usize,
+        release: Box<dyn Any + Send + Sync>,
+    ) -> Result<Ref<Tensor>> {
+        Self::opened(engine, pattern, data, Some(capacity), Some(release))
+    }
+
+    fn opened(
+        engine: Ref<Engine>,
+        pattern: Desc,
+        data: *mut u8,
+        capacity: Option<usize>,
+        release: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Result<Ref<Tensor>> {
+        let named = |error: Error| error.within("desc");
+        let pattern = pattern.check_open().map_err(named)?;
+        if pattern.is_concrete() {
+            return Err(Error::invalid(format!(
+                "desc: {} leaves no dimension open (WEIR_DIM_DYNAMIC)",
+                pattern.text()
+            )));
+        }
+        check_memory(&pattern, data, capacity.unwrap_or(0))?;
+        let mut empty = pattern;
+        empty.dims.iter_mut().for_each(|dim| *dim = (*dim).max(0));
+        let view = View::new(data, 0, empty.check().map_err(named)?);
+        let open = Open { pattern, capacity, memory: Mutex::default() };
+        Ok(Object::shared(Tensor { view, engine, _memory: None, open: Some(open), _release: release }))
+    }
+
+    /// Some if the shape can change.
+    pub fn open(&self) -> Option<&Open> {
+        self.open.as_ref()
+    }
+
+    /// Whether a value of this shape can be put here; the refusal goes behind the output's name.
+    pub fn check_room(&self, desc: &Desc) -> Result<()> {
+        let Some(open) = &self.open else {
+            return match self.desc() == desc {
+                true => Ok(()),
+                false => Err(refusal(self.desc(), desc)),
+            };
+        };
+        if !open.pattern.matches(desc) {
+            return Err(refusal(&open.pattern, desc));
+        }
+        let bytes = desc.bytes()?;
+        match open.capacity {
+            Some(capacity) if capacity < bytes => Err(Error::out_of_range(format!(
+                "{} needs {bytes} bytes, and the tensor's memory has {capacity}",
+                desc.text()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the value out of a slot, by exchanging memory with it where that is the engine's. The value has been found to have room.
+    pub fn receive(&self, slot: &Slot) -> Result<()> {
+        let desc = *slot.view().desc();
+        match &self.open {
+            Some(Open { capacity: None, memory, .. }) => {
+                let data = slot.give(&mut memory.lock());
+                self.view.reshape(data, desc.bytes()?, desc);
+                Ok(())
+            }
+            Some(_) => {
+                self.view.reshape(self.view.data(), desc.bytes()?, desc);
+                slot.copy_to(&self.view)
+            }
+            None => slot.copy_to(&self.view),
+        }
     }
 
     pub fn desc(&self) -> &Desc {
@@ -70,4 +164,19 @@ impl Tensor {
     pub fn engine(&self) -> &Ref<Engine> {
         &self.engine
     }
+}
+
+fn refusal(expected: &Desc, got: &Desc) -> Error {
+    Error::precondition(format!("the tensor is {}, and the run made {}", expected.text(), got.text()))
+}
+
+fn check_memory(desc: &Desc, data: *mut u8, bytes: usize) -> Result<()> {
+    if data.is_null() && bytes > 0 {
+        return Err(Error::null("data"));
+    }
+    let element = dtype::size(desc.dtype)?;
+    if !(data as usize).is_multiple_of(element) {
+        return Err(Error::invalid(format!("data is not aligned to {element} bytes, as {} needs", desc.text())));
+    }
+    Ok(())
 }

@@ -34,6 +34,7 @@ pub(super) struct HostKernel {
     in_place: bool,
     may_block: bool,
     is_pure: bool,
+    is_open: bool,
 }
 
 // SAFETY: the host promises that its functions may run on any thread, several calls at once.
@@ -67,7 +68,10 @@ impl HostKernel {
                 patterns(desc.outputs, desc.num_outputs, "desc->outputs")?,
             )
         };
-        let settled = outputs.as_ref().is_some_and(|outputs| outputs.iter().all(Desc::is_concrete));
+        let is_open = desc.flags & weir_kernel_flags::WEIR_KERNEL_DYNAMIC as u64 != 0;
+        // A kernel with open outputs settles the dimensions when it runs.
+        let is_settled = |output: &Desc| output.is_concrete() || is_open && output.dtype != crate::base::dtype::ANY;
+        let settled = outputs.as_ref().is_some_and(|outputs| outputs.iter().all(is_settled));
         if desc.num_outputs > 0 && !settled && desc.infer.is_none() {
             return Err(Error::invalid("desc->outputs is NULL or leaves something open, and desc->infer is NULL"));
         }
@@ -89,6 +93,7 @@ impl HostKernel {
             in_place: desc.flags & weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64 != 0,
             may_block: desc.flags & weir_kernel_flags::WEIR_KERNEL_MAY_BLOCK as u64 != 0,
             is_pure: desc.flags & weir_kernel_flags::WEIR_KERNEL_PURE as u64 != 0,
+            is_open,
         }))
     }
 
@@ -159,6 +164,10 @@ impl Kernel for HostKernel {
 
     fn is_pure(&self) -> bool {
         self.is_pure
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

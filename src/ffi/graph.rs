@@ -37,7 +37,8 @@ pub unsafe extern "C" fn weir_graph_destroy(graph: *mut weir_graph) {
     guard_release("weir_graph_destroy", || unsafe { handle::destroy(graph) });
 }
 
-/// Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added.
+/// Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions of `desc` may be
+/// WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
 /// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).

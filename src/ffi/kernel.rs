@@ -118,7 +118,10 @@ pub unsafe extern "C" fn weir_kernel_create_host(
             let engine = handle::share(engine, "engine")?;
             let desc = versioned::read(desc, "desc")?;
             use weir_kernel_flags::*;
-            let known = WEIR_KERNEL_IN_PLACE as u64 | WEIR_KERNEL_PURE as u64 | WEIR_KERNEL_MAY_BLOCK as u64;
+            let known = WEIR_KERNEL_IN_PLACE as u64
+                | WEIR_KERNEL_PURE as u64
+                | WEIR_KERNEL_MAY_BLOCK as u64
+                | WEIR_KERNEL_DYNAMIC as u64;
             flags(desc.flags, known, "desc->flags")?;
             let kernel = context::HostKernel::new(&desc)?;
             let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default());

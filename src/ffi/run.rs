@@ -75,14 +75,17 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
 /// program's first engine). The first node that fails ends the run, and the error names it. The second and later
 /// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
-/// as before run at once.
+/// as before run at once; with open shapes, while no value is larger than before.
+///
+/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
+/// the run makes. It is written when the run has succeeded, and not else.
 ///
 /// Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
 /// Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
 /// Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
 /// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
 /// output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
-/// it blocks, also the failure of a node.
+/// it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(

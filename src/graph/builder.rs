@@ -170,7 +170,7 @@ impl Graph {
     }
 
     pub fn add_input(&mut self, name: &str, desc: Desc) -> Result<ValueId> {
-        let desc = desc.check().map_err(|error| error.within(format_args!("input '{name}': desc")))?;
+        let desc = desc.check_open().map_err(|error| error.within(format_args!("input '{name}': desc")))?;
         Ok(self.add(name, Body::Input(desc))?.output(0))
     }
 

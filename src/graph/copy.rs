@@ -36,3 +36,38 @@ impl Kernel for Copy {
         Ok(())
     }
 }
+
+/// The same for a value whose shape only a run knows.
+pub(super) struct CopyOpen;
+
+impl Kernel for CopyOpen {
+    fn name(&self) -> &str {
+        "copy"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(inputs.to_vec())
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let input = &context.inputs()[0];
+        // A slot that a fixed shape goes into has its memory already.
+        if !context.outputs()[0].desc().is_concrete() {
+            context.allocate_output(0, input.desc().shape())?;
+        }
+        context.outputs()[0].copy_from(input);
+        Ok(())
+    }
+}

@@ -84,8 +84,12 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
 fn item(layout: &Layout, index: usize) -> Item {
     let mut facts = Vec::new();
     let kind = match layout.bodies[index] {
-        body @ (Body::Kernel(number) | Body::Async(number)) => {
-            let number = if let Body::Async(call) = body { layout.calls[call as usize].0 } else { number };
+        body @ (Body::Kernel(number) | Body::Async(number) | Body::Dynamic(number)) => {
+            let number = match body {
+                Body::Async(call) => layout.calls[call as usize].0,
+                Body::Dynamic(index) => layout.dynamics.nodes[index as usize].kernel,
+                _ => number,
+            };
             let node = &layout.kernels[number as usize];
             let args = &layout.args[node.args as usize..][..usize::from(node.num_inputs + node.num_outputs)];
             let (inputs, outputs) = args.split_at(usize::from(node.num_inputs));
@@ -107,6 +111,7 @@ fn item(layout: &Layout, index: usize) -> Item {
         Body::Next(_) => "next".to_owned(),
         Body::Guard(_) => "guard".to_owned(),
         Body::Retire(_) => "retire".to_owned(),
+        Body::Move(_) => "move".to_owned(),
         Body::Switch(_) => "switch".to_owned(),
         Body::Merge(_) => "merge".to_owned(),
     };
@@ -123,6 +128,7 @@ fn places(args: &[Arg]) -> String {
                 Place::Constant(i) => format!("constant {i}"),
                 Place::Input(i) => format!("input {i}"),
                 Place::Output(i) => format!("output {i}"),
+                Place::Slot(i) => format!("slot {i}"),
             })
         })
         .collect();

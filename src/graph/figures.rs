@@ -179,6 +179,6 @@ impl Program {
 
 /// Whether a node computes something, rather than steer others.
 pub(in crate::graph) fn is_measured(body: &Body) -> bool {
-    use Body::{End, Enter, Guard, Next, Retire, Select, Test};
-    !matches!(body, Select(_) | End | Enter(_) | Test(_) | Next(_) | Guard(_) | Retire(_))
+    use Body::{End, Enter, Guard, Move, Next, Retire, Select, Test};
+    !matches!(body, Select(_) | End | Enter(_) | Test(_) | Next(_) | Guard(_) | Retire(_) | Move(_))
 }

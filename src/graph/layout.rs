@@ -15,6 +15,7 @@
 //! A loop that runs several iterations at once has other nodes (`overlap`).
 
 use super::builder::MAX_DEPTH;
+use super::dynamics::Dynamics;
 use super::exec::Admission;
 use super::figures::{NodeFigures, Tallies};
 use super::overlap::{Overlap, Slot, Start, Why};
@@ -54,6 +55,10 @@ pub(in crate::graph) enum Body {
     Retire(u32),
     Switch(u32),
     Merge(u32),
+    /// A kernel with arguments whose shape only a run knows, by its index in `Dynamics::nodes`.
+    Dynamic(u32),
+    /// Moves next values of such a shape to a loop's variables: of the list with this index in `Dynamics::moves`.
+    Move(u32),
 }
 
 /// A kernel and its arguments: inputs, then outputs, as views.
@@ -175,6 +180,8 @@ pub(in crate::graph) enum Place {
     /// The run's input or output, by index; set for each run.
     Input(usize),
     Output(usize),
+    /// A slot of the step's, for a shape that only a run knows.
+    Slot(usize),
 }
 
 /// One argument of one node.
@@ -265,6 +272,7 @@ pub(in crate::graph) struct Layout {
     pub origins: Vec<u32>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
+    pub dynamics: Dynamics,
     pub absence: Absence,
     /// Where each node's edges begin; one more closes the last.
     pub first_edge: Vec<u32>,
@@ -460,8 +468,8 @@ impl Layout {
 
     /// Whether a list of what was not run tells of this node: of all but those that only close others.
     pub fn is_step(&self, node: u32) -> bool {
-        use Body::{End, Guard, Next, Retire, Test};
-        !matches!(self.bodies[node as usize], End | Test(_) | Next(_) | Guard(_) | Retire(_))
+        use Body::{End, Guard, Move, Next, Retire, Test};
+        !matches!(self.bodies[node as usize], End | Test(_) | Next(_) | Guard(_) | Retire(_) | Move(_))
     }
 
     pub fn name_of(&self, node: u32) -> &str {
@@ -493,6 +501,7 @@ impl Layout {
             + of(&self.absence.needs)
             + of(&self.merges)
             + of(&self.switches)
+            + self.dynamics.bytes()
             + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()
             + self.overlap_bytes()
             + self.loops.iter().map(|l| size_of::<Loop>() + of(&l.enter) + of(&l.next)).sum::<usize>()

@@ -9,6 +9,7 @@ mod builder;
 mod compile;
 mod copy;
 mod dump;
+mod dynamics;
 mod exec;
 mod figures;
 mod ids;

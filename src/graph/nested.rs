@@ -57,6 +57,10 @@ impl Kernel for Nested {
         Ok(self.program.outputs().iter().map(|port| port.desc).collect())
     }
 
+    fn is_open(&self) -> bool {
+        !self.program.layout.dynamics.is_empty()
+    }
+
     fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
         self.program.layout.total_ns.load(Relaxed)
     }
@@ -66,7 +70,10 @@ impl Kernel for Nested {
             let step = self.program.take_step(scratch_slots(pool))?;
             let (inputs, outputs) = (context.inputs(), context.outputs());
             let outer = Outer { stop: context.stop(), failed: None };
-            let result = step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer);
+            let result = step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+                step.run_over(pool, |i| inputs[i].data(), |o| outputs[o].data(), outer)?;
+                step.publish_to(context)
+            });
             self.program.give_step(step);
             result
         })

@@ -78,6 +78,8 @@ pub(in crate::graph) enum Why {
     Reserved,
     /// The copies would be too many.
     Large,
+    /// A slot holds one iteration's value of a shape that a run decides.
+    Open,
     /// There are not as many processors.
     Processors,
 }
@@ -89,6 +91,7 @@ impl Why {
             Why::Chain => "each iteration depends on all of the one before",
             Why::Reserved => "a variable's memory is reserved for its next value",
             Why::Large => "more copies of it would be too large",
+            Why::Open => "it has values whose shapes a run decides",
             Why::Processors => "twice as many as there are processors",
         }
     }

@@ -97,6 +97,11 @@ impl Program {
         Step::create(&self.layout, workers)
     }
 
+    /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
+    pub fn trim(&self) {
+        self.steps.iter().for_each(|place| drop(place.take()));
+    }
+
     /// Keeps a step for a later run, if there is room.
     pub(super) fn give_step(&self, step: Arc<Step>) {
         put_first(&self.steps, step);

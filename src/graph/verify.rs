@@ -55,7 +55,7 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
     };
     for (i, index) in graph.inputs().enumerate() {
         let Body::Input(desc) = &graph.nodes[index].body else { continue };
-        if *desc != inputs[i] {
+        if !desc.matches(&inputs[i]) {
             return Err(Error::invalid(format!(
                 "graph '{}' input {i} '{}': expected {}, got {}",
                 graph.name,
@@ -64,6 +64,10 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
                 inputs[i].text()
             )));
         }
+    }
+    // What is known outside of an inner graph is known inside, too.
+    for (index, desc) in graph.inputs().zip(inputs) {
+        verified.descs[index] = vec![*desc];
     }
     for at in 0..verified.order.len() {
         let index = verified.order[at] as usize;
@@ -170,7 +174,7 @@ fn cycle(graph: &Contents, waiting: &[usize]) -> Error {
 fn infer(node: &Node, verified: &mut Verified, engines: &[Ref<Engine>], index: usize) -> Result<Vec<Desc>> {
     let inputs = || -> Vec<Desc> { node.inputs().iter().map(|&value| *verified.desc(value)).collect() };
     match &node.body {
-        Body::Input(desc) => Ok(vec![*desc]),
+        Body::Input(_) => Ok(verified.descs[index].clone()),
         Body::Constant(tensor) => Ok(vec![*tensor.desc()]),
         Body::Task { .. } => Ok(Vec::new()),
         Body::Kernel { kernel, .. } => kernel.infer_unnamed(&inputs()),
@@ -190,12 +194,13 @@ fn infer(node: &Node, verified: &mut Verified, engines: &[Ref<Engine>], index: u
             let inputs = inputs();
             check_selector(if *is_cond { "predicate" } else { "index" }, &inputs[0])?;
             let inner = verify_branches(branches, engines, &inputs[1..])?;
-            let outputs = outputs(&branches[0], &inner[0]);
+            let outputs = joined(branches, &inner)?;
             verified.inner.insert(index, inner);
             Ok(outputs)
         }
         Body::While { condition, body, num_variables, .. } => {
-            let inputs = inputs();
+            let mut inputs = inputs();
+            declare_variables(body, &mut inputs[..*num_variables]);
             let inner = verify_loop(condition, body, engines, &inputs, *num_variables)?;
             verified.inner.insert(index, inner);
             Ok(inputs[..*num_variables].to_vec())
@@ -206,15 +211,34 @@ fn infer(node: &Node, verified: &mut Verified, engines: &[Ref<Engine>], index: u
 fn verify_branches(branches: &[Arc<Contents>], engines: &[Ref<Engine>], inputs: &[Desc]) -> Result<Vec<Verified>> {
     let mut all = Vec::with_capacity(branches.len());
     for branch in branches {
-        let verified = verify_inner(branch, engines, inputs)?;
-        let first = all.first().unwrap_or(&verified);
-        let (want, have) = (outputs(&branches[0], first), outputs(branch, &verified));
-        for (i, (want, have)) in want.iter().zip(&have).enumerate() {
-            check_same(&format!("graph '{}' output {i}", branch.name), want, have)?;
-        }
-        all.push(verified);
+        all.push(verify_inner(branch, engines, inputs)?);
     }
     Ok(all)
+}
+
+/// The outputs of a choice: what those of all branches have in common.
+fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
+    let mut joined = outputs(&branches[0], &all[0]);
+    for (branch, verified) in branches.iter().zip(all) {
+        for (i, (want, have)) in joined.iter_mut().zip(&outputs(branch, verified)).enumerate() {
+            let Some(both) = want.join(have) else {
+                return Err(mismatch(&format!("graph '{}' output {i}", branch.name), want, have));
+            };
+            *want = both;
+        }
+    }
+    Ok(joined)
+}
+
+/// A variable is what the body declares for it, which may leave open what its first value settles. Where they do not agree, the
+/// body refuses it.
+fn declare_variables(body: &Contents, variables: &mut [Desc]) {
+    for (index, variable) in body.inputs().zip(variables) {
+        match &body.nodes[index].body {
+            Body::Input(desc) if desc.matches(variable) => *variable = *desc,
+            _ => {}
+        }
+    }
 }
 
 fn verify_loop(
@@ -228,7 +252,9 @@ fn verify_loop(
     check_selector(&format!("graph '{}' output 0", condition.name), &outputs(condition, &all[0])[0])?;
     let next = outputs(body, &all[1]);
     for i in 0..num_variables {
-        check_same(&format!("graph '{}' output {i}", body.name), &inputs[i], &next[i])?;
+        if !inputs[i].matches(&next[i]) {
+            return Err(mismatch(&format!("graph '{}' output {i}", body.name), &inputs[i], &next[i]));
+        }
     }
     Ok(all)
 }
@@ -247,15 +273,16 @@ fn outputs(graph: &Contents, verified: &Verified) -> Vec<Desc> {
 /// A predicate or an index: one element of an integer type.
 fn check_selector(what: &str, desc: &Desc) -> Result<()> {
     let legal = [dtype::BOOL, dtype::U8, dtype::S8, dtype::S32].contains(&desc.dtype);
-    if legal && desc.elements()? == 1 {
+    if legal && desc.is_concrete() && desc.elements()? == 1 {
         return Ok(());
     }
     Err(Error::invalid(format!("{what}: expected one element of bool, u8, s8 or s32, got {}", desc.text())))
 }
 
 fn check_same(what: &str, want: &Desc, have: &Desc) -> Result<()> {
-    if want == have {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("{what}: expected {}, got {}", want.text(), have.text())))
+    if want == have { Ok(()) } else { Err(mismatch(what, want, have)) }
+}
+
+fn mismatch(what: &str, want: &Desc, have: &Desc) -> Error {
+    Error::invalid(format!("{what}: expected {}, got {}", want.text(), have.text()))
 }

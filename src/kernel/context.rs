@@ -38,12 +38,20 @@ pub struct KernelContext<'a> {
     of: Of<'a>,
     scratch: Scratch,
     failure: HandOff<Error>,
+    /// For outputs whose shape the call decides. No variant of `of`: that has two, and telling them apart costs every call one comparison.
+    makes: Option<&'a dyn Makes>,
 }
 
 /// What a call has of its surroundings.
 enum Of<'a> {
     Borrowed { inputs: &'a [View], outputs: &'a [View], pool: Option<&'a Ref<ThreadPool>>, stop: &'a Stop },
     Kept(Kept),
+}
+
+/// Memory for outputs whose shape only the call knows.
+pub trait Makes: Sync {
+    /// For output `index` with these dimensions, once in a call; gives the address.
+    fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8>;
 }
 
 /// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to the next.
@@ -68,12 +76,37 @@ impl<'a> KernelContext<'a> {
         stop: &'a Stop,
     ) -> KernelContext<'a> {
         let of = Of::Borrowed { inputs, outputs, pool, stop };
-        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default() }
+        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default(), makes: None }
+    }
+
+    /// With outputs whose shape the call decides.
+    pub fn open(
+        (inputs, outputs): (&'a [View], &'a [View]),
+        pool: Option<&'a Ref<ThreadPool>>,
+        scratch: Scratch,
+        stop: &'a Stop,
+        makes: &'a dyn Makes,
+    ) -> KernelContext<'a> {
+        let context = KernelContext::new(inputs, outputs, pool, scratch, stop);
+        KernelContext { makes: Some(makes), ..context }
+    }
+
+    /// Memory for an output whose shape the call decides.
+    pub fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
+        if let Some(makes) = self.makes {
+            return makes.make(index, dims);
+        }
+        match self.outputs().get(index) {
+            None => {
+                Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.outputs().len())))
+            }
+            Some(view) => Err(settled(index, view)),
+        }
     }
 
     /// For one call after the other that complete later.
     pub fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
-        KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default() }
+        KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default(), makes: None }
     }
 
     /// The pool of the call that begins, or None when it ends; gives the one before. Of kept contexts only.
@@ -191,4 +224,9 @@ impl<'a> KernelContext<'a> {
     pub fn take_failure(&self) -> Option<Error> {
         self.failure.take()
     }
+}
+
+/// Refuses to make an output whose shape compile has settled.
+pub fn settled(index: usize, view: &View) -> Error {
+    Error::precondition(format!("output {index} is {}, has its memory, and is not to be allocated", view.desc().text()))
 }

@@ -11,7 +11,7 @@ mod stop;
 pub mod vector;
 
 pub use completion::{Caller, Completion, Pending};
-pub use context::{Kept, KernelContext, Scratch};
+pub use context::{Kept, KernelContext, Makes, Scratch, settled};
 pub use stop::{Attached, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Error, Result};
@@ -48,6 +48,12 @@ pub trait Kernel: Send + Sync {
 
     /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the outputs.
     fn is_pure(&self) -> bool {
+        false
+    }
+
+    /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that leave
+    /// dimensions open (-1) and may give such, and `compute` asks the context for the memory of each output that is open.
+    fn is_open(&self) -> bool {
         false
     }
 

@@ -1,12 +1,15 @@
-//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, and views of tensors.
+//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, views of tensors, and slots for
+//! tensors whose shape a run decides.
 
 mod buffer;
 mod flags;
 pub mod heap;
+mod slot;
 mod stock;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
 pub use flags::Flags;
+pub use slot::Slot;
 pub use stock::{Lease, Stock};
 pub use view::{Element, Shards, View, overlaps};

@@ -8,18 +8,24 @@
 use crate::abi::weir_tensor_view;
 use crate::base::{Desc, dtype};
 use crate::sync::Claim;
+use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// `weir_tensor_view` with an address that can be set while others hold a reference.
+/// `weir_tensor_view` with an address that can be set while others hold a reference; of values whose shape a run decides
+/// the shape, too.
 #[repr(C)]
 #[derive(Debug)]
 pub struct View {
     data: AtomicPtr<u8>,
-    bytes: usize,
-    desc: Desc,
+    bytes: AtomicUsize,
+    desc: UnsafeCell<Desc>,
 }
+
+// SAFETY: the descriptor is written by `reshape` alone, which the module's rules allow to one thread while nobody reads: the node
+// that makes a value, and those behind it along edges.
+unsafe impl Sync for View {}
 
 // C reads a View as a weir_tensor_view.
 const _: () = {
@@ -50,7 +56,7 @@ unsafe impl Element for i32 {
 impl View {
     /// A view of `bytes` bytes at `data`, which hold a tensor like `desc`.
     pub fn new(data: *mut u8, bytes: usize, desc: Desc) -> View {
-        View { data: AtomicPtr::new(data), bytes, desc }
+        View { data: AtomicPtr::new(data), bytes: AtomicUsize::new(bytes), desc: UnsafeCell::new(desc) }
     }
 
     pub fn data(&self) -> *mut u8 {
@@ -64,22 +70,32 @@ impl View {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.load(Relaxed)
     }
 
     pub fn desc(&self) -> &Desc {
-        &self.desc
+        // SAFETY: the module's rules: nobody reshapes a view that others read.
+        unsafe { &*self.desc.get() }
+    }
+
+    /// Makes it a view of another tensor, whose shape may differ. Only by the one thread that has the view: whoever runs the
+    /// node that it belongs to, before others are told.
+    pub fn reshape(&self, data: *mut u8, bytes: usize, desc: Desc) {
+        self.data.store(data, Relaxed);
+        self.bytes.store(bytes, Relaxed);
+        // SAFETY: the module's rules, as said above.
+        unsafe { self.desc.get().write(desc) }
     }
 
     /// Fills an output with an input's bytes, as many as both have.
     pub fn copy_from(&self, source: &View) {
-        let bytes = self.bytes.min(source.bytes);
+        let bytes = self.bytes().min(source.bytes());
         // SAFETY: the module's rules: both are alive and large enough, and an output overlaps no input; small ones are
         // elements of four bytes, aligned.
         unsafe {
             match bytes {
                 0 => {}
-                4 if self.desc.dtype == dtype::S32 || self.desc.dtype == dtype::F32 => {
+                4 if [dtype::S32, dtype::F32].contains(&self.desc().dtype) => {
                     self.data().cast::<u32>().write(source.data().cast::<u32>().read());
                 }
                 _ => std::ptr::copy_nonoverlapping(source.data(), self.data(), bytes),
@@ -92,7 +108,7 @@ impl View {
         // SAFETY: the module's rules: readable during the call; the descriptor says how large the element is, and memory of an
         // engine or a checked tensor is aligned for it.
         unsafe {
-            match self.desc.dtype {
+            match self.desc().dtype {
                 dtype::S32 => self.data().cast::<i32>().read(),
                 dtype::S8 => i32::from(self.data().cast::<i8>().read()),
                 _ => i32::from(self.data().read()),
@@ -102,14 +118,14 @@ impl View {
 
     /// Writes the one element of an s32 output.
     pub fn write_integer(&self, value: i32) {
-        assert_eq!((self.desc.dtype, self.bytes), (dtype::S32, 4));
+        assert_eq!((self.desc().dtype, self.bytes()), (dtype::S32, 4));
         // SAFETY: the module's rules: writable during the call, four bytes, aligned.
         unsafe { self.data().cast::<i32>().write(value) }
     }
 
     fn typed<T: Element>(&self) -> (*mut T, usize) {
-        assert_eq!(self.desc.dtype, T::DTYPE, "a kernel read {} as {}", self.desc.text(), dtype::name(T::DTYPE));
-        let (data, len) = (self.data().cast::<T>(), self.bytes / size_of::<T>());
+        assert_eq!(self.desc().dtype, T::DTYPE, "a kernel read {} as {}", self.desc().text(), dtype::name(T::DTYPE));
+        let (data, len) = (self.data().cast::<T>(), self.bytes() / size_of::<T>());
         assert!(data.is_aligned());
         if len == 0 { (std::ptr::NonNull::dangling().as_ptr(), 0) } else { (data, len) }
     }
@@ -130,7 +146,7 @@ impl View {
 
 impl Clone for View {
     fn clone(&self) -> View {
-        View::new(self.data(), self.bytes, self.desc)
+        View::new(self.data(), self.bytes(), *self.desc())
     }
 }
 

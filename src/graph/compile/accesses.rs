@@ -16,6 +16,7 @@ pub(super) fn each(flat: &Flat, mut f: impl FnMut(u32, u32, bool)) {
         let node = node as u32;
         match *body {
             Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::End => {}
+            Body::Dynamic(_) | Body::Move(_) => {}
             Body::Select(i) => f(node, storage(flat.selects[i as usize].selector), false),
             Body::Test(i) => f(node, storage(flat.loops[i as usize].predicate), false),
             Body::Guard(i) => f(node, storage(flat.slots[i as usize].predicate), false),

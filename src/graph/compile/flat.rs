@@ -4,6 +4,7 @@ use crate::base::Ref;
 use crate::base::{Desc, Result};
 use crate::engine::Tensor;
 use crate::graph::builder::{Body as NodeBody, Contents};
+use crate::graph::dynamics::Dynamics;
 use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
 use crate::graph::options::Forwarding;
 use crate::graph::overlap::{Overlap, Slot, Start};
@@ -26,6 +27,8 @@ pub(super) enum StorageKind {
     Constant(usize),
     Input(usize),
     Output(usize),
+    /// A slot, for a shape that only a run knows.
+    Slot(usize),
 }
 
 /// Whose arrival says that a value is there.
@@ -93,6 +96,7 @@ pub(super) struct Flat {
     pub promised: Vec<(Source, Edge)>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
+    pub dynamics: Dynamics,
     pub absence: Absence,
     pub has_absence: bool,
     pub args: Vec<FlatArg>,
@@ -253,6 +257,9 @@ impl Flat {
     }
 
     pub fn storage(&mut self, desc: &Desc, kind: StorageKind) -> Result<u32> {
+        if !desc.is_concrete() {
+            return Ok(self.slot(desc, kind));
+        }
         self.storages.push(Storage { bytes: desc.bytes()?, kind });
         Ok(self.storages.len() as u32 - 1)
     }

@@ -143,6 +143,8 @@ impl Work<'_> {
         let node = &self.graph.nodes[index];
         let folded = match &node.body {
             Body::Kernel { kernel, num_outputs, .. } => self.compute(index, kernel, *num_outputs),
+            // Where a shape is open it stays so: those behind were found to take it.
+            Body::Case { .. } | Body::While { .. } if !verified_is_concrete(self.verified, index) => false,
             Body::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
             Body::While { condition, body, num_variables, parallel_iterations, .. } if !self.has_switch => {
                 if self.unroll(index, condition, body, *num_variables, *parallel_iterations) {
@@ -334,6 +336,10 @@ impl Work<'_> {
         self.done[index] = before;
         true
     }
+}
+
+fn verified_is_concrete(verified: &Verified, index: usize) -> bool {
+    verified.descs[index].iter().all(Desc::is_concrete)
 }
 
 /// The same with other inputs.

@@ -80,6 +80,7 @@ pub(super) fn places(flat: &mut Flat, first_edge: &[u32], edges: &[Edge]) -> Res
             }
             StorageKind::Constant(i) => Place::Constant(i),
             StorageKind::Input(i) => Place::Input(i),
+            StorageKind::Slot(i) => Place::Slot(i),
             StorageKind::Output(i) => Place::Output(i),
         });
     }

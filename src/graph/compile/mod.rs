@@ -10,6 +10,7 @@
 //! 6. `memory`: places in the arena, shared where the order along the edges allows it.
 
 mod accesses;
+mod dynamic;
 mod flat;
 mod fold;
 mod held;
@@ -136,6 +137,7 @@ fn finish(
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
     // What is delivered to another iteration's nodes says nothing about the order within one.
     let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
+    dynamic::mark(&mut flat)?;
     let places = memory::places(&mut flat, &first_edge, &edges)?;
     #[cfg(debug_assertions)]
     proof::check(&flat, &places);
@@ -162,7 +164,8 @@ fn finish(
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {
-        args.push(Arg { desc: arg.desc, bytes: arg.desc.bytes()?, place: places.of[arg.storage as usize] });
+        let bytes = if arg.desc.is_concrete() { arg.desc.bytes()? } else { 0 };
+        args.push(Arg { desc: arg.desc, bytes, place: places.of[arg.storage as usize] });
     }
     let (bound, always_bound) = bound(&args, &mut flat.selects);
     if flat.has_absence {
@@ -190,6 +193,7 @@ fn finish(
         starts: flat.starts,
         switches: flat.switches,
         merges: flat.merges,
+        dynamics: flat.dynamics,
         absence: flat.absence,
         first_edge,
         edges,
@@ -272,6 +276,7 @@ fn ends(flat: &Flat, degree: &dyn Fn(u32) -> u32) -> u32 {
             Body::Call(..) | Body::Task(_) | Body::Kernel(_) | Body::Async(_) | Body::Switch(_) | Body::Merge(_) => {
                 degree(node as u32) == 0
             }
+            Body::Dynamic(_) | Body::Move(_) => degree(node as u32) == 0,
             Body::Select(i) => flat.selects[*i as usize].uncounted == 1,
             Body::Enter(i) => flat.loops[*i as usize].uncounted == 1,
             Body::End => flat.end == Some(node as u32),

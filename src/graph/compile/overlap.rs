@@ -74,6 +74,9 @@ pub(super) fn choose(
     if body.outputs.iter().take(num_variables).any(|(_, value)| is_reserved(body, *value)) {
         return no(Why::Reserved);
     }
+    if verified.iter().any(is_open) {
+        return no(Why::Open);
+    }
     // What closes an iteration counts too.
     let nodes = super::num_nodes(condition) + super::num_nodes(body) + 3;
     let fit = (MOST_NODES / nodes.saturating_mul(copies)).saturating_sub(1);
@@ -105,6 +108,12 @@ fn waits(graph: &Contents) -> bool {
         Body::Kernel { kernel, .. } => kernel.kernel().is_async() || kernel.kernel().may_block(),
         _ => node.inner().any(|inner| waits(inner)),
     })
+}
+
+/// Whether a graph has values whose shapes only a run knows.
+fn is_open(verified: &Verified) -> bool {
+    let inner = verified.inner.values().flatten();
+    verified.descs.iter().flatten().any(|desc| !desc.is_concrete()) || inner.into_iter().any(is_open)
 }
 
 fn is_reserved(body: &Contents, value: Value) -> bool {

@@ -24,7 +24,7 @@ pub(super) fn check(flat: &Flat, places: &Places) {
         Place::Arena(at) => (u64::MAX, at, at + flat.storages[storage].bytes),
         // Of outputs each is a memory of its own.
         Place::Output(i) => (i as u64, 0, flat.storages[storage].bytes),
-        Place::Constant(_) | Place::Input(_) => (u64::MAX, 0, 0),
+        Place::Constant(_) | Place::Input(_) | Place::Slot(_) => (u64::MAX, 0, 0),
     };
     for a in 0..touched.len() {
         let (memory, start, end) = range(a);

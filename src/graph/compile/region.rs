@@ -7,7 +7,7 @@ use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
 use super::schedule;
 use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
-use crate::graph::copy::Copy;
+use crate::graph::copy::{Copy, CopyOpen};
 use crate::graph::layout::{Body as FlatBody, Merge, MergeInput, NO_BIT, Switch};
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
@@ -227,7 +227,12 @@ impl Work<'_> {
 
     /// Makes a flat node wait for what a node of the graph waits for.
     fn arrive(&mut self, id: u32, node: &Node) {
-        let mut sources = Vec::with_capacity(node.inputs().len() + node.after.len());
+        self.arrive_behind(id, node, Vec::new());
+    }
+
+    /// The same, and for other sources.
+    fn arrive_behind(&mut self, id: u32, node: &Node, mut sources: Vec<Source>) {
+        sources.reserve(node.inputs().len() + node.after.len());
         for value in node.inputs() {
             self.awaited[value.0] = true;
             sources.push(self.value(*value).source);
@@ -385,8 +390,13 @@ impl Work<'_> {
     }
 
     fn add_copy(&mut self, output: &str, value: Value, from: Val, storage: u32) -> Result<Val> {
+        self.add_copy_of(&format!("copy to output '{output}'"), value, from, storage)
+    }
+
+    /// A node that copies a value.
+    fn add_copy_of(&mut self, name: &str, value: Value, from: Val, storage: u32) -> Result<Val> {
         let desc = *self.verified.desc(value);
-        let name = format!("{}copy to output '{output}'", self.scope.prefix);
+        let name = format!("{}{name}", self.scope.prefix);
         let number = self.flat.kernels.len() as u32;
         let id = self.flat.push(FlatBody::Kernel(number), &[&name], Copy.cost_ns(&[desc], &[desc]));
         self.awaited[value.0] = true;
@@ -394,7 +404,7 @@ impl Work<'_> {
         let bit = if from.bit == NO_BIT { NO_BIT } else { self.flat.may_be_skipped(id, &[from.bit]) };
         let args = self.flat.arg(desc, from.storage);
         self.flat.arg(desc, storage);
-        let kernel: Arc<dyn Kernel> = Arc::new(Copy);
+        let kernel: Arc<dyn Kernel> = if desc.is_concrete() { Arc::new(Copy) } else { Arc::new(CopyOpen) };
         self.flat.kernels.push(FlatKernel {
             kernel,
             args,

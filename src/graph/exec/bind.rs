@@ -1,16 +1,21 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
 use super::admission::{Admitted, Asks};
+use super::dynamic;
 use super::orders::Orders;
 use super::run::{Outer, Run};
+use super::step::Step;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
 use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
+use crate::memory::View;
 use crate::stream::Op;
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Looks a tensor up in the caller's array; the reference is the caller's own, not counted.
 type Lookup<'a> = &'a dyn Fn(usize) -> Result<ManuallyDrop<Ref<Tensor>>>;
@@ -45,23 +50,39 @@ impl Program {
             }
         }
         let none = (std::ptr::null_mut(), 0);
-        let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| (t.data(), t.bytes()));
+        // What a dynamic tensor holds is written when all is read.
+        let memory = |tensor: &Tensor| match tensor.open() {
+            None => (tensor.data(), tensor.bytes()),
+            Some(_) => none,
+        };
+        let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| memory(&t));
         if not_needed.is_empty() {
             check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
         } else {
             let input = |i: usize| if not_needed[i] { none } else { view(inputs.1, i) };
             check_overlaps(inputs.0, &input, outputs.0, &|i| view(outputs.1, i))?;
         }
+        dynamic::check_twice(&program.layout.dynamics.outputs, &|i| Ok(Arc::as_ptr(&*outputs.1(i)?)))?;
         Ok(Bound { program, inputs, outputs })
     }
 }
 
+/// A tensor's view.
+struct Shown(ManuallyDrop<Ref<Tensor>>);
+
+impl Deref for Shown {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        self.0.view()
+    }
+}
+
 fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<()> {
-    if port.desc == *tensor.desc() {
+    if port.desc == *tensor.desc() && tensor.open().is_none() {
         return Ok(());
     }
-    let Port { name, desc } = port;
-    Err(Error::invalid(format!("{what} {index} '{name}': expected {}, got {}", desc.text(), tensor.desc().text())))
+    dynamic::check_port(what, index, port, tensor)
 }
 
 impl Bound<'_> {
@@ -139,12 +160,23 @@ impl Bound<'_> {
             step.bind(input, |o| data(self.outputs.1, o));
         }
         step.obey(orders);
-        let result = match outer {
-            None => step.run_here(pool),
-            Some(outer) => step.run_inside(pool, outer),
+        let result = match (self.program.layout.dynamics.is_empty(), outer) {
+            (true, None) => step.run_here(pool),
+            (true, Some(outer)) => step.run_inside(pool, outer),
+            (false, outer) => self.run_open(&step, pool, outer),
         };
         self.program.give_step(step);
         result
+    }
+
+    /// With shapes that only the run knows.
+    fn run_open(&self, step: &Arc<Step>, pool: Option<&Ref<ThreadPool>>, outer: Option<Outer<'_>>) -> Result<()> {
+        step.take_shapes(|i| self.inputs.1(i).map(Shown))?;
+        match outer {
+            None => step.run_here(pool)?,
+            Some(outer) => step.run_inside(pool, outer)?,
+        }
+        step.publish(|o| self.outputs.1(o))
     }
 
     /// Starts on an asynchronous stream, with a handle.

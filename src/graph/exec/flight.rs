@@ -143,7 +143,7 @@ impl Flight {
         let pool = own.as_ref();
         if queue.is_synchronous() {
             // Such a stream gives no handles: there is nobody to cancel it.
-            let result = step.run_here(pool);
+            let result = step.run_here(pool).and_then(|()| self.publish(&step));
             self.land(step);
             return Poll::Ready(self.end(handle, result));
         }
@@ -189,7 +189,13 @@ impl Flight {
             return Err(Error::internal("a run without a program"));
         };
         let pool = self.pool.take();
-        let step = program.take_step(scratch_slots(pool.as_ref()));
+        let mut step = program.take_step(scratch_slots(pool.as_ref()));
+        if let Ok(taken) = &step
+            && let Err(error) = taken.take_shapes(|i| given(&tensors, i).map(|tensor| tensor.view()))
+        {
+            program.give_step(Arc::clone(taken));
+            step = Err(error);
+        }
         if let Ok(step) = &step {
             let num_inputs = program.inputs().len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
@@ -220,9 +226,21 @@ impl Flight {
             drop(step.calls.stream.lock().take());
             step.calls.returns.wake();
         }
-        let result = step.result();
+        let result = step.result().and_then(|()| self.publish(&step));
         self.land(step);
         self.end(handle, result)
+    }
+
+    /// Hands out what has a shape of its own in this run.
+    fn publish(&self, step: &Step) -> Result<()> {
+        if step.layout.dynamics.is_empty() {
+            return Ok(());
+        }
+        let tensors = self.tensors.take().unwrap_or_default();
+        let first = step.layout.inputs.len();
+        let result = step.publish(|o| given(&tensors, first + o));
+        let _ = self.tensors.put(tensors);
+        result
     }
 
     /// Gives the step back. From here on it is another run's.
@@ -285,4 +303,9 @@ impl Work for Flight {
         let _ = program.map(|program| self.program.put(program));
         let _ = self.end(handle, Err(error));
     }
+}
+
+/// A tensor that the run was given: all are there but inputs that it does not need.
+fn given(tensors: &[Option<Ref<Tensor>>], index: usize) -> Result<&Ref<Tensor>> {
+    tensors[index].as_ref().ok_or_else(|| Error::internal("a tensor that a run needs is missing"))
 }

@@ -44,6 +44,7 @@
 
 mod admission;
 mod bind;
+mod dynamic;
 mod flight;
 mod independent;
 mod ops;

@@ -45,6 +45,8 @@ impl Step {
                 Ok(())
             }
             Body::Merge(merge) => self.merge(merge as usize),
+            Body::Dynamic(node) => self.compute_dynamic(node as usize, pool),
+            Body::Move(moves) => self.move_values(moves as usize),
             Body::Select(_) | Body::End | Body::Enter(_) => Ok(()),
             Body::Test(_) | Body::Next(_) | Body::Guard(_) | Body::Retire(_) => Ok(()),
         }

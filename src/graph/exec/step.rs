@@ -4,12 +4,12 @@ use super::flight::Flight;
 use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
-use crate::base::{Error, Result};
+use crate::base::{Desc, Error, Result};
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
 use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
-use crate::memory::{Buffer, View, heap};
+use crate::memory::{Buffer, Slot, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Arrivals, Gate, HandOff, Mutex, Ring, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
@@ -90,6 +90,9 @@ pub struct Step {
     /// Nodes that complete later.
     pub(super) calls: Calls,
 
+    /// Values whose shape a run decides.
+    pub(super) values: Box<[Slot]>,
+
     /// What is absent in this run, by bit.
     pub(super) absent: Box<[AtomicBool]>,
     /// Iterations of each loop that are over; and behind them, for each slot, how many were before the one that has it.
@@ -129,7 +132,7 @@ impl Step {
             let data = match arg.place {
                 Place::Arena(offset) => arena.at(offset),
                 Place::Constant(index) => layout.constants[index].data(),
-                Place::Input(_) | Place::Output(_) => std::ptr::null_mut(),
+                Place::Input(_) | Place::Output(_) | Place::Slot(_) => std::ptr::null_mut(),
             };
             args.push(View::new(data, arg.bytes, arg.desc));
         }
@@ -172,6 +175,11 @@ impl Step {
             away: AtomicU32::new(0),
             closed: Gate::new(),
             calls,
+            values: {
+                let mut descs = layout.dynamics.slots.iter();
+                let known = || Slot::new(descs.next().copied().unwrap_or(Desc::new(0, &[])));
+                heap::filled(layout.dynamics.slots.len(), "a run's values", known)?
+            },
             absent: heap::filled(layout.absence.bits as usize, "a run's bits", || AtomicBool::new(false))?,
             iterations: heap::filled(layout.loops.len() + layout.slots.len(), "a run's loops", || AtomicU64::new(0))?,
             ready_at: heap::filled(if layout.figures.is_some() { n } else { 0 }, "a run's figures", || {
@@ -210,7 +218,7 @@ impl Step {
             let given = match self.layout.args[arg as usize].place {
                 Place::Input(i) => i,
                 Place::Output(o) => self.layout.inputs.len() + o,
-                Place::Arena(_) | Place::Constant(_) => continue,
+                Place::Arena(_) | Place::Constant(_) | Place::Slot(_) => continue,
             };
             self.args[arg as usize].set_data(self.given[given].load(Relaxed));
         }

@@ -10,8 +10,14 @@ use crate::graph::options::Forwarding;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a loop's body is wanted to write where, and the copies behind it, as pairs of views.
-type NextValues = (Vec<Want>, Vec<(u32, u32)>);
+/// What a loop's body is wanted to write where, the copies behind it as pairs of views, and the moves.
+type NextValues = (Vec<Want>, Vec<(u32, u32)>, Moves);
+
+/// The storage of each variable of a loop, and whether a node copies the first value there; and these nodes.
+type Variables = (Vec<(u32, bool)>, Vec<Source>);
+
+/// Pairs of slots that change places.
+type Moves = Vec<(u32, u32)>;
 
 impl Work<'_> {
     pub(super) fn add_case(&mut self, index: usize, branches: &[Arc<Contents>], is_cond: bool) -> Result<()> {
@@ -113,13 +119,16 @@ impl Work<'_> {
         if choice.parallel > 1 {
             return self.add_overlapped(index, condition, body, num_variables, choice);
         }
-        let (number, enter, bit) = self.add_enter(index, choice);
+        let (storages, copied) = self.variables(index, num_variables)?;
+        let (number, enter, bit) = self.add_enter(index, choice, copied);
         let mut inputs: Vec<Val> = node.inputs().iter().map(|value| self.value(*value).inside()).collect();
         let mut first_values = Vec::with_capacity(num_variables);
         for (i, input) in inputs.iter_mut().enumerate().take(num_variables) {
-            let desc = *self.verified.desc(node.inputs()[i]);
-            let storage = self.storage_of((index, i), &desc)?;
-            first_values.push((self.flat.arg(desc, input.storage), self.flat.arg(desc, storage)));
+            let (storage, is_copied) = storages[i];
+            if !is_copied {
+                let desc = *self.verified.desc(node.inputs()[i]);
+                first_values.push((self.flat.arg(desc, input.storage), self.flat.arg(desc, storage)));
+            }
             input.storage = storage;
         }
         let [inner_condition, inner_body] = &self.verified.inner[&index][..] else {
@@ -137,9 +146,10 @@ impl Work<'_> {
         let release_condition = self.flat.release(&roots);
         let predicate = self.flat.arg(*inner_condition.desc(condition.outputs[0].1), tested.outputs[0].storage);
 
-        let (want, next_values) = self.next_values(body, &inputs, num_variables)?;
+        let (want, next_values, moves) = self.next_values(body, &inputs, num_variables)?;
         let scope = self.scope.inside(&format!("{}/body", node.name));
-        let run = lay(self.flat, body, inner_body, &inputs, &want, &scope)?;
+        let mut run = lay(self.flat, body, inner_body, &inputs, &want, &scope)?;
+        self.add_move(index, &mut run, moves);
         let next = self.push(FlatBody::Next(number as u32), index);
         let mut sources = run.dangling.clone();
         sources.extend(run.outputs.iter().map(|output| output.source));
@@ -177,12 +187,18 @@ impl Work<'_> {
             node.inputs().iter().for_each(|value| readers.entry(value.0).or_default().push(reader));
         }
         let outputs = |of: usize| body.outputs.iter().filter(move |(_, value)| value.0 == of).count();
-        let (mut want, mut copies) = (Vec::new(), Vec::new());
+        let (mut want, mut copies, mut moves) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..num_variables {
             let (port, (maker, output)) = (ports[i], body.outputs[i].1);
             let Body::Input(desc) = &body.nodes[port].body else { unreachable!("ports are inputs") };
             if maker == port {
                 want.push(Want::Nothing);
+                continue;
+            }
+            if let Some(to) = self.flat.slot_of(inputs[i].storage) {
+                let storage = self.flat.slot(desc, StorageKind::Arena);
+                moves.extend(self.flat.slot_of(storage).map(|from| (from, to)));
+                want.push(Want::In(storage));
                 continue;
             }
             let none = Vec::new();
@@ -208,6 +224,43 @@ impl Work<'_> {
             want.push(Want::In(storage));
             copies.push((self.flat.arg(*desc, storage), self.flat.arg(*desc, inputs[i].storage)));
         }
-        Ok((want, copies))
+        Ok((want, copies, moves))
+    }
+
+    /// Where a loop's variables are. A node copies the first value there if one of the two is in a slot.
+    fn variables(&mut self, index: usize, num_variables: usize) -> Result<Variables> {
+        let node = &self.graph.nodes[index];
+        let (mut storages, mut copied) = (Vec::with_capacity(num_variables), Vec::new());
+        for i in 0..num_variables {
+            let storage = self.storage_of((index, i), &self.verified.descs[index][i])?;
+            let value = node.inputs()[i];
+            let from = self.value(value);
+            let is_copied = [storage, from.storage].into_iter().any(|storage| self.flat.slot_of(storage).is_some());
+            if is_copied {
+                let name = format!("{}/copy to variable {i}", node.name);
+                copied.push(self.add_copy_of(&name, value, from, storage)?.source);
+            }
+            storages.push((storage, is_copied));
+        }
+        Ok((storages, copied))
+    }
+
+    /// A node behind a loop's body that moves next values to variables.
+    fn add_move(&mut self, index: usize, body: &mut Region, moves: Moves) {
+        if moves.is_empty() {
+            return;
+        }
+        let number = self.flat.dynamics.moves.len() as u32;
+        self.flat.dynamics.moves.push(moves);
+        let id = self.push(FlatBody::Move(number), index);
+        let mut sources = std::mem::take(&mut body.dangling);
+        sources.extend(body.outputs.iter().map(|output| output.source));
+        if !self.flat.wait_for(id, &mut sources) {
+            body.roots.push(id);
+        }
+        body.nodes.end = id + 1;
+        // The Next waits for this alone.
+        body.dangling.push(Source::Node(id));
+        body.outputs.iter_mut().for_each(|output| output.source = Source::Nobody);
     }
 }

@@ -66,7 +66,7 @@ impl Work<'_> {
         let count = choice.parallel + 1;
         let nodes = (num_nodes(condition) + num_nodes(body)).saturating_mul(count as usize);
         heap::probe(nodes.saturating_mul(BYTES_PER_NODE), "the slots of a loop")?;
-        let (number, enter, bit) = self.add_enter(index, choice);
+        let (number, enter, bit) = self.add_enter(index, choice, Vec::new());
         let first_slot = self.flat.slots.len() as u32;
         let mut parts = Parts {
             index,
@@ -254,11 +254,11 @@ impl Work<'_> {
         Release { first, end: self.flat.starts.len() as u32 }
     }
 
-    /// The loop's first node, and what is known of the loop: its index, the node, the bit.
-    pub(super) fn add_enter(&mut self, index: usize, choice: Choice) -> (usize, u32, u32) {
+    /// The loop's first node, behind these too, and what is known of the loop: its index, the node, the bit.
+    pub(super) fn add_enter(&mut self, index: usize, choice: Choice, copied: Vec<Source>) -> (usize, u32, u32) {
         let number = self.flat.loops.len();
         let enter = self.push(FlatBody::Enter(number as u32), index);
-        self.arrive(enter, &self.graph.nodes[index]);
+        self.arrive_behind(enter, &self.graph.nodes[index], copied);
         let bit = self.skip_bit(enter, index);
         self.flat.loops.push(choice.looped(enter));
         if choice.why != Why::AsAsked {

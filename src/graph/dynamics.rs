@@ -1,0 +1,59 @@
+//! What a program has of values whose shape only a run knows. All of it is empty in a program without.
+//!
+//! Such a value has a slot in each step, and not a place in the arena. A node that reads or writes one is a `Body::Dynamic`: before it runs it
+//! takes what its slots hold into the views of its arguments, and its kernel, or the executor where the shape is known after all,
+//! allocates the outputs. Nodes without such arguments are what they are in any other program.
+//!
+//! The other ways of a value need no code of their own: into a variable of a loop, and out of a branch that leaves a fixed shape, it is copied
+//! by a node; what a loop's body has computed changes places with the variable (`Body::Move`), behind all that read it and
+//! in front of the Next.
+
+use crate::base::Desc;
+
+#[derive(Default)]
+pub(in crate::graph) struct Dynamics {
+    /// What is known of each slot's value.
+    pub slots: Vec<Desc>,
+    pub nodes: Vec<DynamicNode>,
+    /// Pairs of slots that change places.
+    pub moves: Vec<Vec<(u32, u32)>>,
+    /// The run's inputs that are in slots: input and slot.
+    pub inputs: Vec<(u32, u32)>,
+    /// The same of its outputs.
+    pub outputs: Vec<(u32, u32)>,
+}
+
+/// A kernel with arguments in slots.
+pub(in crate::graph) struct DynamicNode {
+    /// Index in `Layout::kernels`, and in `Layout::bodies`.
+    pub kernel: u32,
+    pub node: u32,
+    /// Arguments that it reads, as index in `Layout::args`, and their slots.
+    pub reads: Vec<(u32, u32)>,
+    pub writes: Vec<Write>,
+}
+
+/// An output in a slot.
+#[derive(Clone, Copy)]
+pub(in crate::graph) struct Write {
+    pub output: u16,
+    /// Whether it may be left out.
+    pub is_unused: bool,
+    pub arg: u32,
+    pub slot: u32,
+}
+
+impl Dynamics {
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        fn of<T>(list: &Vec<T>) -> usize {
+            list.capacity() * size_of::<T>()
+        }
+        let nodes: usize = self.nodes.iter().map(|node| of(&node.reads) + of(&node.writes)).sum();
+        let moves: usize = self.moves.iter().map(of).sum();
+        of(&self.slots) + of(&self.nodes) + of(&self.moves) + of(&self.inputs) + of(&self.outputs) + nodes + moves
+    }
+}

@@ -1,0 +1,205 @@
+//! Values whose shape only a run knows (`graph::dynamics`): in nodes, and at a run's two ends.
+//!
+//! A node takes what its slots hold when it begins, and nobody tells it: who made a value comes before it along edges. A run's inputs are put
+//! into their slots when it begins, with the shapes that they have then; its outputs are taken out when it has succeeded,
+//! all or none of them, so that a run that fails or was stopped leaves them as they were.
+
+use super::step::Step;
+use crate::base::{Desc, Error, Object, Ref, Result};
+use crate::engine::Tensor;
+use crate::graph::dynamics::{DynamicNode, Write};
+use crate::graph::layout::Port;
+use crate::kernel::{KernelContext, Makes, settled};
+use crate::memory::{Buffer, Slot, View};
+use crate::sync::Mutex;
+use crate::threadpool::ThreadPool;
+use std::ops::Deref;
+
+/// The outputs of a call, for its kernel.
+struct Outputs<'a> {
+    step: &'a Step,
+    node: &'a DynamicNode,
+    views: &'a [View],
+    /// The last refusal: its text is better than the status which the kernel makes of it.
+    refused: Mutex<Option<Error>>,
+}
+
+impl Outputs<'_> {
+    fn try_to_make(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
+        let step = self.step;
+        let Some(view) = self.views.get(index) else {
+            return Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.views.len())));
+        };
+        let declared = |write: &Write| step.layout.args[write.arg as usize].desc;
+        let is_open = |write: &&Write| usize::from(write.output) == index && !declared(write).is_concrete();
+        let Some(write) = self.node.writes.iter().find(is_open) else { return Err(settled(index, view)) };
+        let declared = declared(write);
+        let named = |error: Error| error.within(format_args!("output {index}"));
+        let desc = Desc::new(declared.dtype, dims).check().map_err(named)?;
+        if !declared.matches(&desc) {
+            return Err(Error::invalid(format!("output {index}: expected {}, got {}", declared.text(), desc.text())));
+        }
+        let slot = &step.values[write.slot as usize];
+        let more = |bytes: usize| step.grow(bytes, self.node, index, &desc);
+        let Some(data) = slot.allocate(desc, &more).map_err(named)? else {
+            return Err(Error::precondition(format!("output {index} was allocated before in this call")));
+        };
+        view.reshape(data, slot.view().bytes(), desc);
+        Ok(data)
+    }
+}
+
+impl Makes for Outputs<'_> {
+    fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
+        self.try_to_make(index, dims).map_err(|error| {
+            *self.refused.lock() = Some(error.clone());
+            error.within(format_args!("node '{}'", self.step.layout.name_of(self.node.node)))
+        })
+    }
+}
+
+impl Step {
+    fn grow(&self, bytes: usize, node: &DynamicNode, index: usize, desc: &Desc) -> Result<Buffer> {
+        let what = format!("output {index} of node '{}', {}", self.layout.name_of(node.node), desc.text());
+        self.layout.engines[0].device().allocate(bytes, &what)
+    }
+
+    /// A kernel that reads or writes values of open shapes.
+    pub(super) fn compute_dynamic(&self, index: usize, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        let layout = &*self.layout;
+        let node = &layout.dynamics.nodes[index];
+        let kernel = &layout.kernels[node.kernel as usize];
+        let args = &self.args[kernel.args as usize..];
+        let (inputs, rest) = args.split_at(usize::from(kernel.num_inputs));
+        let views = &rest[..usize::from(kernel.num_outputs)];
+        for &(arg, slot) in &node.reads {
+            let value = self.values[slot as usize].view();
+            self.args[arg as usize].reshape(value.data(), value.bytes(), *value.desc());
+        }
+        for write in &node.writes {
+            let (slot, desc) = (&self.values[write.slot as usize], layout.args[write.arg as usize].desc);
+            slot.begin();
+            let mut data = std::ptr::null_mut();
+            if desc.is_concrete() {
+                let more = |bytes: usize| self.grow(bytes, node, write.output.into(), &desc);
+                data = slot.allocate(desc, &more)?.unwrap_or(data);
+            }
+            self.args[write.arg as usize].reshape(data, layout.args[write.arg as usize].bytes, desc);
+        }
+        let outputs = Outputs { step: self, node, views, refused: Mutex::default() };
+        let scratch = self.scratch(kernel.scratch);
+        let context = KernelContext::open((inputs, views), pool, scratch, &self.stop, &outputs);
+        let result = kernel.kernel.compute(&context);
+        if let Err(error) = result {
+            let refused = outputs.refused.lock().take().filter(|refused| refused.code() == error.code());
+            return Err(refused.unwrap_or(error));
+        }
+        match node.writes.iter().find(|write| !write.is_unused && !self.values[write.slot as usize].is_made()) {
+            None => Ok(()),
+            Some(write) => Err(Error::precondition(format!(
+                "output {}, {}, was not allocated by the kernel (weir_kernel_context_allocate_output)",
+                write.output,
+                layout.args[write.arg as usize].desc.text()
+            ))),
+        }
+    }
+
+    /// Next values become a loop's variables, and the variables' memory is that of the next values after these.
+    pub(super) fn move_values(&self, index: usize) -> Result<()> {
+        for &(from, to) in &self.layout.dynamics.moves[index] {
+            self.values[from as usize].exchange(&self.values[to as usize]);
+        }
+        Ok(())
+    }
+
+    /// Puts a run's inputs into their slots. Only by the owner of a closed step.
+    pub(in crate::graph) fn take_shapes<T: Deref<Target = View>>(
+        &self,
+        input: impl Fn(usize) -> Result<T>,
+    ) -> Result<()> {
+        let inputs = self.layout.dynamics.inputs.iter();
+        for &(index, slot) in inputs.filter(|(index, _)| self.layout.needs_input(*index as usize)) {
+            let port = &self.layout.inputs[index as usize];
+            let view = input(index as usize)?;
+            if !port.desc.matches(view.desc()) {
+                return Err(mismatch("input", index as usize, port, view.desc()));
+            }
+            self.values[slot as usize].point(&view);
+        }
+        Ok(())
+    }
+
+    /// The shape of an output whose port is open, behind a run that has succeeded; None if it is absent.
+    fn made(&self, output: u32, slot: u32) -> Option<&Slot> {
+        (!self.is_absent(self.layout.output_bits[output as usize])).then(|| &self.values[slot as usize])
+    }
+
+    /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room. Only by the
+    /// owner of a closed step.
+    pub(super) fn publish<T: Deref<Target = Ref<Tensor>>>(&self, output: impl Fn(usize) -> Result<T>) -> Result<()> {
+        let outputs = || {
+            let all = self.layout.dynamics.outputs.iter();
+            all.filter_map(|&(output, slot)| Some((output as usize, self.made(output, slot)?)))
+        };
+        for (index, slot) in outputs() {
+            let name = &self.layout.outputs[index].name;
+            let named = |error: Error| error.within(format_args!("output {index} '{name}'"));
+            output(index)?.check_room(slot.view().desc()).map_err(named)?;
+        }
+        for (index, slot) in outputs() {
+            output(index)?.receive(slot)?;
+        }
+        Ok(())
+    }
+
+    /// The same for a program inside of another one, whose kernel's outputs they are.
+    pub(in crate::graph) fn publish_to(&self, context: &KernelContext<'_>) -> Result<()> {
+        for &(output, slot) in &self.layout.dynamics.outputs {
+            let (slot, output) = (&self.values[slot as usize], output as usize);
+            context.allocate_output(output, slot.view().desc().shape())?;
+            slot.copy_to(&context.outputs()[output])?;
+        }
+        Ok(())
+    }
+}
+
+fn mismatch(what: &str, index: usize, port: &Port, got: &Desc) -> Error {
+    let Port { name, desc } = port;
+    Error::invalid(format!("{what} {index} '{name}': expected {}, got {}", desc.text(), got.text()))
+}
+
+/// Checks a tensor for an input or output, one of which is open. The shape that a dynamic tensor has when the run begins is looked at then.
+#[cold]
+pub(super) fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<()> {
+    let Some(open) = tensor.open() else {
+        return match port.desc.matches(tensor.desc()) {
+            true => Ok(()),
+            false => Err(mismatch(what, index, port, tensor.desc())),
+        };
+    };
+    if port.desc.is_concrete() {
+        let (name, desc) = (&port.name, port.desc.text());
+        return Err(Error::invalid(format!(
+            "{what} {index} '{name}': expected {desc} in a tensor of a fixed shape, got a dynamic tensor"
+        )));
+    }
+    match port.desc.join(open.pattern()) {
+        Some(_) => Ok(()),
+        None => Err(mismatch(what, index, port, open.pattern())),
+    }
+}
+
+/// Refuses a tensor that is to take two outputs.
+pub(super) fn check_twice(
+    outputs: &[(u32, u32)],
+    output: &dyn Fn(usize) -> Result<*const Object<Tensor>>,
+) -> Result<()> {
+    for (i, &(one, _)) in outputs.iter().enumerate() {
+        for &(other, _) in &outputs[..i] {
+            if output(one as usize)? == output(other as usize)? {
+                return Err(Error::invalid(format!("output {one} shares memory with output {other}")));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Graphs of lists, and their runs.
+
+use crate::pools;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use weir::base::{Desc, Error, Ref, Result, dtype};
+use weir::device::DeviceKind;
+use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
+use weir::kernel::{Kernel, KernelContext};
+use weir::memory::View;
+use weir::threadpool::ThreadPool;
+
+pub fn ints(dims: &[i64]) -> Desc {
+    Desc::new(dtype::S32, dims)
+}
+
+pub fn cpu() -> Ref<Engine> {
+    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
+}
+
+type Function = dyn Fn(&KernelContext<'_>) -> Result<()> + Send + Sync;
+
+struct Op {
+    inputs: Vec<Desc>,
+    outputs: Vec<Desc>,
+    is_open: bool,
+    f: Box<Function>,
+}
+
+impl Kernel for Op {
+    fn name(&self) -> &str {
+        "op"
+    }
+    fn num_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+    fn num_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        weir::kernel::signature::check("input", &self.inputs, inputs)?;
+        Ok(self.outputs.clone())
+    }
+    fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {
+        100_000
+    }
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        (self.f)(context)
+    }
+}
+
+pub fn write(view: &View, values: &[i32]) {
+    assert_eq!(view.bytes(), values.len() * 4);
+    // SAFETY: an output of that many bytes, during its call.
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), view.data().cast(), values.len()) }
+}
+
+pub struct Builder {
+    pub engine: Ref<Engine>,
+    pub graph: Graph,
+    nodes: usize,
+}
+
+impl Builder {
+    pub fn new(name: &str) -> Builder {
+        Builder { engine: cpu(), graph: Graph::new(name), nodes: 0 }
+    }
+
+    pub fn name(&mut self) -> String {
+        self.nodes += 1;
+        format!("n{}", self.nodes)
+    }
+
+    pub fn input(&mut self, dims: &[i64]) -> ValueId {
+        let name = self.name();
+        self.graph.add_input(&name, ints(dims)).unwrap()
+    }
+
+    pub fn node(
+        &mut self,
+        name: &str,
+        inputs: &[(ValueId, &[i64])],
+        outputs: &[&[i64]],
+        is_open: bool,
+        f: impl Fn(&KernelContext<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Vec<ValueId> {
+        let op = Op {
+            inputs: inputs.iter().map(|(_, dims)| ints(dims)).collect(),
+            outputs: outputs.iter().map(|dims| ints(dims)).collect(),
+            is_open,
+            f: Box::new(f),
+        };
+        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(op), &KernelAttr::default());
+        let values: Vec<ValueId> = inputs.iter().map(|input| input.0).collect();
+        let node = self.graph.add_kernel(name, kernel, &values, outputs.len()).unwrap();
+        (0..outputs.len()).map(|i| node.output(i)).collect()
+    }
+
+    /// A list from lists.
+    pub fn list(&mut self, inputs: &[ValueId], f: impl Fn(&[Vec<i32>]) -> Vec<i32> + Send + Sync + 'static) -> ValueId {
+        let name = self.name();
+        let inputs: Vec<(ValueId, &[i64])> = inputs.iter().map(|&value| (value, &[-1][..])).collect();
+        self.node(&name, &inputs, &[&[-1]], true, move |context| {
+            let lists: Vec<Vec<i32>> = context.inputs().iter().map(|view| view.read::<i32>().to_vec()).collect();
+            let list = f(&lists);
+            context.allocate_output(0, &[list.len() as i64])?;
+            write(&context.outputs()[0], &list);
+            Ok(())
+        })[0]
+    }
+
+    /// One number from lists.
+    pub fn number(&mut self, inputs: &[ValueId], f: impl Fn(&[Vec<i32>]) -> i32 + Send + Sync + 'static) -> ValueId {
+        let name = self.name();
+        let inputs: Vec<(ValueId, &[i64])> = inputs.iter().map(|&value| (value, &[-1][..])).collect();
+        self.node(&name, &inputs, &[&[1]], true, move |context| {
+            let lists: Vec<Vec<i32>> = context.inputs().iter().map(|view| view.read::<i32>().to_vec()).collect();
+            context.outputs()[0].write_integer(f(&lists));
+            Ok(())
+        })[0]
+    }
+
+    /// So many equal numbers, of a shape that is known.
+    pub fn fixed(&mut self, input: ValueId, count: usize) -> ValueId {
+        let name = self.name();
+        self.node(&name, &[(input, &[1])], &[&[count as i64]], false, move |context| {
+            let value = context.inputs()[0].read_integer();
+            write(&context.outputs()[0], &vec![value; count]);
+            Ok(())
+        })[0]
+    }
+
+    pub fn output(&mut self, value: ValueId) {
+        let name = self.name();
+        self.graph.add_output(&name, value).unwrap();
+    }
+
+    pub fn try_compile(&self) -> Result<Ref<Program>> {
+        Program::compile(&self.graph, vec![self.engine.clone()], &CompileOptions::default())
+    }
+
+    pub fn compile(&self) -> Ref<Program> {
+        self.try_compile().unwrap()
+    }
+
+    pub fn refusal(&self) -> Error {
+        match self.try_compile() {
+            Err(error) => error,
+            Ok(_) => panic!("compiled"),
+        }
+    }
+}
+
+pub fn tensor(values: &[i32]) -> Ref<Tensor> {
+    let tensor = Tensor::create(cpu(), ints(&[values.len() as i64])).unwrap();
+    write(tensor.view(), values);
+    tensor
+}
+
+pub fn open() -> Ref<Tensor> {
+    Tensor::create_open(cpu(), ints(&[-1])).unwrap()
+}
+
+pub fn run(
+    program: &Ref<Program>,
+    inputs: &[Ref<Tensor>],
+    outputs: &[Ref<Tensor>],
+    pool: Option<&Ref<ThreadPool>>,
+) -> Result<()> {
+    // SAFETY: the copies are never dropped, and do not outlive the slices.
+    let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
+    let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
+    Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?.run(None, Some(&options))
+}
+
+/// Outputs of a run into dynamic tensors where the port is open.
+pub fn lists(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<ThreadPool>>) -> Result<Vec<Vec<i32>>> {
+    let inputs: Vec<_> = inputs.iter().map(|values| tensor(values)).collect();
+    let make =
+        |desc: Desc| if desc.is_concrete() { Tensor::create(cpu(), desc) } else { Tensor::create_open(cpu(), desc) };
+    let outputs: Vec<_> = program.outputs().iter().map(|port| make(port.desc).unwrap()).collect();
+    run(program, &inputs, &outputs, pool)?;
+    Ok(outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect())
+}
+
+pub fn all_pools() -> Vec<Option<Ref<ThreadPool>>> {
+    vec![
+        None,
+        Some(ThreadPool::inline()),
+        Some(ThreadPool::seeded(3, 2).unwrap()),
+        Some(pools::of(2)),
+        Some(pools::of(4)),
+    ]
+}
+
+pub fn check(program: &Ref<Program>, inputs: &[Vec<i32>], expected: &[Vec<i32>]) {
+    for (i, pool) in all_pools().iter().enumerate() {
+        for _ in 0..3 {
+            assert_eq!(lists(program, inputs, pool.as_ref()).unwrap(), expected, "pool {i}, inputs {inputs:?}");
+        }
+    }
+}
