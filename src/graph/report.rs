@@ -3,6 +3,7 @@
 mod lists;
 
 use super::dump::json_string;
+use super::exec::Counters;
 use super::layout::{Body, DIRECT, Layout, Loop};
 use super::overlap::NO_OVERLAP;
 use super::program::Program;
@@ -160,7 +161,7 @@ fn view_bytes(layout: &Layout) -> usize {
 /// The memory of a step that grows with the program: arguments, counters, lists, bits.
 fn step_bytes(layout: &Layout) -> usize {
     view_bytes(layout)
-        + layout.counters.len() * size_of::<u64>()
+        + Counters::bytes(layout.counters.len())
         + layout.len() * size_of::<u32>()
         + layout.absence.bits as usize
         + (layout.loops.len() + layout.slots.len()) * size_of::<u64>()

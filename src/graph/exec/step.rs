@@ -1,5 +1,6 @@
 //! The memory of one run at a time, kept for the next run.
 
+use super::counters::Counters;
 use super::flight::Flight;
 use super::orders::Orders;
 use super::pending::Calls;
@@ -11,7 +12,7 @@ use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Buffer, Slot, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Arrivals, Gate, HandOff, Mutex, Ring, Slots, Tokens};
+use crate::sync::{Gate, HandOff, Mutex, Ring, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub struct Step {
     scratch: Box<[(Buffer, usize)]>,
     slots: usize,
 
-    pub(super) counters: Box<[Arrivals]>,
+    pub(super) counters: Counters,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -148,10 +149,7 @@ impl Step {
         let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
         let rings = layout.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
         let n = layout.len();
-        let mut start = layout.counters.iter();
-        let counters = heap::filled(layout.counters.len(), "a run's counters", || {
-            Arrivals::new(start.next().copied().unwrap_or(1))
-        })?;
+        let counters = Counters::new(&layout.counters)?;
         Ok(Arc::new(Step {
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
