@@ -168,13 +168,9 @@ impl Step {
         self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
         if !turn.shared && !self.has_calls() {
             let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
-            if layout.admission.is_some() {
-                // A thread alone in a run is not asked for it, unless the program counts its runs.
-                let _frame = ambient::enter(ambient::Work::Run(self.id));
-                self.run_alone(pool, mode);
-            } else {
-                self.run_alone(pool, mode);
-            }
+            // A thread alone in a run is not asked for it, unless the program counts its runs.
+            let _frame = layout.admission.is_some().then(|| ambient::enter(ambient::Work::Run(self.id)));
+            self.run_alone(pool, mode);
             return Exit::Closed;
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
