@@ -71,6 +71,11 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
             items[edge.target as usize].before.push((index, true));
         }
     }
+    for index in 0..n {
+        for guard in layout.guards(index) {
+            items[guard.target as usize].before.push((index, false));
+        }
+    }
     for item in &mut items {
         let counted = item.before.len() > 1;
         item.facts.push(("counted", counted.to_string()));

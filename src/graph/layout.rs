@@ -15,6 +15,7 @@
 
 use super::builder::MAX_DEPTH;
 use super::figures::{Figures, Tallies};
+use super::names::Names;
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
@@ -81,12 +82,18 @@ pub(in crate::graph) struct Select {
     pub uncounted: u32,
     /// Whether any value but 0 means branch 1.
     pub is_cond: bool,
+    /// Whether a branch has guards or drops.
+    pub is_early: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(in crate::graph) struct Branch {
     pub nodes: Range<u32>,
     pub release: Release,
+    /// Of `Layout::guards`: nodes that wait for the choice and for values from outside.
+    pub guards: Range<u32>,
+    /// Of `Layout::drops`, for when another branch runs.
+    pub drops: Range<u32>,
     /// The arguments of what is in it.
     pub args: Range<u32>,
     /// Its part of `Layout::bound`, without that of branches inside.
@@ -155,6 +162,13 @@ pub(in crate::graph) struct Edge {
 
 pub(in crate::graph) const DIRECT: u32 = u32::MAX;
 
+/// What a Select makes in the place of the arrivals at a counter that a branch makes only when it runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct Drop {
+    pub counter: u32,
+    pub amount: u32,
+}
+
 /// Where a view's memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) enum Place {
@@ -173,45 +187,6 @@ pub(in crate::graph) struct Arg {
     pub desc: Desc,
     pub bytes: usize,
     pub place: Place,
-}
-
-/// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there are
-/// many.
-#[derive(Debug, Default)]
-pub(in crate::graph) struct Names {
-    text: Vec<u8>,
-    starts: Vec<u32>,
-    count: usize,
-}
-
-impl Names {
-    const STRIDE: usize = 16;
-    /// Behind each name; no byte of UTF-8.
-    const END: u8 = 0xff;
-
-    pub fn push(&mut self, parts: &[&str]) {
-        if self.count.is_multiple_of(Self::STRIDE) {
-            self.starts.push(self.text.len() as u32);
-        }
-        parts.iter().for_each(|part| self.text.extend_from_slice(part.as_bytes()));
-        self.text.push(Self::END);
-        self.count += 1;
-    }
-
-    pub fn get(&self, node: usize) -> &str {
-        let start = self.starts[node / Self::STRIDE] as usize;
-        let name = self.text[start..].split(|&byte| byte == Self::END).nth(node % Self::STRIDE);
-        name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default()
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.starts.capacity() * size_of::<u32>()
-    }
-
-    pub fn shrink(&mut self) {
-        self.text.shrink_to_fit();
-        self.starts.shrink_to_fit();
-    }
 }
 
 /// Which nodes can be skipped because an input is absent. Empty in a program without a switch.
@@ -255,6 +230,9 @@ pub(in crate::graph) struct Layout {
     pub first_edge: Vec<u32>,
     pub edges: Vec<Edge>,
     pub releases: Vec<u32>,
+    /// For branches that begin before all inputs are there (`compile::entries`).
+    pub guards: Vec<Edge>,
+    pub drops: Vec<Drop>,
     /// Start value of each counter. Those from `first_leaf` on are parts of a join too wide for one.
     pub counters: Vec<u32>,
     pub first_leaf: u32,
@@ -377,6 +355,9 @@ impl Layout {
                     worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
                 }
             }
+            for guard in self.guards(node) {
+                behind = behind.max(path(guard.target));
+            }
             self.worth[node].store(worth, Relaxed);
             let path = behind + counts as f32 * times as f32;
             paths[node].store(path.to_bits(), Relaxed);
@@ -403,12 +384,23 @@ impl Layout {
         }
     }
 
+    /// The guards of a Select's branches.
+    pub fn guards(&self, node: usize) -> &[Edge] {
+        let Body::Select(index) = self.bodies[node] else { return &[] };
+        let branches = &self.selects[index as usize].branches;
+        let first = branches.first().map_or(0, |branch| branch.guards.start);
+        let end = branches.last().map_or(0, |branch| branch.guards.end);
+        &self.guards[first as usize..end as usize]
+    }
+
     /// Gives back what the arrays have too much.
     pub fn shrink(&mut self) {
         self.names.shrink();
         self.bodies.shrink_to_fit();
         self.tasks.shrink_to_fit();
         self.releases.shrink_to_fit();
+        self.guards.shrink_to_fit();
+        self.drops.shrink_to_fit();
         self.counters.shrink_to_fit();
         self.leaf_of.shrink_to_fit();
         self.switches.shrink_to_fit();
@@ -455,6 +447,8 @@ impl Layout {
             + of(&self.first_edge)
             + of(&self.edges)
             + of(&self.releases)
+            + of(&self.guards)
+            + of(&self.drops)
             + of(&self.counters)
             + of(&self.leaf_of)
             + of(&self.roots)

@@ -13,6 +13,7 @@ mod exec;
 mod figures;
 mod ids;
 mod layout;
+mod names;
 mod nested;
 mod options;
 mod presence;

@@ -60,6 +60,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
     let done = &layout.report;
     let nodes = layout.len();
     let conds = layout.selects.iter().filter(|select| select.is_cond).count();
+    let early = layout.selects.iter().filter(|select| select.is_early).count();
     let bytes = layout.bytes();
     // What the edges take, as far as they can be told from nodes.
     let edge_bytes = layout.edges.len() * size_of::<super::layout::Edge>();
@@ -89,6 +90,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
             vec![
                 ("conds", "conds", Count(conds)),
                 ("cases", "cases", Count(layout.selects.len() - conds)),
+                ("early", "of both, with branches that begin before all inputs are there", Count(early)),
                 ("loops", "loops", Count(layout.loops.len())),
                 ("switches", "switches", Count(layout.switches.len())),
                 ("merges", "merges", Count(layout.merges.len())),

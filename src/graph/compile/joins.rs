@@ -34,6 +34,12 @@ impl Joins {
         }
     }
 
+    /// The counter of a node that has one whatever comes: for all of its `n` arrivals.
+    pub fn single(&mut self, n: usize) -> u32 {
+        self.counters.push(n as u32);
+        self.counters.len() as u32 - 1
+    }
+
     /// All `n` arrivals of that node are placed.
     pub fn close(&mut self, n: usize) {
         if n <= 1 {

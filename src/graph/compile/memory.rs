@@ -66,8 +66,20 @@ struct Planner<'a> {
     forwarded: usize,
 }
 
-/// `first_edge` and `edges` are those of the layout: each node's in a row.
-pub(super) fn places(flat: &mut Flat, first_edge: &[u32], edges: &[Edge]) -> Result<Places> {
+/// The rows of edges that keep an order.
+pub(super) struct Rows<'a> {
+    pub edges: &'a [Edge],
+    pub starts: &'a [u32],
+    pub ends: &'a [u32],
+}
+
+impl Rows<'_> {
+    fn of(&self, node: usize) -> &[Edge] {
+        &self.edges[self.starts[node] as usize..self.ends[node] as usize]
+    }
+}
+
+pub(super) fn places(flat: &mut Flat, rows: &Rows<'_>) -> Result<Places> {
     let mut of = Vec::with_capacity(flat.storages.len());
     let (mut unshared, mut has_arena) = (0usize, false);
     for storage in &flat.storages {
@@ -89,7 +101,7 @@ pub(super) fn places(flat: &mut Flat, first_edge: &[u32], edges: &[Edge]) -> Res
         return Ok(Places { of, arena_bytes: 0 });
     }
     let mut planner = Planner::new(flat, of);
-    planner.plan(first_edge, edges)?;
+    planner.plan(rows)?;
     let Planner { of, arena_bytes, forwarded, .. } = planner;
     flat.facts.forwarded = forwarded;
     Ok(Places { of, arena_bytes })
@@ -235,10 +247,10 @@ impl<'a> Planner<'a> {
         first
     }
 
-    fn plan(&mut self, first_edge: &[u32], edges: &[Edge]) -> Result<()> {
+    fn plan(&mut self, rows: &Rows<'_>) -> Result<()> {
         let n = self.flat.bodies.len();
         for node in 0..n {
-            for edge in &edges[first_edge[node] as usize..first_edge[node + 1] as usize] {
+            for edge in rows.of(node) {
                 let level = self.levels[edge.target as usize].max(self.levels[node] + 1);
                 self.levels[edge.target as usize] = level;
             }
@@ -278,7 +290,7 @@ impl<'a> Planner<'a> {
                 }
             }
             held.free.extend(ending.iter().filter_map(|&storage| self.block(storage)));
-            self.pass_on(node, held, &edges[first_edge[node] as usize..first_edge[node + 1] as usize]);
+            self.pass_on(node, held, rows.of(node));
         }
         // Those with several writers are nobody else's.
         for storage in 0..self.lives.len() {

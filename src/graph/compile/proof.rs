@@ -1,7 +1,7 @@
 //! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share memory, and
 //! whether the edges keep those who touch them apart. It knows nothing of how the plan was made.
 
-use super::accesses;
+use super::accesses::{self, Regions};
 use super::flat::{Flat, StorageKind};
 use super::memory::Places;
 use crate::graph::layout::{Body, Place, Release};
@@ -96,13 +96,20 @@ fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
 fn before(flat: &Flat) -> Vec<Vec<bool>> {
     let n = flat.bodies.len();
     let mut after: Vec<Vec<u32>> = vec![Vec::new(); n];
-    flat.edges.iter().for_each(|(from, edge)| after[*from as usize].push(edge.target));
+    let is_loose = |edge: u32| flat.loose.iter().any(|range| range.contains(&edge));
+    let (loose, firm): (Vec<u32>, Vec<u32>) = (0..flat.edges.len() as u32).partition(|&edge| is_loose(edge));
+    for edge in firm {
+        let (from, edge) = flat.edges[edge as usize];
+        after[from as usize].push(edge.target);
+    }
     let released = |release: Release| flat.releases[release.first as usize..release.end as usize].iter().copied();
     for (node, body) in flat.bodies.iter().enumerate() {
         match *body {
             Body::Select(i) => {
                 for branch in &flat.selects[i as usize].branches {
                     after[node].extend(released(branch.release));
+                    let guards = &flat.guards[branch.guards.start as usize..branch.guards.end as usize];
+                    after[node].extend(guards.iter().map(|guard| guard.target));
                 }
             }
             Body::Enter(i) => after[node].extend(released(flat.loops[i as usize].release_condition)),
@@ -126,5 +133,23 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
         }
         before[node] = row;
     }
+    add_loose(flat, loose, &mut before);
     before
+}
+
+/// Who comes behind a loose edge does so only if the branch runs that it leads into: so no more than what is in there.
+fn add_loose(flat: &Flat, mut loose: Vec<u32>, before: &mut [Vec<bool>]) {
+    let regions = Regions::new(flat);
+    loose.sort_by_key(|&edge| flat.edges[edge as usize].1.target);
+    for edge in loose {
+        let (from, target) = (flat.edges[edge as usize].0 as usize, flat.edges[edge as usize].1.target as usize);
+        let branch = regions.of[target];
+        let is_inside = |node: usize| regions.common(regions.of[node], branch) == branch;
+        let behind: Vec<usize> = (target..before.len())
+            .filter(|&node| is_inside(node) && (node == target || before[target][node]))
+            .collect();
+        for node in (0..=from).filter(|&node| node == from || before[node][from]).collect::<Vec<_>>() {
+            behind.iter().for_each(|&later| before[node][later] = true);
+        }
+    }
 }

@@ -14,6 +14,8 @@ pub(super) enum After {
     Edges,
     /// With what it releases.
     Release(Release),
+    /// With the branch of a Select that begins before all inputs are there.
+    Branch(u32, u32),
     /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
     Nothing(u32),
     /// Nowhere: the node completes later.
@@ -122,6 +124,16 @@ impl Step {
         let branch = &select.branches[index];
         self.point(&branch.bound);
         branch
+    }
+
+    /// The counters of a branch that is not taken are completed by what arrives from outside alone. Before anything else is made
+    /// known of the choice: nothing of this turn is over while there is more to drop.
+    pub(super) fn drop_branch(&self, branch: &Branch) {
+        for drop in &self.layout.drops[branch.drops.start as usize..branch.drops.end as usize] {
+            let start = self.layout.counters[drop.counter as usize];
+            // What came from outside stays where it is: nobody counts its readers.
+            let _ = self.counters[drop.counter as usize].drop_branch(drop.amount, start);
+        }
     }
 
     /// Gives a loop's variables their first values.

@@ -2,6 +2,8 @@
 //!
 //! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
 
+mod early;
+
 use super::ops::After;
 use super::queue::Offer;
 use super::role::Role;
@@ -187,6 +189,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         let next = match after {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
+            After::Branch(select, taken) => self.begin_branch(select, taken),
             After::Later => None,
             After::Nothing(uncounted) => {
                 self.done += uncounted;
@@ -213,7 +216,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => {
                 let select = &layout.selects[index as usize];
-                return After::Release(step.branch(select).release);
+                return if select.is_early {
+                    early::choose(step, index)
+                } else {
+                    After::Release(step.branch(select).release)
+                };
             }
             Body::Enter(index) => return After::Release(step.enter(index as usize).release_condition),
             Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
@@ -259,7 +266,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.step.left_out(node);
         }
         match body {
-            Body::Select(index) => After::Nothing(self.layout.selects[index as usize].uncounted),
+            Body::Select(index) => early::choose_none(self.step, &self.layout.selects[index as usize]),
             Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
             // A loop that has stopped ends here; its Test says so.
             Body::Next(index) => {
