@@ -7,7 +7,7 @@
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
 //!    place, a variable of a loop where its kernel allows it. A branch need not wait for what some of it can do without (`entries`).
 //! 5. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 6. `memory`: places in the arena, shared where the order along the edges allows it.
+//! 6. `memory`: places in the arena, shared where the order along the edges allows it, and by branches of which one runs.
 
 mod accesses;
 mod entries;
@@ -16,6 +16,7 @@ mod fold;
 mod held;
 mod joins;
 mod memory;
+mod overlay;
 #[cfg(debug_assertions)]
 mod proof;
 mod region;

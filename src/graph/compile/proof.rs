@@ -1,5 +1,5 @@
 //! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share memory, and
-//! whether the edges keep those who touch them apart. It knows nothing of how the plan was made.
+//! whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the plan was made.
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, StorageKind};
@@ -35,6 +35,7 @@ pub(super) fn check(flat: &Flat, places: &Places) {
                 touched[first].iter().all(|x| {
                     touched[second].iter().all(|y| {
                         before[x.node as usize][y.node as usize]
+                            || is_one_or_other(flat, x.node, y.node)
                             || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
                     })
                 })
@@ -55,6 +56,14 @@ pub(super) fn check(flat: &Flat, places: &Places) {
 struct Touch {
     node: u32,
     writes: bool,
+}
+
+/// Whether the nodes are in different branches of one cond: of those one runs.
+fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
+    flat.selects.iter().any(|select| {
+        let branch = |node: u32| select.branches.iter().position(|branch| branch.nodes.contains(&node));
+        matches!((branch(x), branch(y)), (Some(a), Some(b)) if a != b)
+    })
 }
 
 /// Whether a kernel may read the one and write the other in the same memory.
