@@ -80,9 +80,8 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
         let counted = item.before.len() > 1;
         item.facts.push(("counted", counted.to_string()));
     }
-    debug_assert!(
-        layout.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < layout.counters.len())
-    );
+    let counters = layout.counters.len() + layout.merge_edges.len();
+    debug_assert!(layout.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < counters));
     render(&layout.name, &items, format)
 }
 

@@ -20,6 +20,7 @@ use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
+use crate::sync::MergeShape;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
@@ -136,6 +137,9 @@ pub(in crate::graph) struct Switch {
 /// A merge, and the views of its outputs.
 #[derive(Debug)]
 pub(in crate::graph) struct Merge {
+    pub node: u32,
+    /// Of its word; None if it waits for all inputs.
+    pub shape: Option<MergeShape>,
     pub inputs: Vec<MergeInput>,
     pub value: u32,
     pub index: u32,
@@ -147,6 +151,19 @@ pub(in crate::graph) struct MergeInput {
     pub bit: u32,
     /// The node that makes it, or NO_BIT.
     pub from: u32,
+    /// Those of one source arrive together.
+    pub group: u16,
+}
+
+/// An arrival at a merge's word: of a group of inputs, or of a control edge.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct MergeEdge {
+    pub merge: u32,
+    pub group: u16,
+}
+
+impl MergeEdge {
+    pub const CONTROL: u16 = u16::MAX;
 }
 
 /// Always there.
@@ -156,7 +173,8 @@ pub(in crate::graph) const NO_BIT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) struct Edge {
     pub target: u32,
-    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else.
+    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else. Beyond all counters: by how much, the place
+    /// in `Layout::merge_edges`.
     pub counter: u32,
 }
 
@@ -225,6 +243,7 @@ pub(in crate::graph) struct Layout {
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
+    pub merge_edges: Vec<MergeEdge>,
     pub absence: Absence,
     /// Where each node's edges begin; one more closes the last.
     pub first_edge: Vec<u32>,
@@ -405,6 +424,7 @@ impl Layout {
         self.leaf_of.shrink_to_fit();
         self.switches.shrink_to_fit();
         self.merges.shrink_to_fit();
+        self.merge_edges.shrink_to_fit();
         self.absence.own.shrink_to_fit();
         self.absence.starts.shrink_to_fit();
         self.absence.needs.shrink_to_fit();
@@ -460,6 +480,7 @@ impl Layout {
             + of(&self.absence.starts)
             + of(&self.absence.needs)
             + of(&self.merges)
+            + of(&self.merge_edges)
             + of(&self.switches)
             + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()
             + self.loops.iter().map(|l| size_of::<Loop>() + of(&l.enter) + of(&l.next)).sum::<usize>()

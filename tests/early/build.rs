@@ -39,6 +39,16 @@ impl Door {
         }
     }
 
+    /// For all who come and have come.
+    pub fn open_wide(&self) {
+        let held = {
+            let mut door = self.0.lock().unwrap();
+            door.0 = usize::MAX / 2;
+            std::mem::take(&mut door.1)
+        };
+        held.into_iter().for_each(|(done, result)| done.done(result).unwrap());
+    }
+
     pub fn pass(&self, done: Completion, result: Result<()>) {
         let mut door = self.0.lock().unwrap();
         if door.0 == 0 {

@@ -52,7 +52,7 @@ fn a_run_that_fails_anywhere_leaves_all_counters_whole() {
         let (program, door) = (Ref::clone(&program), Arc::clone(&door));
         in_time(move || {
             // The door stands open.
-            door.0.lock().unwrap().0 = usize::MAX / 2;
+            door.open_wide();
             let options = RunOptions { threadpool: pool, ..RunOptions::default() };
             for (from, fails) in
                 [(3, true), (4, true), (5, true), (6, true), (7, true), (8, true), (9, true), (10, false)]
@@ -79,7 +79,7 @@ fn a_deadline_in_an_early_branch_leaves_all_counters_whole() {
         in_time(move || {
             let options = RunOptions { threadpool: pool, ..RunOptions::default() };
             for us in [1, 5, 20, 50, 100, 1000] {
-                door.0.lock().unwrap().0 = usize::MAX / 2;
+                door.open_wide();
                 let hurried = RunOptions { deadline_ns: us * 1000, ..options.clone() };
                 if let Err(error) = run_with(&program, &[10, 60, 0], 1, &hurried) {
                     assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
@@ -89,12 +89,12 @@ fn a_deadline_in_an_early_branch_leaves_all_counters_whole() {
                 let other = Arc::clone(&door);
                 let opener = std::thread::spawn(move || {
                     std::thread::sleep(Duration::from_micros(us + 200));
-                    other.open();
+                    other.open_wide();
                 });
                 let hurried = RunOptions { deadline_ns: us * 1000, ..options.clone() };
                 let error = run_with(&program, &[10, 12, 0], 1, &hurried).err();
                 opener.join().unwrap();
-                door.0.lock().unwrap().0 = usize::MAX / 2;
+                door.open_wide();
                 assert!(error.is_none_or(|error| error.code() == Code::DeadlineExceeded));
                 assert_eq!(run_with(&program, &[10, 12, 0], 1, &options).unwrap(), [31]);
             }

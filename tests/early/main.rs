@@ -4,5 +4,6 @@
 mod branches;
 mod build;
 mod ends;
+mod merges;
 #[path = "../pools/mod.rs"]
 mod pools;

@@ -17,8 +17,10 @@
 //! waited for: a source that has no others is waited for by what closes the graph that it is in (an End, the Next, or the node
 //! `outputs` behind everything).
 //!
-//! *Nor may the iteration be over before it has arrived at the entries.* So loose edges come first among a node's edges. Who comes
-//! behind one of the others comes behind all arrivals at entries, and the counters are whole then.
+//! The inputs of a merge are loose as well: it goes on with one, while the others may be on their way (`region::merge`).
+//!
+//! *Nor may the iteration be over before it has arrived there.* So loose edges come first among a node's edges. Who comes
+//! behind one of the others comes behind all arrivals at loose ones, and the counters are whole then.
 
 use super::flat::{Flat, Into, Source};
 use crate::graph::layout::{Drop, Edge};

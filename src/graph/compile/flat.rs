@@ -4,7 +4,7 @@ use crate::base::Ref;
 use crate::base::{Desc, Result};
 use crate::engine::Tensor;
 use crate::graph::builder::{Body as NodeBody, Contents};
-use crate::graph::layout::{Absence, Body, Drop, Edge, Loop, Merge, NO_BIT, Release, Select, Switch};
+use crate::graph::layout::{Absence, Body, Drop, Edge, Loop, Merge, MergeEdge, NO_BIT, Release, Select, Switch};
 use crate::graph::names::Names;
 use crate::graph::options::Forwarding;
 use crate::kernel::{Kernel, Task};
@@ -97,6 +97,7 @@ pub(super) struct Flat {
     pub loops: Vec<Loop>,
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
+    pub merge_edges: Vec<MergeEdge>,
     pub absence: Absence,
     pub has_absence: bool,
     pub args: Vec<FlatArg>,

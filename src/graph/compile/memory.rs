@@ -14,7 +14,8 @@
 //! one by one while the rest of the branch may still run. So a storage that a branch reads and that was made outside stays until the
 //! run is over; one that branches only write, an output of the cond, counts as written by the Select.
 //!
-//! The branches of one cond have the same memory (`overlay`).
+//! The branches of one cond have the same memory (`overlay`). A merge that does not wait for all of its inputs hands on nothing that comes with
+//! them, and they stay.
 //!
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes, if the
 //! kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes there too.
@@ -115,6 +116,11 @@ fn rounded(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(ALIGNMENT)
 }
 
+/// Whether a node reads what may come when it is long over.
+fn is_barrier(flat: &Flat, node: u32) -> bool {
+    matches!(flat.bodies[node as usize], Body::Merge(merge) if flat.merges[merge as usize].shape.is_some())
+}
+
 fn too_large() -> Error {
     Error::out_of_range("the program's values are larger than memory can hold")
 }
@@ -187,7 +193,8 @@ impl<'a> Planner<'a> {
             let life = &mut lives[storage as usize];
             let (mut at, mut writes) = (regions.speaker(node), writes);
             let mut both = at != node;
-            let mut known = true;
+            // Behind a merge nobody is behind its inputs.
+            let mut known = writes || !is_barrier(flat, node);
             let mut region = regions.of[node as usize];
             while region != life.home {
                 let inside = regions.list[region as usize];

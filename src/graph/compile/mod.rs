@@ -100,7 +100,7 @@ fn compile(
 }
 
 /// Waits for outputs that one of several branches computes, so that a run has one end for all of them; and for what only
-/// branches use that may not run.
+/// branches use that may not run, or merges.
 fn add_end(flat: &mut Flat, region: &Region) {
     let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
     let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
@@ -130,7 +130,7 @@ fn finish(
     let n = flat.bodies.len();
     flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
-    let (first_edge, firm_edge, edges) = rows(n, &flat, first_leaf);
+    let (first_edge, firm_edge, edges) = rows(n, &flat, first_leaf, counters.len() as u32);
     let firm = memory::Rows { edges: &edges, starts: &firm_edge, ends: &first_edge[1..] };
     let places = memory::places(&mut flat, &firm)?;
     #[cfg(debug_assertions)]
@@ -173,6 +173,7 @@ fn finish(
         loops: flat.loops,
         switches: flat.switches,
         merges: flat.merges,
+        merge_edges: flat.merge_edges,
         absence: flat.absence,
         first_edge,
         edges,
@@ -232,7 +233,7 @@ fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
 
 /// The edges in rows, by the node that they leave: the loose ones, then those that somebody waits for (`entries`). Where each row
 /// begins, one more for the end of the last; and where the second part of each begins.
-fn rows(n: usize, flat: &Flat, first_leaf: u32) -> (Vec<u32>, Vec<u32>, Vec<Edge>) {
+fn rows(n: usize, flat: &Flat, first_leaf: u32, counters: u32) -> (Vec<u32>, Vec<u32>, Vec<Edge>) {
     let mut first = vec![0u32; n + 1];
     flat.edges.iter().for_each(|(from, _)| first[*from as usize + 1] += 1);
     for i in 0..n {
@@ -242,7 +243,8 @@ fn rows(n: usize, flat: &Flat, first_leaf: u32) -> (Vec<u32>, Vec<u32>, Vec<Edge
     let mut rows = vec![Edge { target: 0, counter: DIRECT }; flat.edges.len()];
     let mut put = |(from, edge): &(u32, Edge), at: &mut [u32]| {
         let place = &mut at[*from as usize];
-        rows[*place as usize] = Edge { target: edge.target, counter: Joins::number(edge.counter, first_leaf) };
+        rows[*place as usize] =
+            Edge { target: edge.target, counter: Joins::number(edge.counter, first_leaf, counters) };
         *place += 1;
     };
     let loose = || flat.loose.iter().map(|range| range.start as usize..range.end as usize);

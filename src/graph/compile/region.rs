@@ -2,6 +2,7 @@
 
 mod control;
 mod late;
+mod merge;
 
 use super::entries::Waits;
 use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
@@ -9,7 +10,7 @@ use super::schedule;
 use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::Copy;
-use crate::graph::layout::{Body as FlatBody, Edge, Merge, MergeInput, NO_BIT, Switch};
+use crate::graph::layout::{Body as FlatBody, Edge, NO_BIT, Switch};
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
 use std::collections::HashMap;
@@ -75,7 +76,7 @@ struct Work<'a> {
     /// Nodes that somebody waits for, whatever is chosen; and of those, which values.
     awaited: Vec<bool>,
     awaited_values: Vec<bool>,
-    /// Values that branches begin without.
+    /// Values that branches and merges begin without.
     late: Vec<Value>,
     /// Ends of branches that nobody waits for.
     open_ends: Vec<Source>,
@@ -339,33 +340,6 @@ impl Work<'_> {
         for (output, bit) in sides.into_iter().enumerate() {
             self.set((index, output), Val { storage: passed.storage, source: Source::Node(id), bit });
         }
-        self.done[index] = Source::Node(id);
-        Ok(())
-    }
-
-    fn add_merge(&mut self, index: usize, inputs: &[Value]) -> Result<()> {
-        let id = self.push(FlatBody::Merge(self.flat.merges.len() as u32), index);
-        self.arrive(id, &self.graph.nodes[index]);
-        let bit = self.skip_bit(id, index);
-        let desc = *self.verified.desc((index, 0));
-        let mut from = Vec::with_capacity(inputs.len());
-        for value in inputs {
-            let input = self.value(*value);
-            let made_by = match input.source {
-                Source::Nobody => NO_BIT,
-                Source::Node(node) => node,
-                Source::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
-            };
-            from.push(MergeInput { view: self.flat.arg(desc, input.storage), bit: input.bit, from: made_by });
-        }
-        let mut views = [0; 2];
-        for (output, view) in views.iter_mut().enumerate() {
-            let desc = *self.verified.desc((index, output));
-            let storage = self.storage_of((index, output), &desc)?;
-            *view = self.flat.arg(desc, storage);
-            self.set((index, output), Val { storage, source: Source::Node(id), bit });
-        }
-        self.flat.merges.push(Merge { inputs: from, value: views[0], index: views[1] });
         self.done[index] = Source::Node(id);
         Ok(())
     }

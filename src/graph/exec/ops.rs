@@ -1,8 +1,9 @@
 //! What nodes do, whoever runs them.
 
+use super::merged::Fired;
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Branch, Loop, NO_BIT, Release, Select};
+use crate::graph::layout::{Body, Branch, Loop, Merge, NO_BIT, Release, Select};
 use crate::kernel::KernelContext;
 use crate::threadpool::ThreadPool;
 use std::sync::atomic::Ordering::*;
@@ -60,27 +61,35 @@ impl Step {
     /// Hands on the one input that is there.
     fn merge(&self, index: usize) -> Result<()> {
         let merge = &self.layout.merges[index];
-        let mut winner = None;
-        for (i, input) in merge.inputs.iter().enumerate() {
-            if self.is_absent(input.bit) {
-                continue;
+        let winner = match self.merges[index].take() {
+            Fired::With(input) => Some(input as usize),
+            Fired::Dead => None,
+            Fired::Not => {
+                let mut there = (0..merge.inputs.len()).filter(|&i| !self.is_absent(merge.inputs[i].bit));
+                let first = there.next();
+                if let (Some(first), Some(second)) = (first, there.next()) {
+                    return Err(self.two_live(merge, first, second));
+                }
+                first
             }
-            if let Some(first) = winner.replace(i) {
-                let producer = |i: usize| match merge.inputs[i].from {
-                    NO_BIT => "the graph's surroundings".to_owned(),
-                    node => format!("node '{}'", self.layout.name_of(node)),
-                };
-                return Err(Error::precondition(format!(
-                    "inputs {first} and {i} are both there, from {} and {}: a merge passes on one",
-                    producer(first),
-                    producer(i)
-                )));
-            }
-        }
+        };
         let Some(winner) = winner else { return Err(Error::internal("a merge without an input")) };
         self.args[merge.value as usize].copy_from(&self.args[merge.inputs[winner].view as usize]);
         self.args[merge.index as usize].write_integer(winner as i32);
         Ok(())
+    }
+
+    #[cold]
+    pub(super) fn two_live(&self, merge: &Merge, first: usize, second: usize) -> Error {
+        let producer = |i: usize| match merge.inputs[i].from {
+            NO_BIT => "the graph's surroundings".to_owned(),
+            node => format!("node '{}'", self.layout.name_of(node)),
+        };
+        Error::precondition(format!(
+            "inputs {first} and {second} are both there, from {} and {}: a merge passes on one",
+            producer(first),
+            producer(second)
+        ))
     }
 
     /// Whether a node is skipped because something that it needs is absent; noted for those who need it.
@@ -91,9 +100,11 @@ impl Step {
             return false;
         }
         let skips = match self.layout.bodies[node] {
-            Body::Merge(merge) => {
-                self.layout.merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit))
-            }
+            Body::Merge(merge) => match self.merges[merge as usize].fired() {
+                Fired::With(_) => false,
+                Fired::Dead => true,
+                Fired::Not => self.layout.merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit)),
+            },
             _ => absence.needs(node).iter().any(|&bit| self.is_absent(bit)),
         };
         self.set_bit(own, skips);

@@ -162,6 +162,7 @@ impl Step {
     /// Whether all counters are as at the beginning of a run.
     fn is_whole(&self) -> bool {
         self.counters.iter().zip(&self.layout.counters).all(|(counter, start)| counter.is_clean(*start))
+            && self.merges.iter().zip(&self.layout.merges).all(|(merged, merge)| merged.is_clean(merge))
     }
 
     /// After closing: how the run ended. The step is ready for another run.

@@ -1,6 +1,7 @@
 //! The memory of one run at a time, kept for the next run.
 
 use super::flight::Flight;
+use super::merged::Merged;
 use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
@@ -68,6 +69,7 @@ pub struct Step {
     slots: usize,
 
     pub(super) counters: Box<[Arrivals]>,
+    pub(super) merges: Box<[Merged]>,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -141,6 +143,10 @@ impl Step {
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
             Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
+        let mut number = 0..layout.merges.len();
+        let merges = heap::filled(layout.merges.len(), "a run's merges", || {
+            Merged::new(number.next().map(|number| &layout.merges[number]))
+        })?;
         Ok(Arc::new(Step {
             id: NEXT.fetch_add(1, Relaxed),
             layout: Arc::clone(layout),
@@ -153,6 +159,7 @@ impl Step {
             scratch,
             slots,
             counters,
+            merges,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),

@@ -3,6 +3,7 @@
 //! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
 
 mod early;
+mod merges;
 
 use super::ops::After;
 use super::queue::Offer;
@@ -268,6 +269,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => early::choose_none(self.step, &self.layout.selects[index as usize]),
             Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
+            Body::Merge(index) => {
+                let _ = self.step.merges[index as usize].take();
+                After::Edges
+            }
             // A loop that has stopped ends here; its Test says so.
             Body::Next(index) => {
                 let looped = &self.layout.loops[index as usize];
@@ -311,7 +316,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
     fn arrive(&self, index: u32) -> bool {
-        let start = self.layout.counters[index as usize];
+        let Some(&start) = self.layout.counters.get(index as usize) else { return self.arrive_at_merge(index) };
         if self.step.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
             return false;
         }
