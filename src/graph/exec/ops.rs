@@ -58,7 +58,8 @@ impl Step {
         node.kernel.compute(&KernelContext::new(inputs, outputs, pool, scratch, &self.stop))
     }
 
-    /// Hands on the one input that is there.
+    /// Hands on the one input that is there. Not part of the loops that call it: they are as small as they can be.
+    #[inline(never)]
     fn merge(&self, index: usize) -> Result<()> {
         let merge = &self.layout.merges[index];
         let winner = match self.merges[index].take() {
