@@ -46,6 +46,7 @@ mod admission;
 mod bind;
 mod flight;
 mod independent;
+mod merged;
 mod ops;
 mod orders;
 mod overlap;

@@ -1,6 +1,7 @@
 //! The memory of one run at a time, kept for the next run.
 
 use super::flight::Flight;
+use super::merged::Merged;
 use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
@@ -69,6 +70,7 @@ pub struct Step {
     slots: usize,
 
     pub(super) counters: Box<[Arrivals]>,
+    pub(super) merges: Box<[Merged]>,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -149,6 +151,8 @@ impl Step {
         let counters = heap::filled(layout.counters.len(), "a run's counters", || {
             Arrivals::new(start.next().copied().unwrap_or(1))
         })?;
+        let mut words = layout.merges.iter();
+        let merges = heap::filled(layout.merges.len(), "a run's merges", || Merged::new(words.next()))?;
         Ok(Arc::new(Step {
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
@@ -161,6 +165,7 @@ impl Step {
             scratch,
             slots,
             counters,
+            merges,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),

@@ -138,7 +138,7 @@ impl Nested {
             Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))
         };
         let (input, output) = (|i: usize| lookup(inputs, i), |i: usize| lookup(&outputs, i));
-        Program::run_many(program, context, 1, &|_, run| {
+        Program::run_many_in(program, context, 1, &|_, run| {
             run(&Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?)
         })?;
         Ok(outputs)
