@@ -444,3 +444,57 @@ fn forwarding_is_forbidden_and_reserved_by_name() {
     graph.set_forwarding(a, 0, Forwarding::Never).unwrap();
     assert!(build.compile(&graph).is_ok());
 }
+
+/// Branches of a case with `lengths` values of 1 KiB in a row, the last of which it gives; inner ones with a cond of two such branches.
+#[test]
+fn branches_of_which_one_runs_have_the_same_memory() {
+    let values = |build: &mut Build, n: usize| {
+        let mut graph = Graph::new("branch");
+        chain(build, &mut graph, n, false);
+        graph
+    };
+    let mut build = Build::new();
+    let mut bytes = |lengths: &[usize]| {
+        let branches: Vec<Graph> = lengths.iter().map(|&n| values(&mut build, n)).collect();
+        let mut graph = Graph::new("case");
+        let index = graph.add_input("index", desc(1)).unwrap();
+        let x = graph.add_input("x", desc(256)).unwrap();
+        let all: Vec<&Graph> = branches.iter().collect();
+        let case = graph.add_case("case", index, &all, &[x]).unwrap();
+        let before = build.op(&mut graph, What::Mix(1), &[x], 256, false).output(0);
+        let after = build.op(&mut graph, What::Mix(2), &[case.output(0), before], 256, false).output(0);
+        graph.add_output("y", after).unwrap();
+        let program = build.compile(&graph).unwrap();
+        let input: Vec<i32> = (0..256).collect();
+        for index in 0..lengths.len() {
+            let expected = run(&program, &[vec![index as i32], input.clone()], None);
+            let pool = pools::of(2);
+            (0..5).for_each(|_| assert_eq!(run(&program, &[vec![index as i32], input.clone()], Some(&pool)), expected));
+        }
+        fact(&program, "arena_bytes")
+    };
+    // Two values in a branch are in use at a time, or one, or none: the last is the case's output.
+    let one = bytes(&[5]);
+    assert_eq!(one, 4 * 1024);
+    assert_eq!(bytes(&[5, 5, 5, 5]), one);
+    assert_eq!(bytes(&[1, 5, 2]), one);
+    assert_eq!(bytes(&[2, 1]), 3 * 1024); // In branches of branches, and behind them.
+    let mut build = Build::new();
+    let mut bytes = |inner: &[usize; 2]| {
+        let branches = inner.map(|n| values(&mut build, n));
+        let mut outer = Graph::new("outer");
+        let index = outer.add_input("index", desc(1)).unwrap();
+        let x = outer.add_input("x", desc(256)).unwrap();
+        let before = build.op(&mut outer, What::Mix(3), &[x], 256, false).output(0);
+        let case = outer.add_cond("cond", index, &branches[0], &branches[1], &[before]).unwrap();
+        let after = build.op(&mut outer, What::Mix(4), &[case.output(0), before], 256, false).output(0);
+        outer.add_output("y", after).unwrap();
+        let mut graph = Graph::new("main");
+        let index = graph.add_input("index", desc(1)).unwrap();
+        let x = graph.add_input("x", desc(256)).unwrap();
+        let case = graph.add_case("case", index, &[&outer, &outer, &outer], &[index, x]).unwrap();
+        graph.add_output("y", case.output(0)).unwrap();
+        fact(&build.compile(&graph).unwrap(), "arena_bytes")
+    };
+    assert!(bytes(&[5, 5]) < 5 * 1024 && bytes(&[5, 3]) == bytes(&[5, 5]));
+}

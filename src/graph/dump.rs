@@ -71,13 +71,17 @@ pub(super) fn program(layout: &Layout, format: DumpFormat) -> String {
             items[edge.target as usize].before.push((index, true));
         }
     }
+    for index in 0..n {
+        for guard in layout.guards(index) {
+            items[guard.target as usize].before.push((index, false));
+        }
+    }
     for item in &mut items {
         let counted = item.before.len() > 1;
         item.facts.push(("counted", counted.to_string()));
     }
-    debug_assert!(
-        layout.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < layout.counters.len())
-    );
+    let counters = layout.counters.len() + layout.merge_edges.len();
+    debug_assert!(layout.edges.iter().all(|edge| edge.counter == DIRECT || (edge.counter as usize) < counters));
     render(&layout.name, &items, format)
 }
 

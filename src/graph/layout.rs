@@ -14,19 +14,20 @@
 //! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
 //! A loop that runs several iterations at once has other nodes (`overlap`).
 
-use super::builder::MAX_DEPTH;
 use super::dynamics::Dynamics;
 use super::exec::Admission;
 use super::figures::{NodeFigures, Tallies};
+use super::names::Names;
 use super::overlap::{Overlap, Slot, Start, Why};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::{Kernel, Task};
+use crate::sync::MergeShape;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// An input or output of a program.
 #[derive(Clone, Debug)]
@@ -92,12 +93,18 @@ pub(in crate::graph) struct Select {
     pub uncounted: u32,
     /// Whether any value but 0 means branch 1.
     pub is_cond: bool,
+    /// Whether a branch has guards or drops.
+    pub is_early: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(in crate::graph) struct Branch {
     pub nodes: Range<u32>,
     pub release: Release,
+    /// Of `Layout::guards`: nodes that wait for the choice and for values from outside.
+    pub guards: Range<u32>,
+    /// Of `Layout::drops`, for when another branch runs.
+    pub drops: Range<u32>,
     /// The arguments of what is in it.
     pub args: Range<u32>,
     /// Its part of `Layout::bound`, without that of branches inside.
@@ -144,6 +151,9 @@ pub(in crate::graph) struct Switch {
 /// A merge, and the views of its outputs.
 #[derive(Debug)]
 pub(in crate::graph) struct Merge {
+    pub node: u32,
+    /// Of its word; None if it waits for all inputs.
+    pub shape: Option<MergeShape>,
     pub inputs: Vec<MergeInput>,
     pub value: u32,
     pub index: u32,
@@ -155,6 +165,19 @@ pub(in crate::graph) struct MergeInput {
     pub bit: u32,
     /// The node that makes it, or NO_BIT.
     pub from: u32,
+    /// Those of one source arrive together.
+    pub group: u16,
+}
+
+/// An arrival at a merge's word: of a group of inputs, or of a control edge.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct MergeEdge {
+    pub merge: u32,
+    pub group: u16,
+}
+
+impl MergeEdge {
+    pub const CONTROL: u16 = u16::MAX;
 }
 
 /// Always there.
@@ -164,11 +187,19 @@ pub(in crate::graph) const NO_BIT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) struct Edge {
     pub target: u32,
-    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else.
+    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else. Beyond all counters: by how much, the place
+    /// in `Layout::merge_edges`.
     pub counter: u32,
 }
 
 pub(in crate::graph) const DIRECT: u32 = u32::MAX;
+
+/// What a Select makes in the place of the arrivals at a counter that a branch makes only when it runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct Drop {
+    pub counter: u32,
+    pub amount: u32,
+}
 
 /// Where a view's memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,45 +221,6 @@ pub(in crate::graph) struct Arg {
     pub desc: Desc,
     pub bytes: usize,
     pub place: Place,
-}
-
-/// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there are
-/// many.
-#[derive(Debug, Default)]
-pub(in crate::graph) struct Names {
-    text: Vec<u8>,
-    starts: Vec<u32>,
-    count: usize,
-}
-
-impl Names {
-    const STRIDE: usize = 16;
-    /// Behind each name; no byte of UTF-8.
-    const END: u8 = 0xff;
-
-    pub fn push(&mut self, parts: &[&str]) {
-        if self.count.is_multiple_of(Self::STRIDE) {
-            self.starts.push(self.text.len() as u32);
-        }
-        parts.iter().for_each(|part| self.text.extend_from_slice(part.as_bytes()));
-        self.text.push(Self::END);
-        self.count += 1;
-    }
-
-    pub fn get(&self, node: usize) -> &str {
-        let start = self.starts[node / Self::STRIDE] as usize;
-        let name = self.text[start..].split(|&byte| byte == Self::END).nth(node % Self::STRIDE);
-        name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default()
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.starts.capacity() * size_of::<u32>()
-    }
-
-    pub fn shrink(&mut self) {
-        self.text.shrink_to_fit();
-        self.starts.shrink_to_fit();
-    }
 }
 
 /// Which nodes can be skipped because an input is absent. Empty in a program without a switch.
@@ -273,11 +265,15 @@ pub(in crate::graph) struct Layout {
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
     pub dynamics: Dynamics,
+    pub merge_edges: Vec<MergeEdge>,
     pub absence: Absence,
     /// Where each node's edges begin; one more closes the last.
     pub first_edge: Vec<u32>,
     pub edges: Vec<Edge>,
     pub releases: Vec<u32>,
+    /// For branches that begin before all inputs are there (`compile::entries`).
+    pub guards: Vec<Edge>,
+    pub drops: Vec<Drop>,
     /// Start value of each counter. Those from `first_leaf` on are parts of a join too wide for one.
     pub counters: Vec<u32>,
     pub first_leaf: u32,
@@ -330,104 +326,18 @@ pub(in crate::graph) struct Layout {
     pub primed: AtomicBool,
 }
 
-/// A node cheaper than this, in nanoseconds, is no reason to involve another thread: the cache lines that would
-/// move cost as much.
-const WORTH_A_THREAD_NS: u32 = 150;
-
-/// How often nodes run in a walk from the last to the first: the product of the iterations of the loops around them.
-struct Factor<'a> {
-    layout: &'a Layout,
-    /// Loops that the walk has not come to, by their place in `loops_by_end`.
-    next: usize,
-    /// Where each loop that the walk is in begins, and the product.
-    inside: [(u32, u64); MAX_DEPTH],
-    depth: usize,
-}
-
-impl<'a> Factor<'a> {
-    fn new(layout: &'a Layout) -> Factor<'a> {
-        Factor { layout, next: 0, inside: [(0, 1); MAX_DEPTH], depth: 0 }
-    }
-
-    fn at(&mut self, node: u32) -> u64 {
-        while self.depth > 0 && node < self.inside[self.depth - 1].0 {
-            self.depth -= 1;
-        }
-        let mut times = if self.depth > 0 { self.inside[self.depth - 1].1 } else { 1 };
-        while let Some(&index) = self.layout.loops_by_end.get(self.next) {
-            let looped = &self.layout.loops[index as usize];
-            if looped.end != node + 1 {
-                break;
-            }
-            times = times.saturating_mul(u64::from(self.layout.rounds(looped)));
-            self.inside[self.depth] = (looped.first, times);
-            self.depth += 1;
-            self.next += 1;
-        }
-        times
-    }
-}
-
 impl Layout {
     pub fn len(&self) -> usize {
         self.bodies.len()
     }
 
-    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing: `paths` is
-    /// memory of the caller's, one word for each node, for the longest path from each to the end.
-    pub fn weigh(&self, paths: &[AtomicU32]) {
-        self.spread_costs();
-        let (mut total, mut all) = (0u64, 0u64);
-        let mut longest = 0f32;
-        let mut factor = Factor::new(self);
-        for node in (0..self.len()).rev() {
-            let cost = self.costs[node].load(Relaxed);
-            let counts = if cost < WORTH_A_THREAD_NS { 0 } else { cost };
-            let times = factor.at(node as u32);
-            total = total.saturating_add(u64::from(counts).saturating_mul(times));
-            all = all.saturating_add(u64::from(cost).saturating_mul(times));
-            let mut worth = counts;
-            let mut behind = 0f32;
-            let path = |target: u32| f32::from_bits(paths[target as usize].load(Relaxed));
-            let starts = self.started(node).iter().map(|start| &start.edge);
-            // Those to the next round of a loop's slots lead back: counted by the factor.
-            for edge in self.edges(node).iter().chain(starts).filter(|edge| edge.target as usize > node) {
-                behind = behind.max(path(edge.target));
-                if edge.counter == DIRECT {
-                    worth = worth.saturating_add(self.worth[edge.target as usize].load(Relaxed));
-                }
-            }
-            for &target in self.released(node) {
-                // A Next releases what lies before it: another iteration, counted by the factor.
-                if target as usize > node {
-                    behind = behind.max(path(target));
-                    worth = worth.saturating_add(self.worth[target as usize].load(Relaxed));
-                }
-            }
-            self.worth[node].store(worth, Relaxed);
-            let path = behind + counts as f32 * times as f32;
-            paths[node].store(path.to_bits(), Relaxed);
-            longest = longest.max(path);
-        }
-        self.total_ns.store(total, Relaxed);
-        self.all_ns.store(all, Relaxed);
-        self.longest_ns.store(longest as u64, Relaxed);
-    }
-
-    /// The nodes that a node may release.
-    fn released(&self, node: usize) -> &[u32] {
-        let of = |release: Release| &self.releases[release.first as usize..release.end as usize];
-        match self.bodies[node] {
-            Body::Select(i) => {
-                let branches = &self.selects[i as usize].branches;
-                let first = branches.first().map_or(0, |branch| branch.release.first);
-                let end = branches.last().map_or(0, |branch| branch.release.end);
-                of(Release { first, end })
-            }
-            Body::Enter(i) => of(self.loops[i as usize].release_condition),
-            Body::Test(i) => of(self.loops[i as usize].release_body),
-            _ => &[],
-        }
+    /// The guards of a Select's branches.
+    pub fn guards(&self, node: usize) -> &[Edge] {
+        let Body::Select(index) = self.bodies[node] else { return &[] };
+        let branches = &self.selects[index as usize].branches;
+        let first = branches.first().map_or(0, |branch| branch.guards.start);
+        let end = branches.last().map_or(0, |branch| branch.guards.end);
+        &self.guards[first as usize..end as usize]
     }
 
     /// Gives back what the arrays have too much.
@@ -436,10 +346,13 @@ impl Layout {
         self.bodies.shrink_to_fit();
         self.tasks.shrink_to_fit();
         self.releases.shrink_to_fit();
+        self.guards.shrink_to_fit();
+        self.drops.shrink_to_fit();
         self.counters.shrink_to_fit();
         self.leaf_of.shrink_to_fit();
         self.switches.shrink_to_fit();
         self.merges.shrink_to_fit();
+        self.merge_edges.shrink_to_fit();
         self.absence.own.shrink_to_fit();
         self.absence.starts.shrink_to_fit();
         self.absence.needs.shrink_to_fit();
@@ -489,6 +402,8 @@ impl Layout {
             + of(&self.first_edge)
             + of(&self.edges)
             + of(&self.releases)
+            + of(&self.guards)
+            + of(&self.drops)
             + of(&self.counters)
             + of(&self.leaf_of)
             + of(&self.roots)
@@ -500,6 +415,7 @@ impl Layout {
             + of(&self.absence.starts)
             + of(&self.absence.needs)
             + of(&self.merges)
+            + of(&self.merge_edges)
             + of(&self.switches)
             + self.dynamics.bytes()
             + self.selects.iter().map(|select| size_of::<Select>() + of(&select.branches)).sum::<usize>()

@@ -15,6 +15,7 @@ mod figures;
 mod ids;
 mod layout;
 mod many;
+mod names;
 mod nested;
 mod options;
 mod overlap;
@@ -25,6 +26,7 @@ mod program;
 mod report;
 mod verify;
 mod ways;
+mod weigh;
 
 pub use builder::Graph;
 pub use dump::DumpFormat;

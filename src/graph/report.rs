@@ -75,6 +75,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
     };
     let selects = of_first(&|body| matches!(body, Body::Select(_)));
     let conds = of_first(&|body| matches!(body, Body::Select(i) if layout.selects[i as usize].is_cond));
+    let early = of_first(&|body| matches!(body, Body::Select(i) if layout.selects[i as usize].is_early));
     let bytes = layout.bytes();
     // What the edges take, as far as they can be told from nodes.
     let edge_bytes = layout.edges.len() * size_of::<super::layout::Edge>();
@@ -105,6 +106,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
             vec![
                 ("conds", "conds", Count(conds)),
                 ("cases", "cases", Count(selects - conds)),
+                ("early", "of both, with branches that begin before all inputs are there", Count(early)),
                 ("loops", "loops", Count(of_first(&|body| matches!(body, Body::Enter(_))))),
                 (
                     "overlapping",

@@ -68,6 +68,8 @@ pub use turn::{Turn, TurnGuard};
 #[cfg(all(test, loom))]
 mod models;
 #[cfg(all(test, loom))]
+mod models_of_branches;
+#[cfg(all(test, loom))]
 mod models_of_loops;
 #[cfg(all(test, loom))]
 mod models_of_pending;

@@ -73,7 +73,9 @@ impl Expected {
     /// What comes after a conflict depends on who won, so any merge may be the first to complain; but of those that the
     /// interpreter found, two producers must be named.
     fn check_conflict(&self, text: &str, all: &[Conflict]) -> Result<(), String> {
-        let named = |conflict: &&Conflict| names(text, &conflict.merge);
+        // Producers may be merges with conflicts of their own.
+        let complains = text.split(": inputs ").next().unwrap_or(text);
+        let named = |conflict: &&Conflict| names(complains, &conflict.merge);
         let well = match all.iter().find(named) {
             Some(conflict) => {
                 let is_named = |producer: &Option<String>| {
@@ -82,7 +84,7 @@ impl Expected {
                 };
                 conflict.producers.iter().filter(|producer| is_named(producer)).count() >= 2
             }
-            None => self.merges.iter().any(|merge| names(text, merge)),
+            None => self.merges.iter().any(|merge| names(complains, merge)),
         };
         if well { Ok(()) } else { Err(format!("expected one of {all:?}, got: {text}")) }
     }

@@ -1,10 +1,13 @@
 //! Whether the generator draws what it is meant to draw: what never comes up is not tested, however many the graphs.
 
+use super::build::Lowering;
 use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, generate};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
 use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
+use super::stage::{Stage, Subject};
 use std::collections::BTreeMap;
+use weir::graph::ReportFormat;
 
 /// How often each thing comes up.
 type Census = BTreeMap<&'static str, u32>;
@@ -175,4 +178,18 @@ fn each_profile_has_everything_that_it_may_have() {
     check(CONFLICTS, NO_LATER);
     check(PLAIN_LATER, &[NO_SWITCHES, NO_REGIONS, &["a leaf done later in a loop"]].concat());
     check(LATER, &["a conflict"]);
+}
+
+/// Conds that begin before all of their inputs are there come up when compile sees what a branch can do without.
+#[test]
+fn conds_begin_early() {
+    let stage = Stage::new();
+    let early = |seed: u64| {
+        let spec = generate(seed, STRUCTURED);
+        let program = Subject::new(&spec, &stage, Lowering::Regions).unwrap().program;
+        let report = program.report(ReportFormat::Json);
+        !report.contains("\"early\":0")
+    };
+    let count = (0..300).filter(|&seed| early(seed)).count();
+    assert!(count >= 10, "{count} of 300 graphs have a cond that begins early");
 }

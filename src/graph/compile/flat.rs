@@ -5,12 +5,15 @@ use crate::base::{Desc, Result};
 use crate::engine::Tensor;
 use crate::graph::builder::{Body as NodeBody, Contents};
 use crate::graph::dynamics::Dynamics;
-use crate::graph::layout::{Absence, Body, Edge, Loop, Merge, NO_BIT, Names, Release, Select, Switch};
+use crate::graph::layout::{Absence, Body, Drop, Edge, Loop, Merge, MergeEdge, NO_BIT, Release, Select, Switch};
+use crate::graph::names::Names;
 use crate::graph::options::Forwarding;
 use crate::graph::overlap::{Overlap, Slot, Start};
 use crate::kernel::{Kernel, Task};
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::entries::Entry;
 use super::joins::Joins;
 
 /// Memory that one value or several share.
@@ -54,9 +57,14 @@ pub(super) struct Val {
 }
 
 impl Val {
-    /// What an inner graph sees of it: it begins when everything from outside is there.
+    /// What an inner graph sees of it that begins when this is there.
     pub fn inside(self) -> Val {
         Val { source: Source::Nobody, bit: NO_BIT, ..self }
+    }
+
+    /// The same for one that begins without it: who uses it waits.
+    pub fn late(self) -> Val {
+        Val { bit: NO_BIT, ..self }
     }
 }
 
@@ -74,6 +82,14 @@ pub(super) struct FlatKernel {
     pub node: u32,
     /// What the graph says of outputs that take over an input's memory.
     pub forwarding: Vec<(u16, Forwarding)>,
+}
+
+/// The edges to a node: `first..last`. Those up to `firm` come from branches, of which another one may run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Into {
+    pub first: u32,
+    pub firm: u32,
+    pub last: u32,
 }
 
 #[derive(Default)]
@@ -97,6 +113,7 @@ pub(super) struct Flat {
     pub switches: Vec<Switch>,
     pub merges: Vec<Merge>,
     pub dynamics: Dynamics,
+    pub merge_edges: Vec<MergeEdge>,
     pub absence: Absence,
     pub has_absence: bool,
     pub args: Vec<FlatArg>,
@@ -104,11 +121,17 @@ pub(super) struct Flat {
     pub constants: Vec<Ref<Tensor>>,
     /// From which node, and the edge.
     pub edges: Vec<(u32, Edge)>,
-    /// Which of them lead to each node.
-    pub into: Vec<(u32, u32)>,
-    /// Marks of `leave_out_implied`: the node for which another one was last met.
+    /// Which of them are loose: behind such an edge nobody need wait for the node that it leaves (`entries`).
+    pub loose: Vec<Range<u32>>,
+    /// Which edges lead to each node.
+    pub into: Vec<Into>,
+    /// Marks of `Flat::look_back`: the search in which a node was last met.
     pub met: Vec<u32>,
+    pub searches: u32,
     pub releases: Vec<u32>,
+    pub entries: Vec<Entry>,
+    pub guards: Vec<Edge>,
+    pub drops: Vec<Drop>,
     pub joins: Joins,
     pub alternatives: Vec<Vec<u32>>,
     /// The node that waits for outputs which branches compute.
@@ -148,8 +171,8 @@ impl Flat {
         let id = self.bodies.len() as u32;
         self.bodies.push(body);
         self.names.push(name);
-        self.into.push((0, 0));
-        self.met.push(u32::MAX);
+        self.into.push(Into::default());
+        self.met.push(0);
         self.costs.push(u32::try_from(cost).unwrap_or(u32::MAX));
         if self.has_absence {
             self.absence.own.push(NO_BIT);
@@ -160,40 +183,72 @@ impl Flat {
 
     /// Makes a node wait for sources. False if there are none.
     pub fn wait_for(&mut self, node: u32, sources: &mut Vec<Source>) -> bool {
+        self.only_needed(node, sources);
+        let n = sources.len();
+        self.link(node, sources, |joins, i| joins.counter(i, n));
+        self.joins.close(n);
+        n > 0
+    }
+
+    /// Leaves out what need not be waited for.
+    pub fn only_needed(&mut self, node: u32, sources: &mut Vec<Source>) {
         sources.retain(|source| *source != Source::Nobody);
         let before = sources.len();
         sources.sort_unstable();
         sources.dedup();
         self.facts.parallel_edges += before - sources.len();
         self.leave_out_implied(node, sources);
-        let first = self.edges.len() as u32;
-        for (i, source) in sources.iter().enumerate() {
-            let counter = self.joins.counter(i, sources.len());
-            let edge = Edge { target: node, counter };
-            match *source {
-                Source::Nobody => {}
-                Source::Carried(_) | Source::Guard => self.promised.push((*source, edge)),
-                Source::Node(from) => self.edges.push((from, edge)),
-                Source::OneOf(list) => {
-                    for &from in &self.alternatives[list as usize] {
-                        self.edges.push((from, edge));
-                    }
-                }
-            }
-        }
-        self.into[node as usize] = (first, self.edges.len() as u32);
-        self.joins.close(sources.len());
-        !sources.is_empty()
     }
 
-    /// Leaves out sources that another one has waited for: by data or not, who waits for that one is behind them too. Looks back
-    /// over so many edges and no further.
+    /// Draws the edges to a node; `counter` says which counter each source's arrival goes to. Those of sources that are no
+    /// nodes are promised.
+    pub fn link(&mut self, node: u32, sources: &[Source], counter: impl Fn(&Joins, usize) -> u32) {
+        let first = self.edges.len() as u32;
+        let edge = |joins: &Joins, i: usize| Edge { target: node, counter: counter(joins, i) };
+        for (i, source) in sources.iter().enumerate() {
+            if let Source::OneOf(list) = *source
+                && let Some((_, branches)) = self.alternatives[list as usize].split_last()
+            {
+                self.edges.extend(branches.iter().map(|&from| (from, edge(&self.joins, i))));
+            }
+        }
+        let firm = self.edges.len() as u32;
+        for (i, source) in sources.iter().enumerate() {
+            let edge = edge(&self.joins, i);
+            match *source {
+                Source::Carried(_) | Source::Guard => self.promised.push((*source, edge)),
+                _ => self.edges.push((self.speaks(*source), edge)),
+            }
+        }
+        self.into[node as usize] = Into { first, firm, last: self.edges.len() as u32 };
+    }
+
+    /// Leaves out sources that another one has waited for: by data or not, who waits for that one is behind them too.
     fn leave_out_implied(&mut self, node: u32, sources: &mut Vec<Source>) {
-        const MOST_EDGES: u32 = 24;
         let Some(earliest) = sources.iter().map(|source| self.speaks(*source)).min().filter(|_| sources.len() > 1)
         else {
             return;
         };
+        self.look_back(sources, earliest);
+        debug_assert!(self.met[node as usize] != self.searches, "an edge that goes down");
+        let before = sources.len();
+        sources.retain(|source| !self.was_met(*source));
+        self.facts.implied_edges += before - sources.len();
+    }
+
+    /// Whether who waits for these sources is behind that one as well.
+    pub fn is_implied(&mut self, source: Source, by: &[Source]) -> bool {
+        if by.contains(&source) {
+            return true;
+        }
+        self.look_back(by, self.speaks(source));
+        self.was_met(source)
+    }
+
+    /// Marks what these sources have waited for. Looks back over so many edges and no further, and not beyond `earliest`.
+    fn look_back(&mut self, sources: &[Source], earliest: u32) {
+        const MOST_EDGES: u32 = 24;
+        self.searches += 1;
         let mut queue = [0u32; MOST_EDGES as usize];
         let (mut at, mut end) = (0, 0);
         let is_node = |source: &&Source| matches!(source, Source::Node(_) | Source::OneOf(_));
@@ -203,26 +258,35 @@ impl Flat {
         }
         let mut looked_at = 0;
         while at < end && looked_at < MOST_EDGES {
-            let (first, last) = self.into[queue[at] as usize];
+            let Some(&Into { first, firm, last }) = self.into.get(queue[at] as usize) else { break };
             at += 1;
-            for (from, _) in &self.edges[first as usize..last.min(first + MOST_EDGES) as usize] {
+            for edge in first..last.min(first + MOST_EDGES) {
                 looked_at += 1;
-                if *from >= earliest && self.met[*from as usize] != node {
-                    self.met[*from as usize] = node;
-                    if end < queue.len() {
-                        queue[end] = *from;
+                let from = self.edges[edge as usize].0;
+                if from >= earliest && self.met[from as usize] != self.searches {
+                    self.met[from as usize] = self.searches;
+                    // What a branch has waited for, nobody has who waits for whichever branch runs.
+                    if edge >= firm && end < queue.len() {
+                        queue[end] = from;
                         end += 1;
                     }
                 }
             }
         }
-        let before = sources.len();
-        sources.retain(|source| !matches!(source, Source::Node(from) if self.met[*from as usize] == node));
-        self.facts.implied_edges += before - sources.len();
+    }
+
+    /// Whether the last search has met it: of one of several nodes, all.
+    fn was_met(&self, source: Source) -> bool {
+        let met = |node: u32| self.met[node as usize] == self.searches;
+        match source {
+            Source::Nobody | Source::Carried(_) | Source::Guard => false,
+            Source::Node(node) => met(node),
+            Source::OneOf(list) => self.alternatives[list as usize].iter().all(|&node| met(node)),
+        }
     }
 
     /// The node that a source comes behind: of one of several branches it is the Select, the last of the list.
-    fn speaks(&self, source: Source) -> u32 {
+    pub fn speaks(&self, source: Source) -> u32 {
         match source {
             Source::Nobody | Source::Carried(_) | Source::Guard => u32::MAX,
             Source::Node(node) => node,
@@ -249,6 +313,12 @@ impl Flat {
         let first = self.releases.len() as u32;
         self.releases.extend_from_slice(nodes);
         Release { first, end: self.releases.len() as u32 }
+    }
+
+    pub fn guards(&mut self, edges: &[Edge]) -> Range<u32> {
+        let first = self.guards.len() as u32;
+        self.guards.extend_from_slice(edges);
+        first..self.guards.len() as u32
     }
 
     pub fn arg(&mut self, desc: Desc, storage: u32) -> u32 {

@@ -13,6 +13,8 @@ const GROUP: usize = 32;
 
 /// Marks a leaf in a counter's number until all are known: leaves come last.
 const LEAF: u32 = 1 << 31;
+/// Marks an arrival at a merge, which has a word of its own.
+const MERGE: u32 = 1 << 30;
 
 #[derive(Default)]
 pub(super) struct Joins {
@@ -32,6 +34,12 @@ impl Joins {
             n if n <= WIDE => self.counters.len() as u32,
             _ => LEAF | (self.leaves.len() + i / GROUP) as u32,
         }
+    }
+
+    /// The counter of a node that has one whatever comes: for all of its `n` arrivals.
+    pub fn single(&mut self, n: usize) -> u32 {
+        self.counters.push(n as u32);
+        self.counters.len() as u32 - 1
     }
 
     /// All `n` arrivals of that node are placed.
@@ -61,9 +69,25 @@ impl Joins {
         (counters, first_leaf, self.leaf_of)
     }
 
-    /// The final number of a counter.
-    pub fn number(counter: u32, first_leaf: u32) -> u32 {
-        if counter == DIRECT || counter & LEAF == 0 { counter } else { first_leaf + (counter & !LEAF) }
+    /// What stands for a counter in the edge to a merge with this number.
+    pub fn at_merge(edge: u32) -> u32 {
+        MERGE | edge
+    }
+
+    /// The other way round, for what is the edge to a merge.
+    #[cfg(debug_assertions)]
+    pub fn merge_edge(counter: u32) -> u32 {
+        counter & !MERGE
+    }
+
+    /// The final number of a counter, if there are so many. Beyond them are the edges to merges.
+    pub fn number(counter: u32, first_leaf: u32, counters: u32) -> u32 {
+        match counter {
+            DIRECT => DIRECT,
+            leaf if leaf & LEAF != 0 => first_leaf + (leaf & !LEAF),
+            edge if edge & MERGE != 0 => counters + (edge & !MERGE),
+            counter => counter,
+        }
     }
 }
 
@@ -84,7 +108,7 @@ mod tests {
         assert_eq!((counters.as_slice(), first_leaf), (&[2, 4, 32, 32, 32, 4][..], 2));
         assert_eq!(leaf_of, [1, 1, 1, 1]);
         let mut left = counters.clone();
-        placed.iter().for_each(|&counter| left[Joins::number(counter, first_leaf) as usize] -= 1);
+        placed.iter().for_each(|&counter| left[Joins::number(counter, first_leaf, 6) as usize] -= 1);
         assert_eq!(left[2..], [0, 0, 0, 0]);
     }
 }

@@ -14,12 +14,16 @@
 //! one by one while the rest of the branch may still run. So a storage that a branch reads and that was made outside stays until the
 //! run is over; one that branches only write, an output of the cond, counts as written by the Select.
 //!
+//! The branches of one cond have the same memory (`overlay`). A merge that does not wait for all of its inputs hands on nothing that comes with
+//! them, and they stay.
+//!
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes, if the
 //! kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes there too.
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, FlatKernel, StorageKind};
 use super::held::{Block, Held, WINDOW};
+use super::overlay::Overlay;
 use crate::base::{Error, Result};
 use crate::graph::layout::{Body, Edge, NO_BIT, Place};
 use crate::graph::options::Forwarding;
@@ -62,12 +66,25 @@ struct Planner<'a> {
     /// How many edges the longest way to each node has.
     levels: Vec<u32>,
     of: Vec<Place>,
-    arena_bytes: usize,
+    /// Where memory begins that nobody has.
+    fresh_at: usize,
     forwarded: usize,
 }
 
-/// `first_edge` and `edges` are those of the layout: each node's in a row.
-pub(super) fn places(flat: &mut Flat, first_edge: &[u32], edges: &[Edge]) -> Result<Places> {
+/// The rows of edges that keep an order.
+pub(super) struct Rows<'a> {
+    pub edges: &'a [Edge],
+    pub starts: &'a [u32],
+    pub ends: &'a [u32],
+}
+
+impl Rows<'_> {
+    fn of(&self, node: usize) -> &[Edge] {
+        &self.edges[self.starts[node] as usize..self.ends[node] as usize]
+    }
+}
+
+pub(super) fn places(flat: &mut Flat, rows: &Rows<'_>) -> Result<Places> {
     let mut of = Vec::with_capacity(flat.storages.len());
     let (mut unshared, mut has_arena) = (0usize, false);
     for storage in &flat.storages {
@@ -90,14 +107,19 @@ pub(super) fn places(flat: &mut Flat, first_edge: &[u32], edges: &[Edge]) -> Res
         return Ok(Places { of, arena_bytes: 0 });
     }
     let mut planner = Planner::new(flat, of);
-    planner.plan(first_edge, edges)?;
-    let Planner { of, arena_bytes, forwarded, .. } = planner;
+    let arena_bytes = planner.plan(rows)?;
+    let Planner { of, forwarded, .. } = planner;
     flat.facts.forwarded = forwarded;
     Ok(Places { of, arena_bytes })
 }
 
 fn rounded(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(ALIGNMENT)
+}
+
+/// Whether a node reads what may come when it is long over.
+fn is_barrier(flat: &Flat, node: u32) -> bool {
+    matches!(flat.bodies[node as usize], Body::Merge(merge) if flat.merges[merge as usize].shape.is_some())
 }
 
 fn too_large() -> Error {
@@ -141,7 +163,7 @@ impl<'a> Planner<'a> {
             held: Vec::new(),
             levels: vec![0; n],
             of,
-            arena_bytes: 0,
+            fresh_at: 0,
             forwarded: 0,
         };
         planner.held.resize_with(n, Held::default);
@@ -172,7 +194,8 @@ impl<'a> Planner<'a> {
             let life = &mut lives[storage as usize];
             let (mut at, mut writes) = (regions.speaker(node), writes);
             let mut both = at != node;
-            let mut known = true;
+            // Behind a merge nobody is behind its inputs.
+            let mut known = writes || !is_barrier(flat, node);
             let mut region = regions.of[node as usize];
             while region != life.home {
                 let inside = regions.list[region as usize];
@@ -236,16 +259,19 @@ impl<'a> Planner<'a> {
         first
     }
 
-    fn plan(&mut self, first_edge: &[u32], edges: &[Edge]) -> Result<()> {
+    /// Finds all places; gives what the arena needs.
+    fn plan(&mut self, rows: &Rows<'_>) -> Result<usize> {
         let n = self.flat.bodies.len();
         for node in 0..n {
-            for edge in &edges[first_edge[node] as usize..first_edge[node + 1] as usize] {
+            for edge in rows.of(node) {
                 let level = self.levels[edge.target as usize].max(self.levels[node] + 1);
                 self.levels[edge.target as usize] = level;
             }
         }
         let mut ending = Vec::new();
+        let mut overlay = Overlay::default();
         for node in 0..n {
+            self.fresh_at = overlay.at(self.flat, node, self.fresh_at);
             let mut held = std::mem::take(&mut self.held[node]);
             ending.clear();
             for i in self.first_read[node]..self.first_read[node + 1] {
@@ -278,10 +304,14 @@ impl<'a> Planner<'a> {
                     ending.push(storage as u32);
                 }
             }
+            if let Body::Select(select) = self.flat.bodies[node] {
+                overlay.open(select as usize, self.fresh_at);
+            }
             held.free.extend(ending.iter().filter_map(|&storage| self.block(storage)));
-            self.pass_on(node, held, &edges[first_edge[node] as usize..first_edge[node + 1] as usize]);
+            self.pass_on(node, held, rows.of(node));
         }
         // Those with several writers are nobody else's.
+        self.fresh_at = overlay.at(self.flat, n, self.fresh_at);
         for storage in 0..self.lives.len() {
             let life = self.lives[storage];
             if matches!(self.of[storage], Place::Arena(_)) && !life.placed {
@@ -291,13 +321,12 @@ impl<'a> Planner<'a> {
         }
         // What was given up for a place in an output may have been the last.
         let end = |storage: usize| self.block(storage as u32).map_or(0, |block| block.at + block.bytes);
-        self.arena_bytes = (0..self.lives.len()).map(end).max().unwrap_or(0);
-        Ok(())
+        Ok((0..self.lives.len()).map(end).max().unwrap_or(0))
     }
 
     fn fresh(&mut self, bytes: usize) -> Result<usize> {
-        let at = self.arena_bytes;
-        self.arena_bytes = at.checked_add(bytes).ok_or_else(too_large)?;
+        let at = self.fresh_at;
+        self.fresh_at = at.checked_add(bytes).ok_or_else(too_large)?;
         Ok(at)
     }
 

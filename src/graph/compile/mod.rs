@@ -5,18 +5,20 @@
 //! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
 //! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
-//!    place, a variable of a loop where its kernel allows it.
+//!    place, a variable of a loop where its kernel allows it. A branch need not wait for what some of it can do without (`entries`).
 //! 5. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 6. `memory`: places in the arena, shared where the order along the edges allows it.
+//! 6. `memory`: places in the arena, shared where the order along the edges allows it, and by branches of which one runs.
 
 mod accesses;
 mod dynamic;
+mod entries;
 mod flat;
 mod fold;
 mod held;
 mod joins;
 mod memory;
 mod overlap;
+mod overlay;
 mod part;
 #[cfg(debug_assertions)]
 mod proof;
@@ -106,10 +108,12 @@ fn compile(
     finish(flat, &region, graph, verified, engines, options)
 }
 
-/// Waits for outputs that one of several branches computes, so that a run has one end for all of them.
+/// Waits for outputs that one of several branches computes, so that a run has one end for all of them; and for what only
+/// branches use that may not run, or merges.
 fn add_end(flat: &mut Flat, region: &Region) {
     let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
     let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
+    sources.extend(&region.loose);
     if !sources.is_empty() {
         let end = flat.push(Body::End, &["outputs"], 0);
         flat.wait_for(end, &mut sources);
@@ -135,24 +139,26 @@ fn finish(
     let n = flat.bodies.len();
     flat.facts.wide_joins = flat.joins.wide;
     let (counters, first_leaf, leaf_of) = std::mem::take(&mut flat.joins).finish();
+    let counted = counters.len() as u32;
     // What is delivered to another iteration's nodes says nothing about the order within one.
-    let (first_edge, edges) = rows(n, &flat.edges, first_leaf);
     dynamic::mark(&mut flat)?;
-    let places = memory::places(&mut flat, &first_edge, &edges)?;
+    let (first_edge, firm_edge, edges) = rows(n, &flat, &[], first_leaf, counted);
+    let firm = memory::Rows { edges: &edges, starts: &firm_edge, ends: &first_edge[1..] };
+    let places = memory::places(&mut flat, &firm)?;
     #[cfg(debug_assertions)]
     proof::check(&flat, &places);
     let (first_edge, edges) = match std::mem::take(&mut flat.deliveries) {
         none if none.is_empty() => (first_edge, edges),
-        mut all => {
-            // First, so that nothing is behind a node before it has delivered.
-            all.append(&mut flat.edges);
-            rows(n, &all, first_leaf)
+        all => {
+            let (first_edge, _, edges) = rows(n, &flat, &all, first_leaf, counted);
+            (first_edge, edges)
         }
     };
-    overlap::finish(&mut flat, first_leaf, &leaf_of);
+    overlap::finish(&mut flat, first_leaf, &leaf_of, counted);
     let degree = |node: u32| first_edge[node as usize + 1] - first_edge[node as usize];
     for select in &mut flat.selects {
         let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
+        select.is_early = select.branches.iter().any(|branch| !branch.guards.is_empty() || !branch.drops.is_empty());
         select.uncounted = u32::from(first_end < select.end && degree(first_end) == 0);
     }
     for looped in &mut flat.loops {
@@ -194,10 +200,13 @@ fn finish(
         switches: flat.switches,
         merges: flat.merges,
         dynamics: flat.dynamics,
+        merge_edges: flat.merge_edges,
         absence: flat.absence,
         first_edge,
         edges,
         releases: flat.releases,
+        guards: flat.guards,
+        drops: flat.drops,
         counters,
         first_leaf,
         leaf_of,
@@ -251,21 +260,39 @@ fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
     (bound, always as u32)
 }
 
-/// The edges in rows, by the node that they leave.
-fn rows(n: usize, edges: &[(u32, Edge)], first_leaf: u32) -> (Vec<u32>, Vec<Edge>) {
+/// The edges in rows, by the node that they leave: deliveries, so that nothing is behind a node before it has delivered; then the loose
+/// ones, then those that somebody waits for (`entries`). Where each row begins, one more for the end of the last; and where the last
+/// part of each begins.
+fn rows(
+    n: usize,
+    flat: &Flat,
+    deliveries: &[(u32, Edge)],
+    first_leaf: u32,
+    counters: u32,
+) -> (Vec<u32>, Vec<u32>, Vec<Edge>) {
     let mut first = vec![0u32; n + 1];
-    edges.iter().for_each(|(from, _)| first[*from as usize + 1] += 1);
+    deliveries.iter().chain(&flat.edges).for_each(|(from, _)| first[*from as usize + 1] += 1);
     for i in 0..n {
         first[i + 1] += first[i];
     }
     let mut at = first.clone();
-    let mut rows = vec![Edge { target: 0, counter: DIRECT }; edges.len()];
-    for (from, edge) in edges {
+    let mut rows = vec![Edge { target: 0, counter: DIRECT }; deliveries.len() + flat.edges.len()];
+    let mut put = |(from, edge): &(u32, Edge), at: &mut [u32]| {
         let place = &mut at[*from as usize];
-        rows[*place as usize] = Edge { target: edge.target, counter: Joins::number(edge.counter, first_leaf) };
+        rows[*place as usize] =
+            Edge { target: edge.target, counter: Joins::number(edge.counter, first_leaf, counters) };
         *place += 1;
+    };
+    deliveries.iter().for_each(|edge| put(edge, &mut at));
+    let loose = || flat.loose.iter().map(|range| range.start as usize..range.end as usize);
+    loose().for_each(|range| flat.edges[range].iter().for_each(|edge| put(edge, &mut at)));
+    let firm = at.clone();
+    let mut done = 0;
+    for range in loose().chain(std::iter::once(flat.edges.len()..0)) {
+        flat.edges[done..range.start].iter().for_each(|edge| put(edge, &mut at));
+        done = range.end;
     }
-    (first, rows)
+    (first, firm, rows)
 }
 
 /// How many nodes there are that nobody waits for, a cond's ends counted once.

@@ -188,12 +188,12 @@ impl<'a> Timing<'a> {
 }
 
 /// Gives counters their final numbers; `leaf_of` has what the leaves from `first_leaf` on belong to.
-pub(super) fn finish(flat: &mut Flat, first_leaf: u32, leaf_of: &[u32]) {
+pub(super) fn finish(flat: &mut Flat, first_leaf: u32, leaf_of: &[u32], counters: u32) {
     for start in &mut flat.starts {
-        start.edge.counter = Joins::number(start.edge.counter, first_leaf);
+        start.edge.counter = Joins::number(start.edge.counter, first_leaf, counters);
     }
     for slot in &mut flat.slots {
-        slot.delivered.iter_mut().for_each(|counter| *counter = Joins::number(*counter, first_leaf));
+        slot.delivered.iter_mut().for_each(|counter| *counter = Joins::number(*counter, first_leaf, counters));
         slot.delivered.retain(|&counter| counter != DIRECT);
         // A leaf that is complete has arrived at what it belongs to.
         let above = |&counter: &u32| counter.checked_sub(first_leaf).map(|leaf| leaf_of[leaf as usize]);

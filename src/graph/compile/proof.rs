@@ -1,9 +1,10 @@
 //! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share memory, and
-//! whether the edges keep those who touch them apart. It knows nothing of how the plan was made. Of a loop whose iterations overlap, what is
-//! done in one slot is in no order with what is done in another.
+//! whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the plan was made. Of a loop
+//! whose iterations overlap, what is done in one slot is in no order with what is done in another.
 
-use super::accesses;
+use super::accesses::{self, Regions};
 use super::flat::{Flat, StorageKind};
+use super::joins::Joins;
 use super::memory::Places;
 use crate::graph::layout::{Body, Loop, Place, Release};
 use crate::graph::overlap::Slot;
@@ -38,6 +39,10 @@ pub(super) fn check(flat: &Flat, places: &Places) {
                 touched[first].iter().all(|x| {
                     touched[second].iter().all(|y| {
                         before[x.node as usize][y.node as usize]
+                            || brings(flat, *y, second).is_some_and(|brings| {
+                                brings.iter().all(|&d| d == x.node || before[x.node as usize][d as usize])
+                            })
+                            || is_one_or_other(flat, x.node, y.node)
                             || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
                     })
                 })
@@ -58,6 +63,30 @@ pub(super) fn check(flat: &Flat, places: &Places) {
 struct Touch {
     node: u32,
     writes: bool,
+}
+
+/// A merge that does not wait for all inputs reads what it goes on with: then it comes behind who brings it.
+fn brings(flat: &Flat, touch: Touch, storage: usize) -> Option<Vec<u32>> {
+    let Body::Merge(number) = flat.bodies[touch.node as usize] else { return None };
+    let merge = &flat.merges[number as usize];
+    if touch.writes || merge.shape.is_none() {
+        return None;
+    }
+    let reads = |group: u16| {
+        let mut inputs = merge.inputs.iter().filter(|input| input.group == group);
+        inputs.any(|input| flat.args[input.view as usize].storage as usize == storage)
+    };
+    let edges = flat.edges.iter().filter(|(_, edge)| edge.target == touch.node);
+    let brings = edges.filter(|(_, edge)| reads(flat.merge_edges[Joins::merge_edge(edge.counter) as usize].group));
+    Some(brings.map(|(from, _)| *from).collect()).filter(|all: &Vec<u32>| !all.is_empty())
+}
+
+/// Whether the nodes are in different branches of one cond: of those one runs.
+fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
+    flat.selects.iter().any(|select| {
+        let branch = |node: u32| select.branches.iter().position(|branch| branch.nodes.contains(&node));
+        matches!((branch(x), branch(y)), (Some(a), Some(b)) if a != b)
+    })
 }
 
 /// Whether a kernel may read the one and write the other in the same memory.
@@ -111,13 +140,20 @@ fn parts(flat: &Flat, looped: &Loop) -> Vec<Range<u32>> {
 fn before(flat: &Flat) -> Vec<Vec<bool>> {
     let n = flat.bodies.len();
     let mut after: Vec<Vec<u32>> = vec![Vec::new(); n];
-    flat.edges.iter().for_each(|(from, edge)| after[*from as usize].push(edge.target));
+    let is_loose = |edge: u32| flat.loose.iter().any(|range| range.contains(&edge));
+    let (loose, firm): (Vec<u32>, Vec<u32>) = (0..flat.edges.len() as u32).partition(|&edge| is_loose(edge));
+    for edge in firm {
+        let (from, edge) = flat.edges[edge as usize];
+        after[from as usize].push(edge.target);
+    }
     let released = |release: Release| flat.releases[release.first as usize..release.end as usize].iter().copied();
     for (node, body) in flat.bodies.iter().enumerate() {
         match *body {
             Body::Select(i) => {
                 for branch in &flat.selects[i as usize].branches {
                     after[node].extend(released(branch.release));
+                    let guards = &flat.guards[branch.guards.start as usize..branch.guards.end as usize];
+                    after[node].extend(guards.iter().map(|guard| guard.target));
                 }
             }
             Body::Enter(i) => after[node].extend(released(flat.loops[i as usize].release_condition)),
@@ -154,5 +190,33 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
         }
         before[node] = row;
     }
+    add_loose(flat, loose, &mut before);
     before
+}
+
+/// Who comes behind a loose edge does so only if the branch runs that it leads into: so no more than what is in there. Who comes behind a
+/// merge comes behind one of its inputs: so behind what all of them come behind.
+fn add_loose(flat: &Flat, mut loose: Vec<u32>, before: &mut [Vec<bool>]) {
+    let regions = Regions::new(flat);
+    let target_of = |edge: &u32| flat.edges[*edge as usize].1.target;
+    loose.sort_by_key(target_of);
+    for edges in loose.chunk_by(|a, b| target_of(a) == target_of(b)) {
+        let target = target_of(&edges[0]) as usize;
+        let branch = regions.of[target];
+        let is_merge = matches!(flat.bodies[target], Body::Merge(merge) if flat.merges[merge as usize].shape.is_some());
+        let is_inside = |node: usize| regions.common(regions.of[node], branch) == branch;
+        let from: Vec<usize> = edges.iter().map(|edge| flat.edges[*edge as usize].0 as usize).collect();
+        let leads = |node: usize, from: usize| node == from || before[node][from];
+        let leads_here = |node: &usize| match is_merge {
+            true => from.iter().all(|&from| leads(*node, from)),
+            false => from.iter().any(|&from| leads(*node, from)),
+        };
+        let first: Vec<usize> = (0..target).filter(leads_here).collect();
+        let is_behind = |node: &usize| *node == target || before[target][*node];
+        let behind: Vec<usize> = (target..before.len()).filter(is_behind).collect();
+        for node in first {
+            let sure = behind.iter().filter(|&&later| is_inside(later) || is_merge && is_inside(node));
+            sure.for_each(|&later| before[node][later] = true);
+        }
+    }
 }

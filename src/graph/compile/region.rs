@@ -1,14 +1,17 @@
 //! Laying one graph out behind what is there already, and the graphs inside of it where they belong.
 
 mod control;
+mod late;
+mod merge;
 mod overlap;
 
+use super::entries::Waits;
 use super::flat::{Flat, FlatKernel, Source, StorageKind, Val};
 use super::schedule;
 use crate::base::{Desc, Result};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::copy::{Copy, CopyOpen};
-use crate::graph::layout::{Body as FlatBody, Merge, MergeInput, NO_BIT, Switch};
+use crate::graph::layout::{Body as FlatBody, Edge, NO_BIT, Switch};
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
 use std::collections::HashMap;
@@ -20,10 +23,13 @@ pub(super) struct Region {
     pub outputs: Vec<Val>,
     pub nodes: Range<u32>,
     pub args: Range<u32>,
-    /// What waits for nothing in here.
+    /// What waits for nothing in here, and the edges to what waits for late values as well.
     pub roots: Vec<u32>,
+    pub guards: Vec<Edge>,
     /// What nobody waits for in here, and is no output.
     pub dangling: Vec<Source>,
+    /// What only branches use that may not run, outputs too.
+    pub loose: Vec<Source>,
 }
 
 /// What the graph around it wants of a graph's output.
@@ -59,6 +65,12 @@ impl Scope {
         }
     }
 
+    /// Whether it lies in a loop whose iterations overlap, however deep. What its values come from may be promised there, so nothing
+    /// begins without some of them.
+    fn is_copied(&self) -> bool {
+        self.copies > 1
+    }
+
     fn inside(&self, name: &str) -> Scope {
         Scope { prefix: format!("{}{name}/", self.prefix), is_guarded: false, copies: self.copies }
     }
@@ -69,6 +81,8 @@ struct Work<'a> {
     graph: &'a Contents,
     verified: &'a Verified,
     scope: &'a Scope,
+    /// The first node of this graph.
+    first: u32,
     costs: Vec<u64>,
     /// The body of each task that is live.
     tasks: Vec<FlatBody>,
@@ -79,8 +93,11 @@ struct Work<'a> {
     used: Vec<bool>,
     /// Whose arrival says that a node is done.
     done: Vec<Source>,
-    /// Nodes that somebody waits for.
+    /// Nodes that somebody waits for, whatever is chosen; and of those, which values.
     awaited: Vec<bool>,
+    awaited_values: Vec<bool>,
+    /// Values that branches and merges begin without.
+    late: Vec<Value>,
     /// Ends of branches that nobody waits for.
     open_ends: Vec<Source>,
     /// Nodes that others wait for without data.
@@ -88,6 +105,7 @@ struct Work<'a> {
     /// Where a value must be written.
     bound: HashMap<Value, u32>,
     roots: Vec<u32>,
+    guards: Vec<Edge>,
 }
 
 /// Lays a graph out. `inputs` are the values of its inputs.
@@ -119,6 +137,7 @@ pub(super) fn lay(
         graph,
         verified,
         scope,
+        first,
         costs,
         tasks,
         first_value,
@@ -126,10 +145,13 @@ pub(super) fn lay(
         used: vec![false; num_values as usize],
         done: vec![Source::Nobody; n],
         awaited: vec![false; n],
+        awaited_values: vec![false; num_values as usize],
+        late: Vec::new(),
         open_ends: Vec::new(),
         followed: vec![false; n],
         bound: HashMap::new(),
         roots: Vec::new(),
+        guards: Vec::new(),
     };
     work.look_ahead(&live, &wanted);
     for (index, input) in graph.inputs().zip(inputs) {
@@ -141,10 +163,11 @@ pub(super) fn lay(
     }
     let outputs = work.outputs(want)?;
     let dangling = work.dangling(&order, want);
-    let roots = std::mem::take(&mut work.roots);
+    let loose = work.loose(&|_| false);
+    let (roots, guards) = (std::mem::take(&mut work.roots), std::mem::take(&mut work.guards));
     let end = work.flat.bodies.len() as u32;
     let args = first_arg..work.flat.args.len() as u32;
-    Ok(Region { outputs, nodes: first..end, args, roots, dangling })
+    Ok(Region { outputs, nodes: first..end, args, roots, guards, dangling, loose })
 }
 
 impl Work<'_> {
@@ -232,22 +255,31 @@ impl Work<'_> {
 
     /// The same, and for other sources.
     fn arrive_behind(&mut self, id: u32, node: &Node, mut sources: Vec<Source>) {
-        sources.reserve(node.inputs().len() + node.after.len());
-        for value in node.inputs() {
-            self.awaited[value.0] = true;
-            sources.push(self.value(*value).source);
+        sources.extend(self.sources(node.inputs(), node));
+        self.wait_for(id, &mut sources);
+    }
+
+    /// What says that these values are there, and that what a node waits for without data is done.
+    fn sources(&mut self, values: &[Value], node: &Node) -> Vec<Source> {
+        let mut sources = Vec::with_capacity(values.len() + node.after.len());
+        for &value in values {
+            let at = self.at(value);
+            (self.awaited[value.0], self.awaited_values[at]) = (true, true);
+            sources.push(self.value(value).source);
         }
         for &before in &node.after {
             self.awaited[before] = true;
             sources.push(self.done[before]);
         }
-        self.wait_for(id, &mut sources);
+        sources
     }
 
     fn wait_for(&mut self, id: u32, sources: &mut Vec<Source>) {
         self.scope.guard(sources);
-        if !self.flat.wait_for(id, sources) {
-            self.roots.push(id);
+        match self.flat.wait_inside(id, sources, self.first) {
+            Waits::Release => self.roots.push(id),
+            Waits::Guard(guard) => self.guards.push(guard),
+            Waits::Sources => {}
         }
     }
 
@@ -338,33 +370,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn add_merge(&mut self, index: usize, inputs: &[Value]) -> Result<()> {
-        let id = self.push(FlatBody::Merge(self.flat.merges.len() as u32), index);
-        self.arrive(id, &self.graph.nodes[index]);
-        let bit = self.skip_bit(id, index);
-        let desc = *self.verified.desc((index, 0));
-        let mut from = Vec::with_capacity(inputs.len());
-        for value in inputs {
-            let input = self.value(*value);
-            let made_by = match input.source {
-                Source::Nobody | Source::Carried(_) | Source::Guard => NO_BIT,
-                Source::Node(node) => node,
-                Source::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
-            };
-            from.push(MergeInput { view: self.flat.arg(desc, input.storage), bit: input.bit, from: made_by });
-        }
-        let mut views = [0; 2];
-        for (output, view) in views.iter_mut().enumerate() {
-            let desc = *self.verified.desc((index, output));
-            let storage = self.storage_of((index, output), &desc)?;
-            *view = self.flat.arg(desc, storage);
-            self.set((index, output), Val { storage, source: Source::Node(id), bit });
-        }
-        self.flat.merges.push(Merge { inputs: from, value: views[0], index: views[1] });
-        self.done[index] = Source::Node(id);
-        Ok(())
-    }
-
     /// The outputs as they were wanted.
     fn outputs(&mut self, want: &[Want]) -> Result<Vec<Val>> {
         let mut outputs = Vec::with_capacity(want.len());
@@ -399,7 +404,8 @@ impl Work<'_> {
         let name = format!("{}{name}", self.scope.prefix);
         let number = self.flat.kernels.len() as u32;
         let id = self.flat.push(FlatBody::Kernel(number), &[&name], Copy.cost_ns(&[desc], &[desc]));
-        self.awaited[value.0] = true;
+        let at = self.at(value);
+        (self.awaited[value.0], self.awaited_values[at]) = (true, true);
         self.wait_for(id, &mut vec![from.source]);
         let bit = if from.bit == NO_BIT { NO_BIT } else { self.flat.may_be_skipped(id, &[from.bit]) };
         let args = self.flat.arg(desc, from.storage);
@@ -428,6 +434,24 @@ impl Work<'_> {
             !self.awaited[index] && !is_output[index] && !is_case
         };
         let nodes = order.iter().map(|&index| index as usize).filter(leads_nowhere).map(|index| self.done[index]);
-        nodes.chain(self.open_ends.iter().copied()).filter(|source| *source != Source::Nobody).collect()
+        let loose = self.loose(&|value| {
+            let outputs = self.graph.outputs.iter().zip(want);
+            outputs.into_iter().any(|((_, output), want)| *output == value && !matches!(want, Want::Nothing))
+        });
+        nodes.chain(self.open_ends.iter().copied()).chain(loose).filter(|source| *source != Source::Nobody).collect()
+    }
+
+    /// The late values of this graph's nodes that nobody waits for, but for those that something else sees to.
+    fn loose(&self, seen_to: &dyn Fn(Value) -> bool) -> Vec<Source> {
+        let is_loose = |value: &Value| {
+            let is_awaited = match self.graph.nodes[value.0].body {
+                Body::Input(_) | Body::Constant(_) => true,
+                // Its outputs come one by one, but before its end.
+                Body::Case { .. } => self.awaited_values[self.at(*value)] || self.followed[value.0],
+                _ => self.awaited[value.0],
+            };
+            !is_awaited && !seen_to(*value)
+        };
+        self.late.iter().filter(|value| is_loose(value)).map(|value| self.value(*value).source).collect()
     }
 }

@@ -48,6 +48,7 @@ mod counters;
 mod dynamic;
 mod flight;
 mod independent;
+mod merged;
 mod ops;
 mod orders;
 mod overlap;

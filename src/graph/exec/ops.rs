@@ -1,8 +1,9 @@
 //! What nodes do, whoever runs them.
 
+use super::merged::Fired;
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Branch, Loop, NO_BIT, Release, Select};
+use crate::graph::layout::{Body, Branch, Loop, Merge, NO_BIT, Release, Select};
 use crate::kernel::KernelContext;
 use crate::threadpool::ThreadPool;
 use std::sync::atomic::Ordering::*;
@@ -18,6 +19,8 @@ pub(super) enum After {
     Start(Release),
     /// With the retirement of an iteration in the slot with this index.
     Retire(u32),
+    /// With the branch of a Select that begins before all inputs are there.
+    Branch(u32, u32),
     /// Along the edges for the case that nothing inside of the node is run, with so many ends that are not reached.
     Nothing(u32),
     /// Nowhere: the node completes later.
@@ -62,30 +65,39 @@ impl Step {
         node.kernel.compute(&KernelContext::new(inputs, outputs, pool, scratch, &self.stop))
     }
 
-    /// Hands on the one input that is there.
+    /// Hands on the one input that is there. Not part of the loops that call it: they are as small as they can be.
+    #[inline(never)]
     fn merge(&self, index: usize) -> Result<()> {
         let merge = &self.layout.merges[index];
-        let mut winner = None;
-        for (i, input) in merge.inputs.iter().enumerate() {
-            if self.is_absent(input.bit) {
-                continue;
+        let winner = match self.merges[index].take() {
+            Fired::With(input) => Some(input as usize),
+            Fired::Dead => None,
+            Fired::Not => {
+                let mut there = (0..merge.inputs.len()).filter(|&i| !self.is_absent(merge.inputs[i].bit));
+                let first = there.next();
+                if let (Some(first), Some(second)) = (first, there.next()) {
+                    return Err(self.two_live(merge, first, second));
+                }
+                first
             }
-            if let Some(first) = winner.replace(i) {
-                let producer = |i: usize| match merge.inputs[i].from {
-                    NO_BIT => "the graph's surroundings".to_owned(),
-                    node => format!("node '{}'", self.layout.name_of(node)),
-                };
-                return Err(Error::precondition(format!(
-                    "inputs {first} and {i} are both there, from {} and {}: a merge passes on one",
-                    producer(first),
-                    producer(i)
-                )));
-            }
-        }
+        };
         let Some(winner) = winner else { return Err(Error::internal("a merge without an input")) };
         self.args[merge.value as usize].copy_from(&self.args[merge.inputs[winner].view as usize]);
         self.args[merge.index as usize].write_integer(winner as i32);
         Ok(())
+    }
+
+    #[cold]
+    pub(super) fn two_live(&self, merge: &Merge, first: usize, second: usize) -> Error {
+        let producer = |i: usize| match merge.inputs[i].from {
+            NO_BIT => "the graph's surroundings".to_owned(),
+            node => format!("node '{}'", self.layout.name_of(node)),
+        };
+        Error::precondition(format!(
+            "inputs {first} and {second} are both there, from {} and {}: a merge passes on one",
+            producer(first),
+            producer(second)
+        ))
     }
 
     /// Whether a node is skipped because something that it needs is absent; noted for those who need it.
@@ -96,9 +108,11 @@ impl Step {
             return false;
         }
         let skips = match self.layout.bodies[node] {
-            Body::Merge(merge) => {
-                self.layout.merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit))
-            }
+            Body::Merge(merge) => match self.merges[merge as usize].fired() {
+                Fired::With(_) => false,
+                Fired::Dead => true,
+                Fired::Not => self.layout.merges[merge as usize].inputs.iter().all(|input| self.is_absent(input.bit)),
+            },
             _ => absence.needs(node).iter().any(|&bit| self.is_absent(bit)),
         };
         self.set_bit(own, skips);
@@ -129,6 +143,16 @@ impl Step {
         let branch = &select.branches[index];
         self.point(&branch.bound);
         branch
+    }
+
+    /// The counters of a branch that is not taken are completed by what arrives from outside alone. Before anything else is made
+    /// known of the choice: nothing of this turn is over while there is more to drop.
+    pub(super) fn drop_branch(&self, branch: &Branch) {
+        for drop in &self.layout.drops[branch.drops.start as usize..branch.drops.end as usize] {
+            let start = self.layout.counters[drop.counter as usize];
+            // What came from outside stays where it is: nobody counts its readers.
+            let _ = self.counters[drop.counter as usize].drop_branch(drop.amount, start);
+        }
     }
 
     /// Gives a loop's variables their first values.

@@ -177,6 +177,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if edge.counter != DIRECT && !self.arrive_with(edge.counter, amount) {
                 continue;
             }
+            self.is_ready(edge.target);
             if let Some(node) = next.replace(edge.target) {
                 self.push(node);
             }

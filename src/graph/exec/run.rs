@@ -219,11 +219,18 @@ impl Step {
         }
     }
 
+    /// Whether all counters are as at the beginning of a run.
+    fn is_whole(&self) -> bool {
+        self.layout.counters.iter().enumerate().all(|(i, start)| self.counters[i].is_clean(*start))
+            && self.merges.iter().zip(&self.layout.merges).all(|(merged, merge)| merged.is_clean(merge))
+    }
+
     /// After closing: how the run ended. The step is ready for another run.
     pub(super) fn result(&self) -> Result<()> {
         // ORDERING: Relaxed; whoever closed the run acquired everything, and this thread knows of it by the gate or
         // the flight's phase.
         self.tally.ended();
+        debug_assert!(self.is_whole(), "a run of '{}' has left counters behind", self.layout.name);
         let stopped = self.is_stopped();
         self.report(!stopped);
         if !stopped {

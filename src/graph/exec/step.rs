@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::flight::Flight;
+use super::merged::Merged;
 use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
@@ -70,6 +71,7 @@ pub struct Step {
     slots: usize,
 
     pub(super) counters: Counters,
+    pub(super) merges: Box<[Merged]>,
     /// The node after this one on whatever list it is.
     pub(super) links: Box<[AtomicU32]>,
     pub(super) queues: Box<[WorkQueue]>,
@@ -150,6 +152,8 @@ impl Step {
         let rings = layout.overlaps.iter().map(|overlap| Ring::create(overlap.count() - 1)).collect::<Result<_>>()?;
         let n = layout.len();
         let counters = Counters::new(&layout.counters)?;
+        let mut words = layout.merges.iter();
+        let merges = heap::filled(layout.merges.len(), "a run's merges", || Merged::new(words.next()))?;
         Ok(Arc::new(Step {
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
@@ -162,6 +166,7 @@ impl Step {
             scratch,
             slots,
             counters,
+            merges,
             links: heap::filled(n, "a run's lists", || AtomicU32::new(0))?,
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),

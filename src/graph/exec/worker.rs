@@ -2,6 +2,9 @@
 //!
 //! The loop exists in three versions: as fast as can be, measuring, and careful (`orders`).
 
+mod early;
+mod merges;
+
 use super::ops::After;
 use super::role::Role;
 use super::share::{Go, SHARE_NS};
@@ -188,6 +191,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         let next = match after {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
+            After::Branch(select, taken) => self.begin_branch(select, taken),
             After::Later => None,
             After::Start(release) => self.start(self.layout.starts(release)),
             After::Retire(slot) => self.retire(slot),
@@ -238,7 +242,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => {
                 let select = &layout.selects[index as usize];
-                return After::Release(step.branch(select).release);
+                return if select.is_early {
+                    early::choose(step, index)
+                } else {
+                    After::Release(step.branch(select).release)
+                };
             }
             Body::Enter(index) => return step.enter_and_begin(index as usize),
             Body::Next(index) => return After::Release(step.next(index as usize).release_condition),
@@ -295,11 +303,15 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.step.left_out(node);
         }
         match body {
-            Body::Select(index) => After::Nothing(self.layout.selects[index as usize].uncounted),
+            Body::Select(index) => early::choose_none(self.step, &self.layout.selects[index as usize]),
             Body::Enter(index) => After::Nothing(self.layout.loops[index as usize].uncounted),
             // Its iteration is the last.
             Body::Guard(slot) => After::Start(self.layout.slots[slot as usize].retire),
             Body::Retire(slot) => After::Retire(slot),
+            Body::Merge(index) => {
+                let _ = self.step.merges[index as usize].take();
+                After::Edges
+            }
             // A loop that has stopped ends here; its Test says so.
             Body::Next(index) => {
                 let looped = &self.layout.loops[index as usize];
@@ -321,7 +333,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// Notes when a node has become ready, for its figures.
     #[inline]
-    fn is_ready(&self, node: u32) {
+    pub(super) fn is_ready(&self, node: u32) {
         if MODE == CAREFUL {
             self.step.is_ready(node as usize, self.at_ns.get());
         }
@@ -356,7 +368,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// One arrival at a counter; true if the node is ready, and then the counter is whole again.
     fn arrive(&self, index: u32) -> bool {
-        let start = self.layout.counters[index as usize];
+        let Some(&start) = self.layout.counters.get(index as usize) else { return self.arrive_at_merge(index) };
         if self.step.counters[index as usize].arrive(1, false, start) != Arrival::Ready {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use super::{Region, Want, Work, lay};
 use crate::base::Result;
-use crate::graph::builder::{Body, Contents};
+use crate::graph::builder::{Body, Contents, Value};
 use crate::graph::compile::flat::{Source, StorageKind, Val};
 use crate::graph::compile::overlap::choose;
 use crate::graph::layout::{Body as FlatBody, Branch, Select};
@@ -24,20 +24,32 @@ impl Work<'_> {
         let node = &self.graph.nodes[index];
         let number = self.flat.selects.len();
         let id = self.push(FlatBody::Select(number as u32), index);
-        self.arrive(id, node);
+        let late = self.late_inputs(index, branches);
+        self.arrive_but_for(id, node, &late);
         let bit = self.skip_bit(id, index);
         let selector = node.inputs()[0];
         let selector = self.flat.arg(*self.verified.desc(selector), self.value(selector).storage);
-        self.flat.selects.push(Select { selector, branches: Vec::new(), end: 0, uncounted: 0, is_cond });
+        self.flat.selects.push(Select {
+            selector,
+            branches: Vec::new(),
+            end: 0,
+            uncounted: 0,
+            is_cond,
+            is_early: false,
+        });
 
-        let inputs: Vec<Val> = node.inputs()[1..].iter().map(|value| self.value(*value).inside()).collect();
+        let inside = |value: &Value| match self.value(*value) {
+            val if late.contains(value) => val.late(),
+            val => val.inside(),
+        };
+        let inputs: Vec<Val> = node.inputs()[1..].iter().map(inside).collect();
         let mut want = Vec::new();
         for (output, desc) in self.verified.descs[index].iter().enumerate() {
             let value = (index, output);
             let is_used = self.used[self.at(value)];
             want.push(if is_used { Want::In(self.storage_of(value, desc)?) } else { Want::Nothing });
         }
-        let mut regions = Vec::with_capacity(branches.len());
+        let (mut regions, mut drops) = (Vec::with_capacity(branches.len()), Vec::with_capacity(branches.len()));
         for (i, (graph, verified)) in branches.iter().zip(&self.verified.inner[&index]).enumerate() {
             let name = match (is_cond, i) {
                 (true, 0) => format!("{}/else", node.name),
@@ -45,7 +57,10 @@ impl Work<'_> {
                 (false, i) => format!("{}/{i}", node.name),
             };
             let scope = self.scope.inside(&name);
-            regions.push(lay(self.flat, graph, verified, &inputs, &want, &scope)?);
+            let since = self.flat.entries.len();
+            let region = lay(self.flat, graph, verified, &inputs, &want, &scope)?;
+            drops.push(self.flat.drops(since, region.nodes.start));
+            regions.push(region);
         }
         let ends = self.add_ends(index, &regions, want.iter().all(|want| matches!(want, Want::Nothing)));
         let mut laid = Vec::with_capacity(regions.len());
@@ -57,6 +72,8 @@ impl Work<'_> {
             laid.push(Branch {
                 nodes: region.nodes.clone(),
                 release: self.flat.release(&first),
+                guards: self.flat.guards(&region.guards),
+                drops: drops[i].clone(),
                 args: region.args.clone(),
                 bound: 0..0,
             });
