@@ -26,6 +26,8 @@ impl Step {
                 Worker::<FAST>::new(self, pool, generation, Role::Visitor).visit()
             }
         };
+        // The caller may wait for this (`stays_in_bulk`).
+        self.calls.news.advance(1);
         if exit == Exit::Closed {
             self.close();
         }
@@ -59,7 +61,6 @@ impl Job for Step {
                 return self.close();
             }
             if role == Role::BulkHelper {
-                // The caller may wait for this (`stays_in_bulk`), and as it is inside all the while the run does not close.
                 self.calls.news.advance(1);
             }
             if role != Role::CallerInBulk || !self.stays_in_bulk(seen) {
@@ -70,12 +71,13 @@ impl Job for Step {
 }
 
 impl Step {
-    /// The caller in its `parallel_for`, out of work: waits for news while others are there who may have some, instead of at the
-    /// barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news before it went to work; each of the
-    /// others tells when it leaves.
+    /// The caller in its `parallel_for`, out of work: waits for news while others are in the run who may have some, instead of at the
+    /// barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news before it went to work. The run does
+    /// not close meanwhile, because the caller is in it a second time, outside of the `parallel_for`; so each of the others
+    /// tells when it leaves. Who has not come yet, or comes too late for this run, does not count: it would tell nobody.
     fn stays_in_bulk(&self, seen: u64) -> bool {
         // What completes later comes back to whoever has opened the run.
-        if self.has_calls() || self.asked.load(Relaxed) == 0 {
+        if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {
             return false;
         }
         // ORDERING: as in `stay_within_call`.
