@@ -14,7 +14,7 @@ import heapq
 
 FAR, OWN = 100.0, 3.0
 LEAF = 32  # arrivals at one leaf of a wide join, as src/graph/compile/joins.rs has it
-OFFER = 32_000.0  # ns of work that are given at once, as src/graph/exec/share.rs has it
+OFFER = 32_000.0  # ns of work that a thread takes at once
 
 
 class Line:

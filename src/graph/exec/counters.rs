@@ -1,6 +1,6 @@
 //! A step's counters, so laid out that neighbours are on lines of their own.
 //!
-//! Nodes that lie side by side in a program are given to different threads, in groups of a moment's work (`share`), and their counters
+//! Nodes that lie side by side in a program are run by different threads where a list was cut, and their counters
 //! have numbers side by side. Eight words share a cache line of 64 bytes: if they were eight neighbours, two threads that
 //! arrive at nodes of their own would take the line from each other at each arrival (about 100 ns, as much as everything
 //! else that a node costs). So a block of eight times L counters, L a power of two, is laid out in L lines by columns: number i is in line

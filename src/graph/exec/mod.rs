@@ -24,9 +24,8 @@
 //!
 //! # Scheduling
 //!
-//! The array is in an order in which the nodes with the longest path to the end come first, so a node's place is its urgency.
-//! The finishing thread goes on with the first successor that is ready, or with what is more urgent on its own list, where
-//! the other successors go by their place. A list has a worth: the costs of its nodes and of all that is handed over directly
+//! The finishing thread goes on with the first successor that is ready, the one with the longest path to the end. The others go
+//! onto its own list, which costs two plain stores per node. A list has a worth: the costs of its nodes and of all that is handed over directly
 //! behind them, without nodes that are too cheap to be worth a thread. What of it others are given, and when, is in `share`; when it
 //! is worth a hop the pool is asked for one more helper, unless as many are out as it has threads. Work that is worth less stays
 //! where it is: with cheap nodes a run is as fast on many threads as on one. A helper that found too little to do makes

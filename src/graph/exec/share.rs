@@ -1,12 +1,10 @@
 //! What workers of a run give each other: when a list is cut, how, and who is called for it.
 //!
-//! *When.* As long as somebody else is in the run, a worker keeps something in its queue, so that whoever runs out of work finds
-//! some without a word: part of its list as soon as the queue is empty. What nobody took it takes back.
-//! If it is alone it offers only what is worth calling the caller back or asking the pool for a helper.
+//! *When.* If somebody in the run has run out of work and looks around, a moment's work is worth giving. Else a worker offers only
+//! what is worth calling the caller back or asking the pool for a helper.
 //!
-//! *How.* A list is dealt, not cut in the middle: its first nodes, the most urgent ones, go to this worker and to the offer by
-//! turns, in groups of neighbours. So both have some of what is urgent. And not more than a moment's work is given at once:
-//! two workers with long lists of their own would come to what others wait for late.
+//! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are neighbours in the array as a rule,
+//! so two workers seldom write to the same cache lines.
 //!
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
 //! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts everything on
@@ -14,7 +12,7 @@
 
 use super::queue::Offer;
 use super::role::Role;
-use super::worker::{EMPTY, List, NONE, Worker};
+use super::worker::{EMPTY, NONE, Worker};
 use crate::base::time::now_ns;
 use crate::sync::ambient;
 use crate::threadpool::Job;
@@ -23,16 +21,10 @@ use std::sync::atomic::Ordering::*;
 
 /// How long a worker without work looks around before it leaves.
 const LOOK_NS: u64 = 20_000;
-/// What is worth giving to a worker that is in the run, in nanoseconds.
+/// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
-/// Most nodes of a list that are dealt.
+/// Most nodes that are looked at to find the middle of a list.
 const LONGEST_WALK: usize = 256;
-/// What is given at once, in nanoseconds, or a part of a long list: who has much less urgent work in hand keeps others waiting for
-/// what is urgent in it.
-const OFFER_NS: u64 = 32_000;
-const OFFER_PARTS: u64 = 32;
-/// In so many groups: neighbours mostly share cache lines, of the executor's and of the host's.
-const GROUPS: u64 = 2;
 /// After a list had nothing worth sharing: how many nodes later to look again.
 const PATIENCE: u32 = 64;
 /// A helper that took less than this many hops' worth of work was not worth its waking.
@@ -65,12 +57,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return Go::On;
         }
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
-        let company = queue.is_empty() && step.tokens.inside() > 1;
+        let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
         let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
         let asked = step.asked.load(Relaxed);
         let may_ask = self.list.worth_ns > step.ask_above_ns.load(Relaxed)
             && if self.role == Role::CallerInBulk { asked == 0 } else { asked < step.width.load(Relaxed) };
-        if !company && !may_ask && !may_call {
+        if !hungry && !may_ask && !may_call {
             return Go::On;
         }
         if may_ask && self.role == Role::CallerInBulk {
@@ -81,10 +73,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return Go::On;
         };
         if !queue.push(offer) {
-            self.take_back(offer);
+            self.append(offer);
+        } else if hungry {
+            // Somebody is about to take it.
         } else if may_call && step.away.swap(0, Relaxed) == 1 {
             step.calls.news.advance(1);
-        } else if may_ask && step.hungry.load(Relaxed) == 0 {
+        } else if may_ask {
             self.ask();
         }
         Go::On
@@ -102,74 +96,53 @@ impl<const MODE: u8> Worker<'_, MODE> {
         offered
     }
 
-    /// Deals the list (all of it goes if this worker is about to block in `parallel_for`). None if what would go is not
-    /// worth going.
+    /// Cuts off the older half of the list (all of it if this worker is about to block in `parallel_for`). None if what would go is
+    /// not worth going.
     fn cut(&mut self) -> Option<Offer> {
-        let List { first, worth_ns: total, .. } = self.list;
-        if self.role == Role::BulkCaller || (self.next_of(first) == NONE && total >= SHARE_NS) {
-            // Or it is the only one: this worker has a node in hand, and would come to it later than a helper.
-            self.list = EMPTY;
-            return Some(Offer { first, worth_ns: clamp(total) });
+        if self.role == Role::BulkCaller {
+            let list = std::mem::replace(&mut self.list, EMPTY);
+            return Some(Offer { first: list.first, worth_ns: clamp(list.worth_ns) });
         }
-        if total < 2 * SHARE_NS {
-            return None;
-        }
-        let most = (total / 2).min(OFFER_NS.max(total / OFFER_PARTS));
-        let group_ns = most / GROUPS;
-        let (mut kept, mut given) = (Hand::default(), Hand::default());
-        let mut node = first;
-        let mut keeps = true;
+        let half = self.list.worth_ns / 2;
+        let mut last = self.list.first;
+        let mut kept = self.worth(last);
+        // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
         for _ in 0..LONGEST_WALK {
-            let next = self.next_of(node);
-            let hand = if keeps { &mut kept } else { &mut given };
-            self.deal(hand, node);
-            let enough = hand.group_ns > group_ns;
-            if enough {
-                hand.group_ns = 0;
-            }
-            keeps ^= enough;
-            node = next;
-            if node == NONE || given.worth_ns >= most {
+            let next = self.next_of(last);
+            if next == NONE || kept + self.worth(next) > half {
                 break;
             }
+            last = next;
+            kept += self.worth(last);
         }
-        if given.last == NONE {
-            // All that counts is far behind.
+        let first = self.next_of(last);
+        if first == NONE && last == self.list.first && kept >= SHARE_NS {
+            // The only one: this worker has a node in hand, and would come to it later than a helper.
+            self.list = EMPTY;
+            return Some(Offer { first: last, worth_ns: clamp(kept) });
+        }
+        let worth_ns = self.list.worth_ns.saturating_sub(kept);
+        if first == NONE || worth_ns < SHARE_NS {
             return None;
         }
-        self.link(given.last, NONE);
-        self.link(kept.last, node);
-        let last = if node == NONE { kept.last } else { self.list.last };
-        self.list = List { first, last, worth_ns: total.saturating_sub(given.worth_ns) };
-        let offer = Offer { first: given.first, worth_ns: clamp(given.worth_ns) };
-        if given.worth_ns < SHARE_NS {
-            self.take_back(offer);
-            return None;
-        }
-        Some(offer)
-    }
-
-    fn deal(&self, hand: &mut Hand, node: u32) {
-        if hand.last == NONE {
-            hand.first = node;
-        } else {
-            self.link(hand.last, node);
-        }
-        hand.last = node;
-        let worth = self.worth(node);
-        hand.worth_ns += worth;
-        hand.group_ns += worth;
+        self.link(last, NONE);
+        self.list.worth_ns = kept;
+        Some(Offer { first, worth_ns: clamp(worth_ns) })
     }
 
     /// Undoes `cut`.
     #[cold]
-    fn take_back(&mut self, offer: Offer) {
-        let mut node = offer.first;
-        while node != NONE {
-            let next = self.next_of(node);
-            self.push(node);
-            node = next;
+    fn append(&mut self, offer: Offer) {
+        self.list.worth_ns += u64::from(offer.worth_ns);
+        if self.list.first == NONE {
+            self.list.first = offer.first;
+            return;
         }
+        let mut last = self.list.first;
+        while self.next_of(last) != NONE {
+            last = self.next_of(last);
+        }
+        self.link(last, offer.first);
     }
 
     /// Asks the pool for one more helper, or for all; a refusal is the last question of this run.
@@ -241,19 +214,5 @@ impl<const MODE: u8> Worker<'_, MODE> {
         step.hungry.fetch_sub(1, Relaxed);
         // Something may have been offered to a worker that was counted as hungry and is about to leave.
         offer.or_else(|| self.take())
-    }
-}
-
-/// A part of a list that is being dealt, and what the last group in it is worth.
-struct Hand {
-    first: u32,
-    last: u32,
-    worth_ns: u64,
-    group_ns: u64,
-}
-
-impl Default for Hand {
-    fn default() -> Hand {
-        Hand { first: NONE, last: NONE, worth_ns: 0, group_ns: 0 }
     }
 }

@@ -28,19 +28,14 @@ pub(super) const CAREFUL: u8 = 2;
 /// End of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A list of ready nodes, linked through the step's links, by their place in the array as far as that is cheap: the array is
-/// in an order in which the nodes with the longest path to the end come first. And what they are worth.
+/// A list of ready nodes, linked through the step's links, the newest first; and what they are worth.
 #[derive(Clone, Copy)]
 pub(super) struct List {
     pub first: u32,
-    /// NONE = not known.
-    pub last: u32,
     pub worth_ns: u64,
 }
 
-pub(super) const EMPTY: List = List { first: NONE, last: NONE, worth_ns: 0 };
-/// Most nodes that are passed to find a node's place on a list.
-const REACH: usize = 8;
+pub(super) const EMPTY: List = List { first: NONE, worth_ns: 0 };
 
 pub(super) struct Worker<'a, const MODE: u8> {
     pub(super) step: &'a Arc<Step>,
@@ -148,7 +143,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
-                    self.list = List { first: offer.first, last: NONE, worth_ns: u64::from(offer.worth_ns) };
+                    self.list = List { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
                 }
                 None if self.step.calls.returns.any() => {}
                 None => return,
@@ -206,7 +201,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
     }
 
-    /// Before going on with a node: gives something away, and takes what is more urgent.
+    /// Before going on with a node: gives something away.
     fn weigh_up(&mut self, next: u32) -> Option<u32> {
         if self.role == Role::BulkCaller {
             // It may come back late.
@@ -217,10 +212,6 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if self.share() == Go::Out {
             self.push(next);
             return if self.offer_all() { None } else { self.pop_one() };
-        }
-        if self.list.first < next {
-            self.push(next);
-            return self.pop_one();
         }
         Some(next)
     }
@@ -391,45 +382,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         self.step.links[node as usize].store(next, Relaxed);
     }
 
-    /// Puts a node at its place, or near it.
     pub(super) fn push(&mut self, node: u32) {
+        self.link(node, self.list.first);
+        self.list.first = node;
         self.list.worth_ns += self.worth(node);
-        let first = self.list.first;
-        if first == NONE || node < first {
-            if first == NONE {
-                self.list.last = node;
-            }
-            self.list.first = node;
-            return self.link(node, first);
-        }
-        let last = self.last();
-        if node > last {
-            self.list.last = node;
-            self.link(node, NONE);
-            return self.link(last, node);
-        }
-        let mut before = first;
-        for _ in 0..REACH {
-            let next = self.next_of(before);
-            if next > node {
-                break;
-            }
-            before = next;
-        }
-        self.link(node, self.next_of(before));
-        self.link(before, node);
-    }
-
-    /// The last node of a list that is not empty.
-    fn last(&mut self) -> u32 {
-        if self.list.last == NONE {
-            let mut last = self.list.first;
-            while self.next_of(last) != NONE {
-                last = self.next_of(last);
-            }
-            self.list.last = last;
-        }
-        self.list.last
     }
 
     fn pop(&mut self) -> Option<u32> {
