@@ -7,6 +7,14 @@
 #include "make.h"
 #include "test_pools.h"
 
+#if WITH_ASAN
+/* A request that no memory can meet is to fail as it does without the sanitizer. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
+#endif
+
 enum { COLUMNS = 3, WORDS = 10 };
 
 static weir_tensor_desc bytes_desc(int64_t n) {
