@@ -270,7 +270,8 @@ impl Work<'_> {
         before: &[usize],
     ) -> (Vec<Value>, Vec<usize>) {
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
-        // Who takes a value of a cond or a loop does not wait for all that is in there.
+        // Only a kernel waits for all that it takes: a cond, a loop and a merge may be done before an input that they turn out not to need.
+        // And who takes a value of a cond or a loop does not wait for all that is in there.
         let has_inside: Vec<bool> = branch.nodes.iter().map(|inner| inner.inner().next().is_some()).collect();
         let mut has_successor = vec![false; branch.nodes.len()];
         let mut ports = inputs.iter();
@@ -281,7 +282,9 @@ impl Work<'_> {
                 ports.next();
                 continue;
             }
-            inner.inputs().iter().filter(|from| !has_inside[from.0]).for_each(|from| has_successor[from.0] = true);
+            if matches!(inner.body, Body::Kernel { .. }) {
+                inner.inputs().iter().filter(|from| !has_inside[from.0]).for_each(|from| has_successor[from.0] = true);
+            }
             inner.after.iter().for_each(|&before| has_successor[before] = true);
             let moved = inner.inputs().iter().map(|&(node, output)| places[node][output]).collect();
             let mut after: Vec<usize> =
