@@ -71,8 +71,8 @@ class bodies {
 public:
     bodies(std::uint32_t nodes, double ns);
     const call *calls() const { return calls_.data(); }
-    /// Throws unless each node has run exactly once since the call before.
-    void expect_one_run(const std::string &who);
+    /// Throws unless each node has run exactly so often since the call before.
+    void expect_runs(std::uint64_t runs, const std::string &who);
 
 private:
     std::uint32_t nodes_;
@@ -149,15 +149,15 @@ struct entry {
 /// Builds the contenders. Each first runs a few times with bodies that prove the order of the nodes.
 std::vector<entry> line_up(const std::vector<contender> &contenders, const shape &graph, bodies &bodies, int threads);
 
-/// What is timed, and what is then looked at to see that it was done: it throws if not.
+/// What is timed, and what is looked at after some runs to see that they were done: it throws if not.
 struct lane {
     side run;
-    side check;
+    std::function<void(std::uint64_t runs)> check;
 };
 
 /// Nanoseconds per run. In each round it is each lane's turn once: a pause in which the threads of the lane before go to
-/// sleep, a few runs that do not count, then a millisecond of runs, at least one, whose median is the round's figure.
-/// Every run is checked, counted or not.
+/// sleep, a millisecond of runs that do not count, then four milliseconds of runs, at least one, whose median is the round's
+/// figure. Then all of them are checked, counted or not.
 timings race(const std::vector<lane> &lanes, int rounds);
 timings race(const std::vector<entry> &entries, bodies &bodies, int rounds);
 

@@ -39,8 +39,8 @@ bodies::bodies(std::uint32_t nodes, double ns)
     for (std::uint32_t i = 0; i < nodes; i++) calls_[i] = {ns > 0 ? count_and_spin : count, first + i * stride_};
 }
 
-void bodies::expect_one_run(const std::string &who) {
-    runs_++;
+void bodies::expect_runs(std::uint64_t runs, const std::string &who) {
+    runs_ += runs;
     for (std::uint32_t i = 0; i < nodes_; i++) {
         const std::uint64_t ran = *static_cast<const std::uint64_t *>(calls_[i].arg);
         if (ran != runs_) {

@@ -48,15 +48,13 @@ double timed_run(const lane &lane) {
     static const double clock = clock_ns();
     const auto start = now_ns();
     lane.run();
-    const auto ns = static_cast<double>(now_ns() - start) - clock;
-    lane.check();
-    return std::max(ns, 1.0);
+    return std::max(static_cast<double>(now_ns() - start) - clock, 1.0);
 }
 
 lane lane_of(const entry &entry, bodies &bodies) {
     runner *built = entry.built.get();
-    const side check = [name = entry.name, &bodies] { bodies.expect_one_run(name); };
-    return {[built] { built->run(); }, entry.plays == role::bodiless_peer ? side([] {}) : check};
+    if (entry.plays == role::bodiless_peer) return {[built] { built->run(); }, [](std::uint64_t) {}};
+    return {[built] { built->run(); }, [name = entry.name, &bodies](std::uint64_t runs) { bodies.expect_runs(runs, name); }};
 }
 
 } // namespace
@@ -97,14 +95,18 @@ std::vector<entry> line_up(const std::vector<contender> &contenders, const shape
             }
         }
         entries.push_back({contender.name, contender.plays, contender.make({graph, bodies.calls(), threads})});
+        const lane lane = lane_of(entries.back(), bodies);
+        settle();
         double spent = 0;
-        for (int i = 0; i < 20 && spent < 5e6; i++) spent += timed_run(lane_of(entries.back(), bodies));
+        std::uint64_t runs = 0;
+        for (; runs < 20 && spent < 5e6; runs++) spent += timed_run(lane);
+        lane.check(runs);
     }
     return entries;
 }
 
 timings race(const std::vector<lane> &lanes, int rounds) {
-    constexpr double enough_ns = 1e6, warm_ns = 3e5;
+    constexpr double warm_ns = 1e6, enough_ns = 4e6;
     timings result(lanes.size());
     std::vector<double> runs;
     for (int round = 0; round < rounds; round++) {
@@ -112,10 +114,13 @@ timings race(const std::vector<lane> &lanes, int rounds) {
             const std::size_t l = (k + static_cast<std::size_t>(round)) % lanes.size();
             settle();
             double spent = 0;
-            while (spent < warm_ns) spent += timed_run(lanes[l]);
+            std::uint64_t warm = 0;
+            for (; spent < warm_ns; warm++) spent += timed_run(lanes[l]);
             runs.clear();
             for (spent = 0; spent < enough_ns; spent += runs.back()) runs.push_back(timed_run(lanes[l]));
             result.add(l, median(runs));
+            // Not between the runs: it would pull what they wrote to this processor's cache, and give threads time to fall asleep.
+            lanes[l].check(warm + runs.size());
         }
     }
     return result;
