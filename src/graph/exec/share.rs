@@ -1,10 +1,13 @@
 //! What workers of a run give each other: when a list is cut, how, and who is called for it.
 //!
-//! *When.* If somebody in the run has run out of work and looks around, a moment's work is worth giving. Else a worker offers only
-//! what is worth calling the caller back or asking the pool for a helper.
+//! *When.* While somebody else is in the run, a worker keeps a part of its list on offer, so that whoever runs out of work finds some
+//! without waiting for the end of a node. What nobody took it takes back when it has nothing else. If it is alone it offers only what
+//! is worth calling the caller back or asking the pool for a helper.
 //!
 //! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are neighbours in the array as a rule,
-//! so two workers seldom write to the same cache lines.
+//! so two workers seldom write to the same cache lines. Where the newest nodes are the most urgent and others of the array lie
+//! between them (the weights that a network reads along its way), the older half would be what is needed last: there the list is dealt,
+//! in groups, and a moment's work at a time, so that both workers keep close to what is urgent.
 //!
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
 //! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts everything on
@@ -23,6 +26,11 @@ use std::sync::atomic::Ordering::*;
 const LOOK_NS: u64 = 20_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
+/// What is dealt at once, in nanoseconds, and in how many groups.
+const DEAL_NS: u64 = 32_000;
+const GROUPS: u64 = 4;
+/// A list is dealt if it reaches over more than 5 / 4 as many places of the array as it has nodes, later ones last.
+const SPARSE: (u64, u64) = (4, 5);
 /// Most nodes that are looked at to find the middle of a list.
 const LONGEST_WALK: usize = 256;
 /// After a list had nothing worth sharing: how many nodes later to look again.
@@ -57,12 +65,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return Go::On;
         }
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
-        let hungry = step.hungry.load(Relaxed) > 0 && queue.is_empty();
+        let company = queue.is_empty() && step.tokens.inside() > 1;
         let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
         let asked = step.asked.load(Relaxed);
         let may_ask = self.list.worth_ns > step.ask_above_ns.load(Relaxed)
             && if self.role == Role::CallerInBulk { asked == 0 } else { asked < step.width.load(Relaxed) };
-        if !hungry && !may_ask && !may_call {
+        if !company && !may_ask && !may_call {
             return Go::On;
         }
         if may_ask && self.role == Role::CallerInBulk {
@@ -74,11 +82,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
         };
         if !queue.push(offer) {
             self.append(offer);
-        } else if hungry {
-            // Somebody is about to take it.
         } else if may_call && step.away.swap(0, Relaxed) == 1 {
             step.calls.news.advance(1);
-        } else if may_ask {
+        } else if may_ask && step.hungry.load(Relaxed) == 0 {
             self.ask();
         }
         Go::On
@@ -106,6 +112,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         let half = self.list.worth_ns / 2;
         let mut last = self.list.first;
         let mut kept = self.worth(last);
+        let mut count = 1;
         // Not further than this: a long list may keep its worth far behind, and would be walked again and again.
         for _ in 0..LONGEST_WALK {
             let next = self.next_of(last);
@@ -114,6 +121,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
             }
             last = next;
             kept += self.worth(last);
+            count += 1;
+        }
+        let span = u64::from(last.saturating_sub(self.list.first));
+        if SPARSE.0 * span > SPARSE.1 * count && half >= 2 * SHARE_NS {
+            return self.deal();
         }
         let first = self.next_of(last);
         if first == NONE && last == self.list.first && kept >= SHARE_NS {
@@ -128,6 +140,38 @@ impl<const MODE: u8> Worker<'_, MODE> {
         self.link(last, NONE);
         self.list.worth_ns = kept;
         Some(Offer { first, worth_ns: clamp(worth_ns) })
+    }
+
+    /// Cuts the list in groups, of which this worker and the offer get one each by turns. None if all that counts is far behind.
+    fn deal(&mut self) -> Option<Offer> {
+        let most = (self.list.worth_ns / 2).min(DEAL_NS);
+        let (mut kept, mut given) = (Hand::EMPTY, Hand::EMPTY);
+        let (mut node, mut keeps, mut group_ns) = (self.list.first, true, 0);
+        for _ in 0..LONGEST_WALK {
+            let hand = if keeps { &mut kept } else { &mut given };
+            if hand.last == NONE {
+                hand.first = node;
+            } else {
+                self.link(hand.last, node);
+            }
+            hand.last = node;
+            hand.worth_ns += self.worth(node);
+            group_ns += self.worth(node);
+            node = self.next_of(node);
+            if group_ns >= most / GROUPS {
+                (keeps, group_ns) = (!keeps, 0);
+            }
+            if node == NONE || given.worth_ns >= most {
+                break;
+            }
+        }
+        self.link(kept.last, node);
+        if given.last == NONE {
+            return None;
+        }
+        self.link(given.last, NONE);
+        self.list.worth_ns = self.list.worth_ns.saturating_sub(given.worth_ns);
+        Some(Offer { first: given.first, worth_ns: clamp(given.worth_ns) })
     }
 
     /// Undoes `cut`.
@@ -160,10 +204,15 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 self.patience = PATIENCE;
                 return;
             }
+            // Inside it works as another worker, with a queue of its own: there is one for each thread, not two.
+            if let Some(own) = self.own.take() {
+                step.owners.give_back(own);
+            }
             let accepted = {
                 let _frame = ambient::enter(ambient::Work::Bulk(step.id));
                 pool.spawn_bulk_taken(job, self.generation, helpers)
             };
+            self.own = step.owners.claim();
             // What comes up later is worth another region.
             step.asked.store(if accepted { 0 } else { width }, Relaxed);
         } else if pool.take_helpers(1, pool.num_threads()) == 0 {
@@ -209,10 +258,21 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if step.tokens.is_finished() || step.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
             }
-            (0..8).for_each(|_| std::hint::spin_loop());
+            std::hint::spin_loop();
         };
         step.hungry.fetch_sub(1, Relaxed);
         // Something may have been offered to a worker that was counted as hungry and is about to leave.
         offer.or_else(|| self.take())
     }
+}
+
+/// A part of a list that is being dealt.
+struct Hand {
+    first: u32,
+    last: u32,
+    worth_ns: u64,
+}
+
+impl Hand {
+    const EMPTY: Hand = Hand { first: NONE, last: NONE, worth_ns: 0 };
 }
