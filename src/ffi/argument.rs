@@ -75,21 +75,27 @@ pub(super) unsafe fn string<'a>(text: *const c_char, argument: &str) -> Result<&
 ///
 /// # Safety
 /// `data` is NULL or points to `len` readable elements that live and stay the same during `'a`.
+#[inline(always)]
 pub(super) unsafe fn array<'a, T>(data: *const T, len: usize, argument: &str) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
     }
-    if data.is_null() {
-        return Err(Error::invalid(format!("{argument} is NULL, but its length is {len}")));
-    }
-    if len > isize::MAX as usize / size_of::<T>().max(1) {
-        return Err(Error::out_of_range(format!("{argument} has {len} elements, more than memory can hold")));
-    }
-    if !data.is_aligned() {
-        return Err(Error::invalid(format!("{argument} is not aligned")));
+    if data.is_null() || len > isize::MAX as usize / size_of::<T>().max(1) || !data.is_aligned() {
+        return Err(no_array(data.is_null(), data.is_aligned(), len, argument));
     }
     // SAFETY: not NULL, aligned, and readable for `len` elements as demanded of the caller.
     Ok(unsafe { std::slice::from_raw_parts(data, len) })
+}
+
+#[cold]
+fn no_array(is_null: bool, is_aligned: bool, len: usize, argument: &str) -> Error {
+    if is_null {
+        Error::invalid(format!("{argument} is NULL, but its length is {len}"))
+    } else if is_aligned {
+        Error::out_of_range(format!("{argument} has {len} elements, more than memory can hold"))
+    } else {
+        Error::invalid(format!("{argument} is not aligned"))
+    }
 }
 
 /// A mutable array argument. `(NULL, 0)` is the empty array.

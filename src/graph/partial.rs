@@ -113,7 +113,7 @@ pub(super) struct KeptPart {
 
 impl Program {
     /// The program to run instead of this one, if the options ask for a part of its outputs.
-    #[inline]
+    #[inline(always)]
     pub fn part(&self, options: Option<&RunOptions>) -> Result<Option<Ref<Program>>> {
         match options.and_then(|options| options.outputs.as_deref()) {
             None => Ok(None),

@@ -7,7 +7,7 @@ use super::partial::Parts;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Result, live};
 use crate::kernel::Stop;
-use crate::sync::{HandOff, OnceLock};
+use crate::sync::{HandOff, Lent, Loan, OnceLock};
 use std::sync::Arc;
 
 /// Steps that a program keeps for later runs.
@@ -27,7 +27,7 @@ fn put_first<T>(places: &[HandOff<T>], value: T) {
 /// A compiled graph: immutable, shared, any number of runs at once.
 pub struct Program {
     pub(super) layout: Arc<Layout>,
-    steps: [HandOff<Arc<Step>>; KEPT_STEPS],
+    steps: [Loan<Arc<Step>>; KEPT_STEPS],
     flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
@@ -47,7 +47,7 @@ impl Program {
     pub(super) fn new(layout: Layout, parts: Option<Parts>) -> Program {
         Program {
             layout: Arc::new(layout),
-            steps: std::array::from_fn(|_| HandOff::default()),
+            steps: std::array::from_fn(|_| Loan::default()),
             flights: std::array::from_fn(|_| HandOff::default()),
             stock: OnceLock::new(),
             parts,
@@ -85,26 +85,35 @@ impl Program {
 
     /// A step for a run on up to `workers` threads: one that is kept, else a new one.
     pub(super) fn take_step(&self, workers: usize) -> Result<Arc<Step>> {
-        for place in &self.steps {
-            if let Some(step) = place.take() {
-                if step.workers() >= workers {
-                    return Ok(step);
-                }
+        for (home, place) in self.steps.iter().enumerate() {
+            match place.borrow() {
+                Lent::Value(step) if step.workers() >= workers => return Ok(step),
                 // Made for a narrower pool: let it go, the wider one serves both.
-                break;
+                Lent::Value(_) | Lent::Vacant => {
+                    return Step::create(&self.layout, workers, Some(home)).inspect_err(|_| place.vacate());
+                }
+                Lent::Elsewhere => {}
             }
         }
-        Step::create(&self.layout, workers)
+        Step::create(&self.layout, workers, None)
     }
 
     /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
     pub fn trim(&self) {
-        self.steps.iter().for_each(|place| drop(place.take()));
+        for place in &self.steps {
+            match place.borrow() {
+                Lent::Elsewhere => {}
+                Lent::Value(_) | Lent::Vacant => place.vacate(),
+            }
+        }
     }
 
-    /// Keeps a step for a later run, if there is room.
+    /// Keeps a step of `take_step` for a later run, if it has a place.
+    #[inline]
     pub(super) fn give_step(&self, step: Arc<Step>) {
-        put_first(&self.steps, step);
+        if let Some(home) = step.home {
+            self.steps[home].give_back(step);
+        }
     }
 
     /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more

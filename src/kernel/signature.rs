@@ -9,11 +9,17 @@ pub fn mismatch(what: &str, index: usize, expected: &str, got: &Desc) -> Error {
 }
 
 /// Refuses a wrong number of inputs or outputs.
+#[inline(always)]
 pub fn check_count(what: &str, expected: usize, got: usize) -> Result<()> {
     if expected != got {
-        return Err(Error::invalid(format!("expected {expected} {what}s, got {got}")));
+        return Err(wrong_count(what, expected, got));
     }
     Ok(())
+}
+
+#[cold]
+fn wrong_count(what: &str, expected: usize, got: usize) -> Error {
+    Error::invalid(format!("expected {expected} {what}s, got {got}"))
 }
 
 /// Refuses descriptors that do not match their patterns.

@@ -7,6 +7,7 @@
 //! - `Turn`: who drains a queue.
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
+//! - `Loan`: a cell whose value is lent to one at a time.
 //! - `Replaceable`: a cell that many read and one replaces while nobody does.
 //! - `Tokens`: who is in a run, how much of it is left, who closes it.
 //! - `Meeting` and `Returns`: calls that complete after they were started, and the run they come back to.
@@ -34,6 +35,7 @@ mod gate;
 mod handoff;
 mod inbox;
 mod keepsake;
+mod loan;
 mod lock;
 mod merge;
 mod pending;
@@ -54,6 +56,7 @@ pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use keepsake::Keepsake;
+pub use loan::{Lent, Loan};
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use pending::{Meeting, Returns};

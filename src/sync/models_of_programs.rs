@@ -3,6 +3,7 @@
 use super::atomic::{AtomicU32, Ordering::SeqCst};
 use super::places::Door;
 use super::replaceable::Readers;
+use super::{Lent, Loan};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
@@ -110,5 +111,51 @@ fn models_broken_places_look_and_join() {
             door.join_without_a_look();
         }
         entered
+    });
+}
+
+/// Borrowers of one value: each has it alone, and the last one's work is seen by the next.
+fn lend(give_back: fn(&Loan<Arc<UnsafeCell<u32>>>, Arc<UnsafeCell<u32>>)) {
+    loom::model(move || {
+        let loan = Arc::new(Loan::default());
+        let borrow = move |loan: &Loan<Arc<UnsafeCell<u32>>>| {
+            let value = match loan.borrow() {
+                Lent::Value(value) => value,
+                Lent::Vacant => Arc::new(UnsafeCell::new(0)),
+                Lent::Elsewhere => return 0,
+            };
+            // SAFETY: none: loom says if somebody else has it.
+            value.with_mut(|value| unsafe { *value += 1 });
+            give_back(loan, value);
+            1
+        };
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let loan = Arc::clone(&loan);
+                thread::spawn(move || borrow(&loan))
+            })
+            .collect();
+        let borrowed = borrow(&loan) + others.into_iter().map(|other| other.join().unwrap()).sum::<u32>();
+        let last = loan.borrow();
+        let Lent::Value(value) = last else { panic!("the value is lost: {last:?}") };
+        // SAFETY: as above.
+        assert_eq!(value.with(|value| unsafe { *value }), borrowed);
+    });
+}
+
+#[test]
+fn models_loan_has_one_borrower() {
+    lend(|loan, value| loan.give_back(value));
+}
+
+/// A loan that is ended before the value is back: the next borrower makes a second one.
+#[test]
+#[should_panic]
+fn models_broken_loan_ends_too_early() {
+    lend(|loan, value| {
+        loan.vacate();
+        if let Lent::Vacant = loan.borrow() {
+            loan.give_back(value);
+        }
     });
 }

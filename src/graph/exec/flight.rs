@@ -200,7 +200,7 @@ impl Flight {
             let num_inputs = program.inputs().len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
             step.bind(data, |o| data(num_inputs + o));
-            step.obey(self.orders.take());
+            step.obey(self.orders.take().as_ref());
         }
         let _ = pool.map(|pool| self.pool.put(pool));
         let _ = self.tensors.put(tensors);

@@ -51,8 +51,15 @@ impl Orders {
     }
 
     /// The clock of a deadline runs from here. None if there is nothing to tell.
+    #[inline]
     pub fn of(options: Option<&RunOptions>, layout: &Layout) -> Result<Option<Orders>> {
-        let Some(options) = options else { return Ok(None) };
+        match options {
+            None => Ok(None),
+            Some(options) => Orders::told(options, layout),
+        }
+    }
+
+    fn told(options: &RunOptions, layout: &Layout) -> Result<Option<Orders>> {
         let bit = |told: bool, bit: u32| if told { bit } else { 0 };
         let care = bit(options.deadline_ns > 0, DEADLINE)
             | bit(options.deterministic, SERIAL)
@@ -81,7 +88,8 @@ impl Orders {
 
 impl Step {
     /// Takes the orders of the next run. Only by the owner of a closed step.
-    pub(super) fn obey(&self, orders: Option<Orders>) {
+    #[inline]
+    pub(super) fn obey(&self, orders: Option<&Orders>) {
         let figures = if self.layout.figures.is_some() { FIGURES } else { 0 };
         // ORDERING: Relaxed; published to helpers by `open`.
         self.care.store(orders.map_or(0, |orders| orders.care) | figures, Relaxed);
@@ -89,7 +97,7 @@ impl Step {
         self.stop.set_deadline(deadline);
         self.calls.set_deadline(deadline);
         if let Some(orders) = orders {
-            *self.orders.lock() = orders;
+            *self.orders.lock() = *orders;
         }
     }
 

@@ -220,8 +220,13 @@ impl Step {
 
     /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need that very
     /// thread.
+    #[inline]
     pub(super) fn may_wait_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        if self.has_calls() && (ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel())) {
+        if self.has_calls() { self.may_wait_for_calls(pool) } else { Ok(()) }
+    }
+
+    fn may_wait_for_calls(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
                 "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; run it on an asynchronous stream",
                 self.layout.name

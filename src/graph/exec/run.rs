@@ -134,7 +134,7 @@ impl Step {
         outer: Outer<'_>,
     ) -> Result<()> {
         self.bind(input, output);
-        self.obey(Orders::inside(outer.stop));
+        self.obey(Orders::inside(outer.stop).as_ref());
         self.run_inside(pool, outer)
     }
 

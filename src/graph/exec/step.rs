@@ -61,6 +61,8 @@ pub struct Step {
     /// number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
+    /// Its place among the program's steps; None if there was none left.
+    pub(in crate::graph) home: Option<usize>,
     pub(super) args: Box<[View]>,
     /// When a run began that is timed, and how it is made. As `runs`.
     pub(super) began: Began,
@@ -122,8 +124,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// Memory for runs of up to `workers` workers.
-    pub fn create(layout: &Arc<Layout>, workers: usize) -> Result<Arc<Step>> {
+    /// Memory for runs of up to `workers` workers, with this place among the program's steps.
+    pub fn create(layout: &Arc<Layout>, workers: usize, home: Option<usize>) -> Result<Arc<Step>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = layout.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
         let name = &layout.name;
@@ -157,6 +159,7 @@ impl Step {
         Ok(Arc::new(Step {
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
+            home,
             args: args.into_boxed_slice(),
             given: heap::filled(layout.inputs.len() + layout.outputs.len(), "a run's tensors", || {
                 AtomicPtr::new(std::ptr::null_mut())
