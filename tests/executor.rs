@@ -1,16 +1,17 @@
-//! What a defect in a kernel does to a run. Random graphs, failures and cancels are in `oracle`.
+//! What a defect in a kernel does to a run, and what runs find out about nodes. Random graphs, failures and cancels are in `oracle`.
 
 mod pools;
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::time::Duration;
 use weir::base::{Code, Desc, Error, Ref, Result, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::kernel::{Kernel, KernelContext};
-use weir::threadpool::{Span, ThreadPool};
+use weir::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
+use weir::kernel::{Kernel, KernelContext, Task};
+use weir::threadpool::{PoolAttr, Span, ThreadPool};
 
 fn desc() -> Desc {
     Desc::new(dtype::S32, &[5])
@@ -73,4 +74,39 @@ fn a_panic_in_a_kernel_is_an_error_of_the_run() {
         kernel.0.store(false, Relaxed);
         assert!(run(&program, &output, pool.as_ref()).is_ok());
     }
+}
+
+/// Takes three milliseconds, and its author thinks one.
+struct Slow;
+
+impl Task for Slow {
+    fn run(&self) -> Result<()> {
+        std::thread::sleep(Duration::from_millis(3));
+        Ok(())
+    }
+}
+
+#[test]
+fn nodes_are_measured_by_whoever_runs_them() {
+    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let mut graph = Graph::new("slow");
+    for i in 0..12 {
+        graph.add_task(&format!("n{i}"), Arc::new(Slow), 1_000_000).unwrap();
+    }
+    let program = Program::compile(&graph, vec![engine], &CompileOptions::default()).unwrap();
+    let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap();
+    let options = RunOptions { threadpool: Some(pool), ..RunOptions::default() };
+    let none = |_: usize| Err(Error::internal("no tensors"));
+    for _ in 0..3 {
+        Program::bind(&program, (0, &none), (0, &none)).unwrap().run(None, Some(&options)).unwrap();
+    }
+    let text = program.dump(DumpFormat::Json);
+    let costs: Vec<u64> = text
+        .split("\"cost_ns\":")
+        .skip(1)
+        .map(|rest| rest.trim_start_matches([' ', '"']).chars().take_while(char::is_ascii_digit).collect::<String>())
+        .map(|digits| digits.parse().unwrap())
+        .collect();
+    assert_eq!(costs.len(), 12, "{text}");
+    assert!(costs.iter().all(|&ns| ns >= 2_900_000), "measured: {costs:?}");
 }

@@ -39,7 +39,6 @@
 
 use super::role::Role;
 use super::step::Step;
-use super::worker::{CAREFUL, FAST, Worker};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;
@@ -274,11 +273,7 @@ impl Step {
         }
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         let role = Role::of_caller(pool);
-        if self.is_careful() {
-            Worker::<CAREFUL>::new(self, pool, generation, role).work()
-        } else {
-            Worker::<FAST>::new(self, pool, generation, role).work()
-        }
+        self.work_as(role, pool, generation)
     }
 
     /// Asks the pool for a helper who takes up what came back, if the run may have one more.

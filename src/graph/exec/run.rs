@@ -113,11 +113,7 @@ impl Step {
             }
             let _frame = ambient::enter(ambient::Work::Run(self.id));
             let role = Role::of_caller(pool);
-            let exit = if self.is_careful() {
-                Worker::<CAREFUL>::new(self, pool, generation, role).work()
-            } else {
-                Worker::<FAST>::new(self, pool, generation, role).work()
-            };
+            let exit = self.work_as(role, pool, generation);
             if exit == Exit::Closed {
                 break;
             }
@@ -176,16 +172,35 @@ impl Step {
         let _frame = ambient::enter(ambient::Work::Run(self.id));
         // ORDERING: Relaxed; published to helpers by `open`.
         self.width.store(width as u32, Relaxed);
+        self.measuring.store(measure, Relaxed);
         self.asked.store(0, Relaxed);
         self.ask_above_ns.store(self.hop_ns(pool), Relaxed);
         let generation = self.tokens.open(layout.ends);
         let role = Role::of_caller(pool);
+        match self.mode() {
+            CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).with_roots().work(),
+            MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).with_roots().work(),
+            _ => Worker::<FAST>::new(self, pool, generation, role).with_roots().work(),
+        }
+    }
+
+    /// Works in an open run that this thread has entered, until there is nothing to do.
+    pub(super) fn work_as(self: &Arc<Self>, role: Role, pool: Option<&Ref<ThreadPool>>, generation: u64) -> Exit {
+        match self.mode() {
+            CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).work(),
+            MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).work(),
+            _ => Worker::<FAST>::new(self, pool, generation, role).work(),
+        }
+    }
+
+    /// The version of the loop for all workers of this run: what one of them does not measure nobody does.
+    pub(super) fn mode(&self) -> u8 {
         if self.is_careful() {
-            Worker::<CAREFUL>::new(self, pool, generation, role).with_roots().work()
-        } else if measure {
-            Worker::<MEASURED>::new(self, pool, generation, role).with_roots().work()
+            CAREFUL
+        } else if self.measuring.load(Relaxed) {
+            MEASURED
         } else {
-            Worker::<FAST>::new(self, pool, generation, role).with_roots().work()
+            FAST
         }
     }
 

@@ -22,8 +22,9 @@ use crate::threadpool::Job;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// How long a worker without work looks around before it leaves.
-const LOOK_NS: u64 = 20_000;
+/// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps, and longer than most
+/// nodes, whose end it waits for.
+const LOOK_NS: u64 = 50_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
 /// What is dealt at once, in nanoseconds, and in how many groups.

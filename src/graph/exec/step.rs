@@ -111,6 +111,8 @@ pub struct Step {
     /// Once it is set, nothing is begun any more.
     pub(super) stop: Stop,
     pub(super) failure: Mutex<Failure>,
+    /// Whether this run measures its nodes. As `width`.
+    pub(super) measuring: AtomicBool,
     /// What is out of the ordinary about this run, as bits of `orders`; 0 as a rule.
     pub(super) care: AtomicU32,
     pub(super) orders: Mutex<Orders>,
@@ -194,6 +196,7 @@ impl Step {
             rings,
             stop: Stop::default(),
             failure: Mutex::new(Failure::default()),
+            measuring: AtomicBool::new(false),
             care: AtomicU32::new(0),
             orders: Mutex::default(),
             tally: layout.tallies.open(),

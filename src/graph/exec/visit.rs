@@ -3,7 +3,7 @@
 use super::role::Role;
 use super::run::JOIN_SPIN_NS;
 use super::step::Step;
-use super::worker::{CAREFUL, FAST, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::sync::{Entry, Exit, ambient};
@@ -20,10 +20,10 @@ impl Step {
         } else {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
             let generation = self.tokens.generation();
-            if self.is_careful() {
-                Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit()
-            } else {
-                Worker::<FAST>::new(self, pool, generation, Role::Visitor).visit()
+            match self.mode() {
+                CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit(),
+                MEASURED => Worker::<MEASURED>::new(self, pool, generation, Role::Visitor).visit(),
+                _ => Worker::<FAST>::new(self, pool, generation, Role::Visitor).visit(),
             }
         };
         // The caller may wait for this (`stays_in_bulk`).
@@ -51,11 +51,7 @@ impl Job for Step {
             if self.tokens.enter(generation) == Entry::Over {
                 return;
             }
-            let exit = if self.is_careful() {
-                Worker::<CAREFUL>::new(&self, Some(pool), generation, role).work()
-            } else {
-                Worker::<FAST>::new(&self, Some(pool), generation, role).work()
-            };
+            let exit = self.work_as(role, Some(pool), generation);
             if exit == Exit::Closed {
                 drop(frame);
                 return self.close();
