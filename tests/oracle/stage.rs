@@ -12,7 +12,7 @@ use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::{Ref, Result};
 use weir::device::DeviceKind;
 use weir::engine::{Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{Program, Run, RunOptions};
+use weir::graph::{CompileOptions, Graph, Program, Run, RunOptions};
 use weir::threadpool::ThreadPool;
 
 /// A pool and streams to use it from.
@@ -29,6 +29,8 @@ pub struct Stage {
     pub places: Vec<Place>,
     /// Seeded ones, for those who do not need one of their own.
     seeded: OnceLock<Vec<Place>>,
+    /// Gives a list as it is.
+    copy: OnceLock<Ref<Program>>,
 }
 
 /// No leaf gives more elements.
@@ -50,13 +52,31 @@ impl Stage {
             all.push(("half", Some(pools::named("half", 3))));
         }
         let places = all.into_iter().map(|(name, pool)| Place::new(&engine, name, pool)).collect();
-        Stage { engine, places, seeded: OnceLock::new() }
+        Stage { engine, places, seeded: OnceLock::new(), copy: OnceLock::new() }
     }
 
     /// A place for this seed: as `seeded`, but the pool has a past.
     pub fn seeded_before(&self, seed: u64) -> &Place {
         let all = self.seeded.get_or_init(|| (0..SEEDED).map(|seed| self.seeded(seed)).collect());
         &all[(seed % SEEDED) as usize]
+    }
+
+    /// A tensor with this in it; of a list now and then one that a run has made.
+    fn input(&self, data: &Data, random: &mut Random) -> Ref<Tensor> {
+        let tensor = tensor(&self.engine, data);
+        if data.kind != Type::List || !random.once_in(3) {
+            return tensor;
+        }
+        let program = self.copy.get_or_init(|| {
+            let mut graph = Graph::new("copy");
+            let value = graph.add_input("list", desc(Type::List)).unwrap();
+            graph.add_output("same", value).unwrap();
+            Program::compile(&graph, vec![Ref::clone(&self.engine)], &CompileOptions::default()).unwrap()
+        });
+        let made = Tensor::create_open(Ref::clone(&self.engine), desc(Type::List)).unwrap();
+        let (input, output) = (|_| borrow(&tensor), |_| borrow(&made));
+        Program::bind(program, (1, &input), (1, &output)).and_then(|bound| bound.run(None, None)).unwrap();
+        made
     }
 
     /// A pool that draws from this seed what it does, unless one stands in for all.
@@ -104,13 +124,14 @@ impl Subject {
     pub fn new(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<Subject> {
         let board = Arc::new(Board::new(spec));
         let program = build(spec, &stage.engine, &board, lowering)?;
-        let set = |set: &Vec<Data>| set.iter().map(|data| tensor(&stage.engine, data)).collect();
+        let mut random = Random::new(spec.seed ^ 0xfeed);
+        let mut set = |set: &Vec<Data>| set.iter().map(|data| stage.input(data, &mut random)).collect();
         Ok(Subject {
             program,
             board,
             has_parts: partial_runs(spec) > 0,
             engine: Ref::clone(&stage.engine),
-            inputs: spec.inputs.iter().map(set).collect(),
+            inputs: spec.inputs.iter().map(&mut set).collect(),
             outputs: spec.graph.outputs.iter().map(|&value| spec.graph.type_of(value)).collect(),
             used: Used::default(),
         })
@@ -221,15 +242,17 @@ impl Subject {
         outputs: &Targets,
         go: impl FnOnce(weir::graph::Bound<'_>) -> Result<T>,
     ) -> Result<T> {
-        let lookup = |tensor: &Ref<Tensor>| {
-            // SAFETY: a second owner that is never dropped; the first one outlives the call.
-            Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }))
-        };
         let inputs = &self.inputs[set];
         let outputs = &outputs.targets;
-        let (input, output) = (|i: usize| lookup(&inputs[i]), |i: usize| lookup(&outputs[i].tensor));
+        let (input, output) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i].tensor));
         go(Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?)
     }
+}
+
+/// For a call that the tensor outlives.
+fn borrow(tensor: &Ref<Tensor>) -> Result<ManuallyDrop<Ref<Tensor>>> {
+    // SAFETY: a second owner that is never dropped; the first one outlives the call.
+    Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }))
 }
 
 /// Where an output goes.
