@@ -56,7 +56,8 @@ fn alone(kernel: impl Kernel + 'static, inputs: &[&[i64]]) -> Result<Ref<Program
 fn network(rows: i64) -> Ref<Program> {
     let mut graph = Graph::new("network");
     let x = graph.add_input("x", floats(&[rows, 24])).unwrap();
-    let constant = |graph: &mut Graph, name: &str, dims: &[i64], seed| graph.add_constant(name, filled(dims, seed)).unwrap();
+    let constant =
+        |graph: &mut Graph, name: &str, dims: &[i64], seed| graph.add_constant(name, filled(dims, seed)).unwrap();
     let (w, bias) = (constant(&mut graph, "w", &[24, 24], 1), constant(&mut graph, "bias", &[24], 2));
     let out = constant(&mut graph, "out", &[24, 10], 3);
     let hidden = node(&mut graph, "hidden", LAYER, &[x, w, bias]);
@@ -117,10 +118,7 @@ fn compile_says_what_is_known() {
     assert_eq!(text(alone(Argmax { axis: 0 }, &[&[-1, 5]])), "s32[5]");
     assert_eq!(text(alone(Argmax { axis: 1 }, &[&[2, 5, -1]])), "s32[2,?]");
     let refusal = |program: Result<Ref<Program>>| program.err().unwrap().message().to_owned();
-    assert_eq!(
-        refusal(alone(PLAIN, &[&[-1, 8], &[7, -1]])),
-        "node 'x' input 1: expected f32[8,?], got f32[7,?]"
-    );
+    assert_eq!(refusal(alone(PLAIN, &[&[-1, 8], &[7, -1]])), "node 'x' input 1: expected f32[8,?], got f32[7,?]");
     assert_eq!(
         refusal(alone(Add, &[&[-1, 4], &[-1, 3]])),
         "node 'x' input 1: expected a shape that broadcasts with f32[?,4], got f32[?,3]"

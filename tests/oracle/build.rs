@@ -40,7 +40,8 @@ pub struct Builder<'a> {
 
 /// Compiles the spec. Its leaves write on the board.
 pub fn build(spec: &Spec, engine: &Ref<Engine>, board: &Arc<Board>, lowering: Lowering) -> Result<Ref<Program>> {
-    let builder = Builder { engine, board, lowering, hop_ns: spec.hop_ns, partial_runs: partial_runs(spec), seed: spec.seed };
+    let builder =
+        Builder { engine, board, lowering, hop_ns: spec.hop_ns, partial_runs: partial_runs(spec), seed: spec.seed };
     let graph = builder.graph("random", &spec.graph)?;
     Program::compile(&graph, vec![Ref::clone(engine)], &builder.options(spec.allow_absent))
 }

@@ -74,7 +74,13 @@ impl Expected {
     }
 
     /// How a run with this set ended that asked for these outputs only.
-    pub fn check_part(&self, set: usize, asked: &[usize], result: &LibraryResult<()>, got: &Targets) -> Result<(), String> {
+    pub fn check_part(
+        &self,
+        set: usize,
+        asked: &[usize],
+        result: &LibraryResult<()>,
+        got: &Targets,
+    ) -> Result<(), String> {
         result.as_ref().map_err(|error| format!("failed: {error}"))?;
         let all = &self.outcomes[set].outputs;
         check_each(asked.iter().map(|&output| &all[output]), got)

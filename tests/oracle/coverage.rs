@@ -90,7 +90,11 @@ fn note_lists(census: &mut Census, graph: &Graph) {
     note(census, "a list that is an output", graph.outputs.iter().any(|&value| graph.type_of(value) == Type::List));
     note(census, "a list that is constant", any(&|node| constant(node) && gives(node)));
     note(census, "a list that a leaf makes", any(&|node| node.is_leaf() && gives(node)));
-    note(census, "a list that a leaf makes in a loop", any(&|node| is_while(node) && holds(node, |inner| inner.is_leaf() && gives(inner))));
+    note(
+        census,
+        "a list that a leaf makes in a loop",
+        any(&|node| is_while(node) && holds(node, |inner| inner.is_leaf() && gives(inner))),
+    );
     note(census, "a list that only a leaf of known shapes takes", takes);
     note(census, "a list out of a branch", any(&|node| is_branch(node) && gives(node)));
     note(census, "a list that goes round in a loop", any(&|node| is_while(node) && gives(node)));

@@ -26,7 +26,8 @@ pub struct Profile {
     pub lists: bool,
 }
 
-pub const PLAIN: Profile = Profile { structured: false, unstructured: false, conflicts: false, later: false, lists: false };
+pub const PLAIN: Profile =
+    Profile { structured: false, unstructured: false, conflicts: false, later: false, lists: false };
 pub const STRUCTURED: Profile = Profile { structured: true, ..PLAIN };
 pub const DIAMONDS: Profile = Profile { unstructured: true, ..PLAIN };
 pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, ..PLAIN };

@@ -121,7 +121,9 @@ impl Step {
         };
         match open.value {
             None => self.args[merge.value as usize].copy_from(input),
-            Some(slot) if open.inputs[winner].is_some() && !open.is_handed_on => self.values[slot as usize].point(input),
+            Some(slot) if open.inputs[winner].is_some() && !open.is_handed_on => {
+                self.values[slot as usize].point(input)
+            }
             Some(slot) => made_anew(slot, 0, *input.desc())?.copy_from(input),
         }
         match open.index {
