@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Shapes that only a run knows, as a user writes them: text becomes tokens, some are left out, and rows of a table are
- * gathered for the rest; a loop whose variable grows; a batch of any size through kernels of weir's, and a merge; what is
- * refused.
+ * gathered for the rest; a loop whose variable grows; branches with different row counts; what is refused.
  */
 
 #include "make.h"
@@ -324,78 +323,6 @@ static void test_loop(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
-/* A batch of any size goes through one of two kernels of weir's; a merge passes on which it was. */
-static weir_program *make_chooser(weir_engine *engine) {
-    weir_tensor_desc batch = matrix_desc(WEIR_DIM_DYNAMIC, 4), one = ids_desc(1);
-    weir_softmax_desc along_rows = {sizeof along_rows, -1, 0};
-    weir_kernel *softmax = NULL, *relu = NULL, *argmax = NULL;
-    weir_value in[2], sides[2], both[2], merged[2], best = 0;
-    weir_graph *graph = make_graph("chooser");
-    CHECK_OK(weir_kernel_create_softmax(engine, &along_rows, NULL, &softmax));
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
-    CHECK_OK(weir_kernel_create_argmax(engine, NULL, NULL, &argmax));
-    CHECK_OK(weir_graph_add_input(graph, "batch", &batch, &in[0]));
-    CHECK_OK(weir_graph_add_input(graph, "which", &one, &in[1]));
-    CHECK_OK(weir_graph_add_switch(graph, "switch", in[0], in[1], &sides[0], &sides[1], NULL));
-    both[0] = add(graph, "softmax", softmax, &sides[0], 1);
-    both[1] = add(graph, "relu", relu, &sides[1], 1);
-    CHECK_OK(weir_graph_add_merge(graph, "merge", both, 2, &merged[0], &merged[1], NULL));
-    best = add(graph, "argmax", argmax, &merged[0], 1);
-    CHECK_OK(weir_graph_add_output(graph, "merged", merged[0]));
-    CHECK_OK(weir_graph_add_output(graph, "best", best));
-    weir_program *program = compile(graph, engine);
-    weir_graph_destroy(graph);
-    return program;
-}
-
-static void test_chooser(weir_threadpool *pool) {
-    weir_engine *engine = make_engine(pool);
-    weir_program *program = make_chooser(engine);
-    weir_tensor *out[2] = {dynamic_tensor(engine, matrix_desc(WEIR_DIM_DYNAMIC, 4)),
-                           dynamic_tensor(engine, ids_desc(WEIR_DIM_DYNAMIC))};
-    const int64_t sizes[] = {5, 0, 300, 1};
-    enum { COUNT = sizeof sizes / sizeof sizes[0] };
-    weir_tensor *batches[COUNT], *which[2];
-    for (int i = 0; i < 2; i++) {
-        which[i] = make_tensor(engine, ids_desc(1));
-        *(int32_t *)(void *)floats(which[i]) = i;
-    }
-    for (int i = 0; i < COUNT; i++) {
-        batches[i] = make_tensor(engine, matrix_desc(sizes[i], 4));
-        for (int64_t k = 0; k < 4 * sizes[i]; k++) floats(batches[i])[k] = (float)((k * 7 + k / 4) % 11) - 5.0f;
-    }
-    uint64_t before = 0;
-    for (int round = 0; round < 8; round++) {
-        if (round == 4) before = runtime_info().allocations;
-        for (int i = 0; i < 2 * COUNT; i++) {
-            weir_tensor *in[2] = {batches[i / 2], which[(i + round) % 2]};
-            int relu = (i + round) % 2 == 0 ? 0 : 1;
-            const float *x = floats(in[0]);
-            CHECK_OK(weir_program_run(program, NULL, in, 2, out, 2, NULL));
-            CHECK_EQ(rows_of(out[0]), sizes[i / 2]);
-            CHECK_EQ(rows_of(out[1]), sizes[i / 2]);
-            for (int64_t row = 0; row < sizes[i / 2]; row++) {
-                const float *y = floats(out[0]) + 4 * row;
-                int greatest = 0;
-                float sum = 0;
-                for (int k = 0; k < 4; k++) {
-                    float at = x[4 * row + k];
-                    if (relu) CHECK(y[k] == (at > 0 ? at : 0));
-                    if (y[k] > y[greatest]) greatest = k;
-                    sum += y[k];
-                }
-                if (!relu) CHECK(sum > 0.999f && sum < 1.001f);
-                CHECK_EQ(((const int32_t *)(const void *)floats(out[1]))[row], greatest);
-            }
-        }
-    }
-    if (pool == NULL) CHECK_EQ(runtime_info().allocations, before);
-    for (int i = 0; i < COUNT; i++) weir_tensor_release(batches[i]);
-    for (int i = 0; i < 2; i++) weir_tensor_release(out[i]), weir_tensor_release(which[i]);
-    weir_program_release(program);
-    weir_engine_release(engine);
-}
-
 typedef struct maker {
     int64_t dims[2];
     size_t rank;
@@ -491,7 +418,6 @@ int main(void) {
     test_refusals();
     test_embedding(NULL);
     test_loop(NULL);
-    test_chooser(NULL);
     test_stream(NULL, 0);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
         for (int threads = 1; threads <= 3; threads += 2) {
@@ -500,7 +426,6 @@ int main(void) {
             test_pool *of = test_pool_create((pool_kind)kind, threads, &pool);
             test_embedding(pool);
             test_loop(pool);
-            test_chooser(pool);
             test_stream(pool, 0);
             test_stream(pool, WEIR_STREAM_ASYNCHRONOUS);
             weir_threadpool_release(pool);
