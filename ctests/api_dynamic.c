@@ -391,13 +391,19 @@ static void test_refusals(void) {
     weir_kernel_release(kernel);
     CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
     CHECK_CODE(weir_enqueue(stream, relu, &fixed, 1, &rows, 1), WEIR_INVALID_ARGUMENT, "output 0 is a dynamic tensor");
-    weir_value activated = 0;
-    weir_program *none = NULL;
-    CHECK_OK(weir_graph_add_kernel(graph, "activate", relu, &value, 1, &activated, 1, NULL));
-    CHECK_OK(weir_graph_add_output(graph, "activated", activated));
-    CHECK_CODE(weir_graph_compile(graph, &engine, 1, NULL, &none), WEIR_INVALID_ARGUMENT,
-               "node 'activate' input 0: expected a shape without open dimensions");
     weir_kernel_release(relu);
+    weir_tensor_desc closed = matrix_desc(2, 4);
+    weir_host_kernel_desc host = make_kernel_desc("host", make_as_told, &told);
+    weir_kernel *plain = NULL;
+    weir_value copied = 0;
+    weir_program *none = NULL;
+    host.inputs = &open, host.num_inputs = 1, host.outputs = &closed, host.num_outputs = 1;
+    CHECK_OK(weir_kernel_create_host(engine, &host, &plain));
+    CHECK_OK(weir_graph_add_kernel(graph, "plain", plain, &value, 1, &copied, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "copied", copied));
+    CHECK_CODE(weir_graph_compile(graph, &engine, 1, NULL, &none), WEIR_INVALID_ARGUMENT,
+               "node 'plain' input 0: expected a shape without open dimensions");
+    weir_kernel_release(plain);
     weir_stream_release(stream);
     weir_tensor_release(rows);
     weir_tensor_release(fixed);

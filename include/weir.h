@@ -733,7 +733,8 @@ typedef struct weir_host_kernel_desc {
 } weir_host_kernel_desc;
 
 /**
- * Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.
+ * Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32. In a graph, dimensions of the inputs of
+ * this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
  *
  * Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
  */
@@ -2778,7 +2779,8 @@ weir_status weir_graph_add_switch(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). If all are absent it is skipped; a
+ * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). The shape is what the inputs have in common:
+ * one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent it is skipped; a
  * skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
  * the run (FAILED_PRECONDITION) that names the nodes which made them.
  *

@@ -82,7 +82,8 @@ pub enum weir_kernel_flags {
     WEIR_KERNEL_DYNAMIC = 8,
 }
 
-/// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.
+/// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32. In a graph, dimensions of the inputs of
+/// this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
 ///
 /// Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
 #[repr(C)]

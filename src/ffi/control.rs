@@ -194,7 +194,8 @@ pub unsafe extern "C" fn weir_graph_add_switch(
     })
 }
 
-/// Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). If all are absent it is skipped; a
+/// Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). The shape is what the inputs have in common:
+/// one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent it is skipped; a
 /// skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
 /// the run (FAILED_PRECONDITION) that names the nodes which made them.
 ///

@@ -6,7 +6,7 @@
 //!
 //! The other ways of a value need no code of their own: into a variable of a loop, and out of a branch that leaves a fixed shape, it is copied
 //! by a node; what a loop's body has computed changes places with the variable (`Body::Move`), behind all that read it and
-//! in front of the Next.
+//! in front of the Next. A merge passes on where its value is, or copies it where that would not last.
 
 use crate::base::Desc;
 
@@ -15,6 +15,7 @@ pub(in crate::graph) struct Dynamics {
     /// What is known of each slot's value.
     pub slots: Vec<Desc>,
     pub nodes: Vec<DynamicNode>,
+    pub merges: Vec<DynamicMerge>,
     /// Pairs of slots that change places.
     pub moves: Vec<Vec<(u32, u32)>>,
     /// The run's inputs that are in slots: input and slot.
@@ -31,6 +32,15 @@ pub(in crate::graph) struct DynamicNode {
     /// Arguments that it reads, as index in `Layout::args`, and their slots.
     pub reads: Vec<(u32, u32)>,
     pub writes: Vec<Write>,
+}
+
+/// A merge with values in slots; each place is a slot or nothing.
+pub(in crate::graph) struct DynamicMerge {
+    pub inputs: Vec<Option<u32>>,
+    pub value: Option<u32>,
+    pub index: Option<u32>,
+    /// The value is handed to a tensor or to a loop's variable, together with its memory: a reference would not do.
+    pub is_handed_on: bool,
 }
 
 /// An output in a slot.
@@ -54,6 +64,8 @@ impl Dynamics {
         }
         let nodes: usize = self.nodes.iter().map(|node| of(&node.reads) + of(&node.writes)).sum();
         let moves: usize = self.moves.iter().map(of).sum();
-        of(&self.slots) + of(&self.nodes) + of(&self.moves) + of(&self.inputs) + of(&self.outputs) + nodes + moves
+        let merges: usize = self.merges.iter().map(|merge| of(&merge.inputs)).sum();
+        let lists = of(&self.slots) + of(&self.nodes) + of(&self.merges) + of(&self.moves);
+        lists + of(&self.inputs) + of(&self.outputs) + nodes + merges + moves
     }
 }

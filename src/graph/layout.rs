@@ -157,7 +157,11 @@ pub(in crate::graph) struct Merge {
     pub inputs: Vec<MergeInput>,
     pub value: u32,
     pub index: u32,
+    /// Index in `Dynamics::merges` if one of its values is in a slot, or NOT_OPEN.
+    pub open: u32,
 }
+
+pub(in crate::graph) const NOT_OPEN: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) struct MergeInput {

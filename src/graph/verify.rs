@@ -185,10 +185,11 @@ fn infer(node: &Node, verified: &mut Verified, engines: &[Ref<Engine>], index: u
         }
         Body::Merge { .. } => {
             let inputs = inputs();
+            let mut value = inputs[0];
             for (i, desc) in inputs.iter().enumerate() {
-                check_same(&format!("input {i}"), &inputs[0], desc)?;
+                value = value.join(desc).ok_or_else(|| mismatch(&format!("input {i}"), &value, desc))?;
             }
-            Ok(vec![inputs[0], Desc::new(dtype::S32, &[1])])
+            Ok(vec![value, Desc::new(dtype::S32, &[1])])
         }
         Body::Case { branches, is_cond, .. } => {
             let inputs = inputs();
@@ -277,10 +278,6 @@ fn check_selector(what: &str, desc: &Desc) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("{what}: expected one element of bool, u8, s8 or s32, got {}", desc.text())))
-}
-
-fn check_same(what: &str, want: &Desc, have: &Desc) -> Result<()> {
-    if want == have { Ok(()) } else { Err(mismatch(what, want, have)) }
 }
 
 fn mismatch(what: &str, want: &Desc, have: &Desc) -> Error {

@@ -91,6 +91,11 @@ impl<'a> KernelContext<'a> {
         KernelContext { makes: Some(makes), ..context }
     }
 
+    /// Whether shapes are known to this call that compile did not know.
+    pub fn is_open(&self) -> bool {
+        self.makes.is_some()
+    }
+
     /// Memory for an output whose shape the call decides.
     pub fn allocate_output(&self, index: usize, dims: &[i64]) -> Result<*mut u8> {
         if let Some(makes) = self.makes {

@@ -1,7 +1,7 @@
 //! Comparing descriptors with what a kernel wants, and saying what is wrong.
 #![forbid(unsafe_code)]
 
-use crate::base::{Desc, Error, Result, dtype};
+use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 
 /// `input 2: expected f32[1,128], got f32[1,64]`
 pub fn mismatch(what: &str, index: usize, expected: &str, got: &Desc) -> Error {
@@ -27,6 +27,19 @@ pub fn check(what: &str, patterns: &[Desc], got: &[Desc]) -> Result<()> {
     check_count(what, patterns.len(), got.len())?;
     for (i, (pattern, desc)) in patterns.iter().zip(got).enumerate() {
         if !pattern.matches(desc) {
+            return Err(mismatch(what, i, &pattern.text(), desc));
+        }
+    }
+    Ok(())
+}
+
+/// As `check`, but what a descriptor leaves open fits any pattern.
+pub fn check_fit(what: &str, patterns: &[Desc], got: &[Desc]) -> Result<()> {
+    check_count(what, patterns.len(), got.len())?;
+    for (i, (pattern, desc)) in patterns.iter().zip(got).enumerate() {
+        let dims = pattern.shape().iter().zip(desc.shape());
+        let fits = dims.into_iter().all(|(want, have)| [want, have].contains(&&ANY_DIM) || want == have);
+        if pattern.dtype != desc.dtype || pattern.rank != desc.rank || !fits {
             return Err(mismatch(what, i, &pattern.text(), desc));
         }
     }

@@ -33,15 +33,22 @@ pub struct Builder<'a> {
     pub board: &'a Arc<Board>,
     pub lowering: Lowering,
     pub hop_ns: Option<u64>,
+    pub partial_runs: usize,
     /// Draws the order in which nodes are added.
     pub seed: u64,
 }
 
 /// Compiles the spec. Its leaves write on the board.
 pub fn build(spec: &Spec, engine: &Ref<Engine>, board: &Arc<Board>, lowering: Lowering) -> Result<Ref<Program>> {
-    let builder = Builder { engine, board, lowering, hop_ns: spec.hop_ns, seed: spec.seed };
+    let builder =
+        Builder { engine, board, lowering, hop_ns: spec.hop_ns, partial_runs: partial_runs(spec), seed: spec.seed };
     let graph = builder.graph("random", &spec.graph)?;
     Program::compile(&graph, vec![Ref::clone(engine)], &builder.options(spec.allow_absent))
+}
+
+/// How many parts of a program may be compiled: where there are lists, as it takes its time.
+pub fn partial_runs(spec: &Spec) -> usize {
+    if spec.has_lists() { 2 } else { 0 }
 }
 
 impl Builder<'_> {
@@ -50,6 +57,7 @@ impl Builder<'_> {
         CompileOptions {
             hop_ns: self.hop_ns,
             allow_absent,
+            partial_runs: self.partial_runs,
             blocking_pool: Some(later::blocking_pool()),
             ..CompileOptions::default()
         }

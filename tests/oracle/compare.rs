@@ -3,7 +3,7 @@
 use super::interpret::{Conflict, Outcome, Tally, Useless, interpret};
 use super::needed::{decided, needed};
 use super::probe::Board;
-use super::spec::{Graph, Kind, Node, Spec, Value};
+use super::spec::{Data, Graph, Kind, Node, Spec, Value};
 use super::stage::Targets;
 use std::collections::BTreeSet;
 use weir::base::{Error, Result as LibraryResult};
@@ -66,8 +66,24 @@ impl Expected {
                 Err(format!("ended well, although {} has live inputs {:?}", first.merge, first.producers))
             }
             (Err(error), []) => Err(format!("failed: {error}")),
-            (Err(error), all) => self.check_conflict(error.message(), all),
+            (Err(error), all) => {
+                outputs.check_lists_are_left_alone()?;
+                self.check_conflict(error.message(), all)
+            }
         }
+    }
+
+    /// How a run with this set ended that asked for these outputs only.
+    pub fn check_part(
+        &self,
+        set: usize,
+        asked: &[usize],
+        result: &LibraryResult<()>,
+        got: &Targets,
+    ) -> Result<(), String> {
+        result.as_ref().map_err(|error| format!("failed: {error}"))?;
+        let all = &self.outcomes[set].outputs;
+        check_each(asked.iter().map(|&output| &all[output]), got)
     }
 
     /// What comes after a conflict depends on who won, so any merge may be the first to complain; but of those that the
@@ -190,7 +206,11 @@ impl Expected {
 }
 
 fn check_values(outcome: &Outcome, outputs: &Targets) -> Result<(), String> {
-    for (i, (expected, (before, got))) in outcome.outputs.iter().zip(outputs.look()).enumerate() {
+    check_each(outcome.outputs.iter(), outputs)
+}
+
+fn check_each<'a>(all: impl Iterator<Item = &'a Option<Data>>, outputs: &Targets) -> Result<(), String> {
+    for (i, (expected, (before, got))) in all.zip(outputs.look()).enumerate() {
         match expected {
             Some(expected) if expected.items != got => {
                 return Err(format!("output {i}: expected {:?}, got {got:?}", expected.items));

@@ -2,9 +2,10 @@
 
 use super::build::Lowering;
 use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, generate};
+use super::generate::{LISTS, LISTS_CONFLICTS, LISTS_LATER, LISTS_STRUCTURED};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
-use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
+use super::spec::{Graph, Kind, Manner, Node, Spec, Type, Value};
 use super::stage::{Stage, Subject};
 use std::collections::BTreeMap;
 use weir::graph::ReportFormat;
@@ -73,6 +74,34 @@ fn note_shape(census: &mut Census, spec: &Spec) {
     note(census, "a leaf that may block", any(&done(Manner::Blocking)));
     note(census, "a leaf done later in a loop", any(&|node| is_while(node) && holds(node, done(Manner::Later))));
     note(census, "a switch of what a switch gave", switches_again(graph));
+    note_lists(census, graph);
+}
+
+fn note_lists(census: &mut Census, graph: &Graph) {
+    let any = |test: &dyn Fn(&Node) -> bool| graph.any(test);
+    let gives = |node: &Node| node.outputs.contains(&Type::List);
+    let constant = |node: &Node| matches!(node.kind, Kind::Constant(_));
+    let mut takes = false;
+    graph.visit(&mut |around, node| {
+        let is_list = |value: &Value| around.type_of(*value) == Type::List;
+        takes |= node.is_leaf() && !gives(node) && node.inputs.iter().any(is_list);
+    });
+    note(census, "a list that is an input", graph.inputs.contains(&Type::List));
+    note(census, "a list that is an output", graph.outputs.iter().any(|&value| graph.type_of(value) == Type::List));
+    note(census, "a list that is constant", any(&|node| constant(node) && gives(node)));
+    note(census, "a list that a leaf makes", any(&|node| node.is_leaf() && gives(node)));
+    note(
+        census,
+        "a list that a leaf makes in a loop",
+        any(&|node| is_while(node) && holds(node, |inner| inner.is_leaf() && gives(inner))),
+    );
+    note(census, "a list that only a leaf of known shapes takes", takes);
+    note(census, "a list out of a branch", any(&|node| is_branch(node) && gives(node)));
+    note(census, "a list that goes round in a loop", any(&|node| is_while(node) && gives(node)));
+    note(census, "a switch of lists", any(&|node| matches!(node.kind, Kind::Switch) && gives(node)));
+    note(census, "a merge of lists", any(&|node| matches!(node.kind, Kind::Merge) && gives(node)));
+    let merges = |node: &Node| matches!(node.kind, Kind::Merge) && gives(node);
+    note(census, "a merge of lists in a loop", any(&|node| is_while(node) && holds(node, merges)));
 }
 
 fn switches_again(graph: &Graph) -> bool {
@@ -106,6 +135,12 @@ fn note_course(census: &mut Census, spec: &Spec, outcome: &Outcome) {
     note(census, "ten rounds", outermost(&|node| is_while(node) && body(node).is_some_and(|calls| calls >= 10)));
     note(census, "an absent output", outcome.outputs.iter().any(Option::is_none));
     note(census, "a conflict", !outcome.conflicts.is_empty());
+    let list = |test: &dyn Fn(usize) -> bool| {
+        let lists = outcome.outputs.iter().flatten().filter(|data| data.kind == Type::List);
+        lists.into_iter().any(|data| test(data.items.len()))
+    };
+    note(census, "an empty list", list(&|len| len == 0));
+    note(census, "a long list", list(&|len| len > 30));
 }
 
 fn census(profile: Profile) -> Census {
@@ -169,15 +204,37 @@ const NO_LATER: &[&str] = &[
     "a leaf that may block",
 ];
 
+const NO_LISTS: &[&str] = &[
+    "a list out of a branch",
+    "a list that a leaf makes",
+    "a list that a leaf makes in a loop",
+    "a list that goes round in a loop",
+    "a list that is an input",
+    "a list that is an output",
+    "a list that is constant",
+    "a list that only a leaf of known shapes takes",
+    "a long list",
+    "a merge of lists",
+    "a merge of lists in a loop",
+    "a switch of lists",
+    "an empty list",
+];
+
+const NO_MERGES_OF_LISTS: &[&str] = &["a merge of lists", "a merge of lists in a loop", "a switch of lists"];
+
 #[test]
 fn each_profile_has_everything_that_it_may_have() {
-    check(PLAIN, &[NO_SWITCHES, NO_REGIONS, NO_LATER].concat());
-    check(STRUCTURED, &[NO_SWITCHES, NO_LATER].concat());
-    check(DIAMONDS, &[NO_REGIONS, NO_LATER, &["a conflict"]].concat());
-    check(EVERYTHING, &[NO_LATER, &["a conflict"]].concat());
-    check(CONFLICTS, NO_LATER);
-    check(PLAIN_LATER, &[NO_SWITCHES, NO_REGIONS, &["a leaf done later in a loop"]].concat());
-    check(LATER, &["a conflict"]);
+    check(PLAIN, &[NO_SWITCHES, NO_REGIONS, NO_LATER, NO_LISTS].concat());
+    check(STRUCTURED, &[NO_SWITCHES, NO_LATER, NO_LISTS].concat());
+    check(DIAMONDS, &[NO_REGIONS, NO_LATER, NO_LISTS, &["a conflict"]].concat());
+    check(EVERYTHING, &[NO_LATER, NO_LISTS, &["a conflict"]].concat());
+    check(CONFLICTS, &[NO_LATER, NO_LISTS].concat());
+    check(PLAIN_LATER, &[NO_SWITCHES, NO_REGIONS, NO_LISTS, &["a leaf done later in a loop"]].concat());
+    check(LATER, &[NO_LISTS, &["a conflict"]].concat());
+    check(LISTS, &[NO_LATER, &["a conflict"]].concat());
+    check(LISTS_STRUCTURED, &[NO_SWITCHES, NO_LATER, NO_MERGES_OF_LISTS].concat());
+    check(LISTS_CONFLICTS, NO_LATER);
+    check(LISTS_LATER, &["a conflict"]);
 }
 
 /// Conds that begin before all of their inputs are there come up when compile sees what a branch can do without.

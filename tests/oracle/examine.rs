@@ -85,7 +85,23 @@ impl Examination<'_> {
             return Ok(());
         }
         expected.check_tallies(&[set], &subject.board)?;
-        expected.check_order(set, &subject.board)
+        expected.check_order(set, &subject.board)?;
+        if subject.has_parts { self.part(set, random).map_err(|text| format!("in part: {text}")) } else { Ok(()) }
+    }
+
+    /// As `alone`, for some of the outputs.
+    fn part(&self, set: usize, random: &mut Random) -> Result<(), String> {
+        let (subject, expected) = (self.subject, self.expected);
+        let mut asked: Vec<usize> = (0..subject.num_outputs()).filter(|_| random.once_in(2)).collect();
+        random.shuffle(&mut asked);
+        if asked.is_empty() {
+            return Ok(());
+        }
+        subject.board.reset();
+        let outputs = subject.targets_for(&asked, random);
+        let result = subject.run_part(set, &asked, &outputs, self.place.pool.as_ref());
+        expected.check_part(set, &asked, &result, &outputs)?;
+        expected.check_at_most(&[set], &subject.board)
     }
 
     /// All sets one behind the other on each stream, without waiting in between.

@@ -141,6 +141,7 @@ impl Ordeal<'_> {
         subject.board.plant(victim.id, victim.at, trouble);
         let result = subject.run(set, &outputs, None, place.pool.as_ref());
         self.check_failed(&result, victim, trouble)?;
+        outputs.check_lists_are_left_alone()?;
         self.check_behind(victim)?;
         self.check_left_out(set, &result)?;
         self.expected.check_at_most(&[set], &subject.board)
@@ -156,6 +157,7 @@ impl Ordeal<'_> {
         let result = subject.run(set, &outputs, Some(stream), place.pool.as_ref()).and_then(|()| synchronize(stream));
         stream.clear_error();
         self.check_failed(&result, victim, Trouble::Fail)?;
+        outputs.check_lists_are_left_alone()?;
         self.check_behind(victim)
     }
 
@@ -179,6 +181,7 @@ impl Ordeal<'_> {
             Err(error) if error.code() == Code::Cancelled => {}
             other => return Err(format!("expected cancelled, got {other:?}")),
         }
+        outputs.check_lists_are_left_alone()?;
         self.check_left_out(set, &result)?;
         self.check_behind(victim)?;
         expected.check_at_most(&[set], &subject.board)
@@ -274,6 +277,7 @@ impl Ordeal<'_> {
     ) -> Result<(), String> {
         match result {
             Err(error) if error.code() == Code::Cancelled => {
+                outputs.check_lists_are_left_alone()?;
                 self.check_left_out(set, result)?;
                 self.expected.check_at_most(&[set], &self.subject.board)
             }

@@ -22,15 +22,23 @@ pub struct Profile {
     pub conflicts: bool,
     /// Leaves that are done later than their calls.
     pub later: bool,
+    /// Values whose shape only a run knows.
+    pub lists: bool,
 }
 
-pub const PLAIN: Profile = Profile { structured: false, unstructured: false, conflicts: false, later: false };
+pub const PLAIN: Profile =
+    Profile { structured: false, unstructured: false, conflicts: false, later: false, lists: false };
 pub const STRUCTURED: Profile = Profile { structured: true, ..PLAIN };
 pub const DIAMONDS: Profile = Profile { unstructured: true, ..PLAIN };
 pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, ..PLAIN };
 pub const CONFLICTS: Profile = Profile { conflicts: true, ..EVERYTHING };
 pub const PLAIN_LATER: Profile = Profile { later: true, ..PLAIN };
 pub const LATER: Profile = Profile { later: true, ..EVERYTHING };
+
+pub const LISTS: Profile = Profile { lists: true, ..EVERYTHING };
+pub const LISTS_STRUCTURED: Profile = Profile { lists: true, ..STRUCTURED };
+pub const LISTS_CONFLICTS: Profile = Profile { lists: true, ..CONFLICTS };
+pub const LISTS_LATER: Profile = Profile { lists: true, ..LATER };
 
 /// Sets of inputs per graph.
 const SETS: usize = 3;
@@ -98,7 +106,7 @@ impl Scope {
 
 impl Generator {
     fn spec(&mut self, seed: u64) -> Spec {
-        let kinds: Vec<Type> = (0..self.random.below(5)).map(|_| self.random.of(&Type::ALL)).collect();
+        let kinds: Vec<Type> = (0..self.random.below(5)).map(|_| self.any_type()).collect();
         let mut scope = Scope::of(&kinds, 0);
         let steps = if self.profile == PLAIN || self.profile == PLAIN_LATER {
             self.random.below(50) + 3
@@ -112,13 +120,27 @@ impl Generator {
             let times = if usable { self.random.of(&[0, 0, 0, 1, 1, 2]) } else { 0 };
             scope.graph.outputs.extend(vec![known.value; times]);
         }
-        let inputs = (0..SETS).map(|_| kinds.iter().map(|&kind| self.data(kind)).collect()).collect();
+        let inputs = (0..SETS).map(|_| kinds.iter().map(|&kind| self.input(kind)).collect()).collect();
         let hop_ns = self.random.of(&[Some(0), Some(0), Some(500), None]);
         Spec { seed, graph: scope.graph, inputs, hop_ns, allow_absent, num_ids: self.next_id }
     }
 
+    fn any_type(&mut self) -> Type {
+        if self.profile.lists { self.random.of(&Type::WITH_LISTS) } else { self.random.of(&Type::ALL) }
+    }
+
     fn data(&mut self, kind: Type) -> Data {
-        let items: Vec<i32> = (0..kind.len()).map(|_| ops::narrow(kind, self.random.next() as i32)).collect();
+        self.data_of(kind, kind.len())
+    }
+
+    /// As `data`, for a list of any length.
+    fn input(&mut self, kind: Type) -> Data {
+        let len = if kind == Type::List { self.random.of(&[0, 0, 1, 2, 3, 7, 20]) } else { kind.len() };
+        self.data_of(kind, len)
+    }
+
+    fn data_of(&mut self, kind: Type, len: usize) -> Data {
+        let items: Vec<i32> = (0..len).map(|_| ops::narrow(kind, self.random.next() as i32)).collect();
         Data::new(kind, &items)
     }
 
@@ -149,14 +171,14 @@ impl Generator {
 
     /// Up to `most` types.
     fn types(&mut self, most: usize) -> Vec<Type> {
-        (0..self.random.below(most + 1)).map(|_| self.random.of(&Type::ALL)).collect()
+        (0..self.random.below(most + 1)).map(|_| self.any_type()).collect()
     }
 
     /// Adds a node; gives its outputs. A merge that is added by this is not certain.
     fn add(
         &mut self,
         scope: &mut Scope,
-        kind: Kind,
+        mut kind: Kind,
         inputs: Vec<Value>,
         outputs: Vec<Type>,
         after: Vec<usize>,
@@ -171,6 +193,13 @@ impl Generator {
         scope.certain.push(live && !merge);
         let id = self.next_id;
         self.next_id += 1;
+        if let Kind::Leaf { manner, .. } = &mut kind {
+            let takes = inputs.iter().map(|&value| scope.type_of(value));
+            if takes.chain(outputs.iter().copied()).any(|kind| kind == Type::List) {
+                // Open arguments are not for kernels that complete later.
+                *manner = Manner::Now;
+            }
+        }
         scope.graph.nodes.push(Node { id, kind, inputs, after, outputs });
         values
     }
@@ -193,7 +222,7 @@ impl Generator {
     }
 
     fn constant(&mut self, scope: &mut Scope) -> Value {
-        let kind = self.random.of(&Type::ALL);
+        let kind = self.any_type();
         let data = self.data(kind);
         self.add(scope, Kind::Constant(vec![data]), vec![], vec![kind], vec![])[0]
     }

@@ -155,11 +155,12 @@ impl Interpreter {
 
     fn leaf(&mut self, node: &Node, found: Vec<Data>) -> Vec<Option<Data>> {
         let Kind::Leaf { op, .. } = node.kind else { return vec![] };
-        let inputs: Vec<Vec<i32>> = found.into_iter().map(|data| data.items).collect();
+        let inputs: Vec<Vec<i32>> = found.into_iter().map(Data::seen).collect();
         let tally = &mut self.tallies[node.id];
         tally.sight = tally.sight.wrapping_add(ops::sight(&inputs));
         let output = |(o, &kind): (usize, &Type)| {
-            let items: Vec<i32> = (0..kind.len()).map(|i| ops::item(op, o, kind, i, &inputs)).collect();
+            let len = ops::len(op, o, kind, &inputs);
+            let items: Vec<i32> = (0..len).map(|i| ops::item(op, o, kind, i, &inputs)).collect();
             Some(Data::new(kind, &items))
         };
         node.outputs.iter().enumerate().map(output).collect()

@@ -1,6 +1,6 @@
 //! Leaves that are done later than their calls, and the threads that see to it.
 
-use super::leaves::{Leaf, read};
+use super::leaves::{Leaf, see};
 use super::ops;
 use super::pools;
 use super::probe::failure;
@@ -120,7 +120,7 @@ impl Kernel for Deferred {
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let leaf = Arc::clone(&self.leaf);
         let inputs: Vec<Vec<i32>> =
-            context.inputs().iter().zip(&leaf.inputs).map(|(view, &kind)| read(view, kind)).collect();
+            context.inputs().iter().zip(&leaf.inputs).map(|(view, &kind)| see(view, kind)).collect();
         let fails = leaf.board.begin(leaf.id, ops::sight(&inputs));
         if fails && leaf.id.is_multiple_of(2) {
             // Not begun at all.

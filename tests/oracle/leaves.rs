@@ -6,7 +6,7 @@ use super::spec::{Data, Effort, Op, Type};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir::abi::weir_dtype_value as D;
-use weir::base::{Desc, Ref, Result};
+use weir::base::{Desc, Ref, Result, desc::ANY_DIM};
 use weir::engine::{Engine, Tensor};
 use weir::kernel::{Kernel, KernelContext, Task, signature};
 use weir::memory::View;
@@ -20,6 +20,7 @@ pub fn desc(kind: Type) -> Desc {
         Type::Byte => Desc::new(D::WEIR_U8 as u32, &[]),
         Type::Small => Desc::new(D::WEIR_S8 as u32, &[1, 1]),
         Type::Int => Desc::new(D::WEIR_S32 as u32, &[1]),
+        Type::List => Desc::new(D::WEIR_S32 as u32, &[ANY_DIM]),
     }
 }
 
@@ -32,25 +33,31 @@ unsafe fn write(view: &View, kind: Type, item: usize, value: i32) {
     unsafe {
         match kind {
             Type::Bool | Type::Byte | Type::Small => view.data().add(item).write(value as u8),
-            Type::Five | Type::Six | Type::Int => view.data().cast::<i32>().add(item).write(value),
+            Type::Five | Type::Six | Type::Int | Type::List => view.data().cast::<i32>().add(item).write(value),
         }
     }
 }
 
 /// The elements of a view that nobody writes meanwhile.
 pub fn read(view: &View, kind: Type) -> Vec<i32> {
-    assert_eq!(*view.desc(), desc(kind), "a {}", view.desc().text());
+    let (is, bytes) = (view.desc(), view.desc().bytes().unwrap());
+    assert!(is.is_concrete() && desc(kind).matches(is) && view.bytes() == bytes, "a {} of {bytes}", is.text());
     let item = |item: usize| {
         // SAFETY: the view is what its descriptor says, and readable.
         unsafe {
             match kind {
                 Type::Bool | Type::Byte => i32::from(view.data().add(item).read()),
                 Type::Small => i32::from(view.data().add(item).cast::<i8>().read()),
-                Type::Five | Type::Six | Type::Int => view.data().cast::<i32>().add(item).read(),
+                Type::Five | Type::Six | Type::Int | Type::List => view.data().cast::<i32>().add(item).read(),
             }
         }
     };
-    (0..kind.len()).map(item).collect()
+    (0..is.elements().unwrap()).map(item).collect()
+}
+
+/// The same as a leaf sees it.
+pub fn see(view: &View, kind: Type) -> Vec<i32> {
+    Data::new(kind, &read(view, kind)).seen()
 }
 
 fn fill(tensor: &Tensor, data: &Data) {
@@ -61,7 +68,11 @@ fn fill(tensor: &Tensor, data: &Data) {
 }
 
 pub fn tensor(engine: &Ref<Engine>, data: &Data) -> Ref<Tensor> {
-    let tensor = Tensor::create(Ref::clone(engine), desc(data.kind)).unwrap();
+    let desc = match data.kind {
+        Type::List => Desc::new(D::WEIR_S32 as u32, &[data.items.len() as i64]),
+        kind => desc(kind),
+    };
+    let tensor = Tensor::create(Ref::clone(engine), desc).unwrap();
     fill(&tensor, data);
     tensor
 }
@@ -99,10 +110,13 @@ impl Kernel for Leaf {
     fn in_place(&self) -> bool {
         self.in_place
     }
+    fn is_open(&self) -> bool {
+        self.inputs.iter().chain(&self.outputs).any(|&kind| kind == Type::List)
+    }
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         // All inputs are read before the first output is written, so that an output may lie on an input.
         let inputs: Vec<Vec<i32>> =
-            context.inputs().iter().zip(&self.inputs).map(|(view, &kind)| read(view, kind)).collect();
+            context.inputs().iter().zip(&self.inputs).map(|(view, &kind)| see(view, kind)).collect();
         self.board.call(self.id, ops::sight(&inputs), || self.work(context, &inputs))
     }
 }
@@ -116,6 +130,10 @@ impl Leaf {
             }
         }
         for (o, (view, &kind)) in context.outputs().iter().zip(&self.outputs).enumerate() {
+            let len = ops::len(self.op, o, kind, inputs);
+            if kind == Type::List {
+                context.allocate_output(o, &[len as i64])?;
+            }
             let write_items = |items: std::ops::Range<usize>| {
                 for item in items {
                     let value = ops::item(self.op, o, kind, item, inputs);
@@ -125,13 +143,13 @@ impl Leaf {
             };
             if self.effort == Effort::Region {
                 // Dear enough, as it says, for helpers.
-                let span = Span { items: kind.len(), cost_ns: 1e4, ..Span::default() };
+                let span = Span { items: len, cost_ns: 1e4, ..Span::default() };
                 context.parallel_for(&span, &|claim| {
                     write_items(claim.begin()..claim.end());
                     Ok(())
                 })?;
             } else {
-                write_items(0..kind.len());
+                write_items(0..len);
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! `spec` is a graph as plain data, `generate` draws one from a seed. `interpret` says what must come out of it and how
 //! often each node must run, `needed` what may be left out; `build` makes a program of it. `examine` runs the program on
 //! every pool, and `compare` compares outputs bit for bit, and calls and what they saw node by node. `faults` does so
-//! while nodes fail, and `told` while runs are told things. Leaves may be done `later`. `sweep` goes through many seeds; what fails is made smaller by `shrink`.
+//! while nodes fail, and `told` while runs are told things. Leaves may be done `later`, and give lists whose length only
+//! they know. `sweep` goes through many seeds; what fails is made smaller by `shrink`.
 
 mod build;
 mod compare;
@@ -31,66 +32,97 @@ mod told;
 
 use build::Lowering;
 use generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, STRUCTURED};
+use generate::{LISTS, LISTS_CONFLICTS, LISTS_LATER, LISTS_STRUCTURED};
 use sweep::{endure_all, examine_all, examine_past, seeds};
 
 #[test]
 fn plain_graphs_do_as_the_interpreter_says() {
-    examine_all("plain", PLAIN, Lowering::Regions, seeds(10));
+    examine_all("plain", PLAIN, Lowering::Regions, seeds(7));
 }
 
 #[test]
 fn nested_programs_do_as_the_interpreter_says() {
-    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(10));
+    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(8));
 }
 
 #[test]
 fn regions_do_as_the_interpreter_says() {
-    examine_all("regions", STRUCTURED, Lowering::Regions, seeds(10));
+    examine_all("regions", STRUCTURED, Lowering::Regions, seeds(8));
 }
 
 #[test]
 fn diamonds_do_as_the_interpreter_says() {
-    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(10));
+    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(8));
 }
 
 #[test]
 fn everything_does_as_the_interpreter_says() {
-    examine_all("everything", EVERYTHING, Lowering::Regions, seeds(10));
+    examine_all("everything", EVERYTHING, Lowering::Regions, seeds(9));
 }
 
 #[test]
 fn plain_graphs_with_leaves_that_are_done_later() {
-    examine_all("plain later", PLAIN_LATER, Lowering::Regions, seeds(5));
+    examine_all("plain later", PLAIN_LATER, Lowering::Regions, seeds(4));
 }
 
 #[test]
 fn everything_with_leaves_that_are_done_later() {
-    examine_all("later", LATER, Lowering::Regions, seeds(10));
+    examine_all("later", LATER, Lowering::Regions, seeds(8));
 }
 
 #[test]
 fn conflicts_are_errors_as_the_interpreter_says() {
-    examine_all("conflicts", CONFLICTS, Lowering::Regions, seeds(5));
+    examine_all("conflicts", CONFLICTS, Lowering::Regions, seeds(4));
 }
 
 #[test]
 fn plain_graphs_endure_what_befalls_their_nodes() {
-    endure_all("plain faults", PLAIN, Lowering::Regions, seeds(5));
+    endure_all("plain faults", PLAIN, Lowering::Regions, seeds(4));
 }
 
 #[test]
 fn nested_programs_endure_what_befalls_their_nodes() {
-    endure_all("nested faults", STRUCTURED, Lowering::Nested, seeds(5));
+    endure_all("nested faults", STRUCTURED, Lowering::Nested, seeds(4));
 }
 
 #[test]
 fn everything_endures_what_befalls_its_nodes() {
-    endure_all("faults", EVERYTHING, Lowering::Regions, seeds(10));
+    endure_all("faults", EVERYTHING, Lowering::Regions, seeds(8));
 }
 
 #[test]
 fn leaves_that_are_done_later_endure_what_befalls_them() {
-    endure_all("later faults", LATER, Lowering::Regions, seeds(10));
+    endure_all("later faults", LATER, Lowering::Regions, seeds(8));
+}
+
+#[test]
+fn lists_are_as_long_as_the_interpreter_says() {
+    examine_all("lists", LISTS, Lowering::Regions, seeds(6));
+}
+
+#[test]
+fn lists_in_nested_programs() {
+    examine_all("lists nested", LISTS_STRUCTURED, Lowering::Nested, seeds(2));
+}
+
+#[test]
+fn lists_among_leaves_that_are_done_later() {
+    examine_all("lists later", LISTS_LATER, Lowering::Regions, seeds(3));
+}
+
+#[test]
+fn conflicts_of_lists() {
+    examine_all("lists conflicts", LISTS_CONFLICTS, Lowering::Regions, seeds(2));
+}
+
+#[test]
+fn lists_endure_what_befalls_their_makers() {
+    endure_all("lists faults", LISTS, Lowering::Regions, seeds(4));
+}
+
+#[test]
+fn lists_endure_what_befalls_leaves_that_are_done_later() {
+    endure_all("lists later faults", LISTS_LATER, Lowering::Regions, seeds(3));
 }
 
 /// Graphs that failed once; each is run many times. A seed means another graph when the generator changes: what it was

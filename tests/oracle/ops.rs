@@ -11,13 +11,25 @@ fn digest(salt: i32, inputs: &[Vec<i32>]) -> i32 {
     inputs.iter().flatten().fold(salt, |x, &y| fold(x, y))
 }
 
+/// How many elements output `output` has, which is a `kind`: of a list, none three times in ten, and now and then many.
+pub fn len(op: Op, output: usize, kind: Type, inputs: &[Vec<i32>]) -> usize {
+    match op {
+        Op::Mix { salt } if kind == Type::List => {
+            let drawn = digest(salt ^ 0x11 ^ (output as i32 * 104_729), inputs) as u32 >> 9;
+            let few = (drawn % 10).saturating_sub(2) as usize;
+            if drawn.is_multiple_of(17) { few * 40 } else { few }
+        }
+        _ => kind.len(),
+    }
+}
+
 /// Element `item` of output `output`, which is a `kind`.
 pub fn item(op: Op, output: usize, kind: Type, item: usize, inputs: &[Vec<i32>]) -> i32 {
     match op {
         Op::Mix { salt } => {
             let salt = salt ^ (output as i32 * 7919) ^ (item as i32);
             // Of a tensor, the element above; of everything, all of it.
-            let whole = if kind.len() == 1 { digest(salt, inputs) } else { salt };
+            let whole = if kind.len() == 1 || kind == Type::List { digest(salt, inputs) } else { salt };
             let mixed = inputs.iter().fold(whole, |x, input| fold(x, input[item % input.len()]));
             narrow(kind, mixed)
         }
@@ -31,7 +43,7 @@ pub fn item(op: Op, output: usize, kind: Type, item: usize, inputs: &[Vec<i32>])
                 Type::Byte => 255,
                 Type::Small => -1,
                 Type::Int => inputs[0][0],
-                Type::Bool | Type::Five | Type::Six => 1,
+                Type::Bool | Type::Five | Type::Six | Type::List => 1,
             }
         }
         Op::Sum => inputs.iter().fold(0, |sum, input| sum.wrapping_add(input[item % input.len()])),
@@ -42,7 +54,7 @@ pub fn item(op: Op, output: usize, kind: Type, item: usize, inputs: &[Vec<i32>])
 pub fn narrow(kind: Type, value: i32) -> i32 {
     let high = value >> 9;
     match kind {
-        Type::Five | Type::Six => value,
+        Type::Five | Type::Six | Type::List => value,
         Type::Bool => high & 1,
         Type::Byte => high & 3,
         Type::Small => (high & 7) - 3,

@@ -3,7 +3,7 @@
 use super::build::Lowering;
 use super::compare::Expected;
 use super::examine::examine_against;
-use super::generate::{STRUCTURED, generate};
+use super::generate::{LISTS_STRUCTURED, Profile, STRUCTURED, generate};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
 use super::random::Random;
@@ -80,11 +80,21 @@ fn plant(spec: &Spec, mistake: Mistake, random: &mut Random) -> Option<Spec> {
 
 #[test]
 fn planted_mistakes_are_seen() {
+    see_planted_mistakes(STRUCTURED, Lowering::Nested);
+}
+
+#[test]
+fn planted_mistakes_are_seen_among_lists() {
+    see_planted_mistakes(LISTS_STRUCTURED, Lowering::Nested);
+    see_planted_mistakes(LISTS_STRUCTURED, Lowering::Regions);
+}
+
+fn see_planted_mistakes(profile: Profile, lowering: Lowering) {
     let stage = Stage::new();
     for (what, mistake) in MISTAKES {
         let mut seen = 0;
         for seed in 0..400 {
-            let spec = generate(seed, STRUCTURED);
+            let spec = generate(seed, profile);
             let Some(wrong) = plant(&spec, *mistake, &mut Random::new(seed)) else { continue };
             let changes = (0..spec.inputs.len()).any(|set| {
                 let right = interpret(&spec, set).unwrap();
@@ -95,7 +105,7 @@ fn planted_mistakes_are_seen() {
                 continue;
             }
             let expected = Expected::of(&spec).unwrap();
-            let result = examine_against(&expected, &wrong, &stage, Lowering::Nested);
+            let result = examine_against(&expected, &wrong, &stage, lowering);
             assert!(result.is_err(), "{what} was not seen with seed {seed}:\n{spec}\n{wrong}");
             seen += 1;
             if seen == 10 {

@@ -30,18 +30,28 @@ pub enum Type {
     Small,
     /// s32[1]
     Int,
+    /// s32[?]: how many, only a run says.
+    List,
 }
 
 impl Type {
+    /// Those of a known shape.
     pub const ALL: [Type; 6] = [Type::Five, Type::Six, Type::Bool, Type::Byte, Type::Small, Type::Int];
+    /// One in three is a list.
+    pub const WITH_LISTS: [Type; 9] = {
+        let [a, b, c, d, e, f] = Type::ALL;
+        [a, b, c, d, e, f, Type::List, Type::List, Type::List]
+    };
     /// Those that can decide something.
     pub const PREDICATES: [Type; 4] = [Type::Bool, Type::Byte, Type::Small, Type::Int];
 
+    /// How many elements; of a list, how many a constant one has, so that all constant ones are alike.
     pub fn len(self) -> usize {
         match self {
             Type::Five => 5,
             Type::Six => 6,
             Type::Bool | Type::Byte | Type::Small | Type::Int => 1,
+            Type::List => 3,
         }
     }
 
@@ -59,8 +69,17 @@ pub struct Data {
 
 impl Data {
     pub fn new(kind: Type, items: &[i32]) -> Data {
-        assert_eq!(items.len(), kind.len());
+        assert!(kind == Type::List || items.len() == kind.len());
         Data { kind, items: items.to_vec() }
+    }
+
+    /// What a leaf sees of it: of a list, how long it is, and then what is in it.
+    pub fn seen(self) -> Vec<i32> {
+        let mut seen = self.items;
+        if self.kind == Type::List {
+            seen.insert(0, seen.len() as i32);
+        }
+        seen
     }
 
     pub fn is_true(&self) -> bool {
@@ -251,6 +270,12 @@ impl Spec {
     /// Whether some leaf is done later than its call.
     pub fn has_later(&self) -> bool {
         self.graph.any(|node| matches!(node.kind, Kind::Leaf { manner, .. } if manner != Manner::Now))
+    }
+
+    /// Whether some value has a shape that only a run knows.
+    pub fn has_lists(&self) -> bool {
+        let is_list = |kinds: &[Type]| kinds.contains(&Type::List);
+        is_list(&self.graph.inputs) || self.graph.any(|node| is_list(&node.outputs))
     }
 
     pub fn leaves(&self) -> Vec<&Node> {

@@ -1,18 +1,18 @@
 //! Where programs run: an engine, pools, streams.
 
-use super::build::{Lowering, build};
-use super::leaves::{read, tensor};
+use super::build::{Lowering, build, partial_runs};
+use super::leaves::{desc, read, tensor};
 use super::pools;
 use super::probe::Board;
 use super::random::Random;
 use super::spec::{Data, Spec, Type};
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::{Ref, Result};
 use weir::device::DeviceKind;
 use weir::engine::{Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{Program, Run, RunOptions};
+use weir::graph::{CompileOptions, Graph, Program, Run, RunOptions};
 use weir::threadpool::ThreadPool;
 
 /// A pool and streams to use it from.
@@ -29,7 +29,12 @@ pub struct Stage {
     pub places: Vec<Place>,
     /// Seeded ones, for those who do not need one of their own.
     seeded: OnceLock<Vec<Place>>,
+    /// Gives a list as it is.
+    copy: OnceLock<Ref<Program>>,
 }
+
+/// No leaf gives more elements.
+const LONGEST_LIST: usize = 400;
 
 /// How many seeded pools a stage has.
 const SEEDED: u64 = 8;
@@ -47,13 +52,31 @@ impl Stage {
             all.push(("half", Some(pools::named("half", 3))));
         }
         let places = all.into_iter().map(|(name, pool)| Place::new(&engine, name, pool)).collect();
-        Stage { engine, places, seeded: OnceLock::new() }
+        Stage { engine, places, seeded: OnceLock::new(), copy: OnceLock::new() }
     }
 
     /// A place for this seed: as `seeded`, but the pool has a past.
     pub fn seeded_before(&self, seed: u64) -> &Place {
         let all = self.seeded.get_or_init(|| (0..SEEDED).map(|seed| self.seeded(seed)).collect());
         &all[(seed % SEEDED) as usize]
+    }
+
+    /// A tensor with this in it; of a list now and then one that a run has made.
+    fn input(&self, data: &Data, random: &mut Random) -> Ref<Tensor> {
+        let tensor = tensor(&self.engine, data);
+        if data.kind != Type::List || !random.once_in(3) {
+            return tensor;
+        }
+        let program = self.copy.get_or_init(|| {
+            let mut graph = Graph::new("copy");
+            let value = graph.add_input("list", desc(Type::List)).unwrap();
+            graph.add_output("same", value).unwrap();
+            Program::compile(&graph, vec![Ref::clone(&self.engine)], &CompileOptions::default()).unwrap()
+        });
+        let made = Tensor::create_open(Ref::clone(&self.engine), desc(Type::List)).unwrap();
+        let (input, output) = (|_| borrow(&tensor), |_| borrow(&made));
+        Program::bind(program, (1, &input), (1, &output)).and_then(|bound| bound.run(None, None)).unwrap();
+        made
     }
 
     /// A pool that draws from this seed what it does, unless one stands in for all.
@@ -81,27 +104,36 @@ impl Place {
     }
 }
 
+type Used = Arc<Mutex<Vec<Ref<Tensor>>>>;
+
 /// A compiled spec.
 pub struct Subject {
     pub program: Ref<Program>,
     pub board: Arc<Board>,
+    /// Whether runs may ask for some of the outputs.
+    pub has_parts: bool,
     engine: Ref<Engine>,
     /// Of each set.
     inputs: Vec<Vec<Ref<Tensor>>>,
     outputs: Vec<Type>,
+    /// Tensors that runs have given a shape, for other runs.
+    used: Used,
 }
 
 impl Subject {
     pub fn new(spec: &Spec, stage: &Stage, lowering: Lowering) -> Result<Subject> {
         let board = Arc::new(Board::new(spec));
         let program = build(spec, &stage.engine, &board, lowering)?;
-        let set = |set: &Vec<Data>| set.iter().map(|data| tensor(&stage.engine, data)).collect();
+        let mut random = Random::new(spec.seed ^ 0xfeed);
+        let mut set = |set: &Vec<Data>| set.iter().map(|data| stage.input(data, &mut random)).collect();
         Ok(Subject {
             program,
             board,
+            has_parts: partial_runs(spec) > 0,
             engine: Ref::clone(&stage.engine),
-            inputs: spec.inputs.iter().map(set).collect(),
+            inputs: spec.inputs.iter().map(&mut set).collect(),
             outputs: spec.graph.outputs.iter().map(|&value| spec.graph.type_of(value)).collect(),
+            used: Used::default(),
         })
     }
 
@@ -109,14 +141,56 @@ impl Subject {
         self.inputs.len()
     }
 
+    pub fn num_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
     /// Tensors for the outputs, full of what no run writes by chance.
     pub fn targets(&self, random: &mut Random) -> Targets {
-        let data = |&kind: &Type| {
+        self.targets_for(&(0..self.outputs.len()).collect::<Vec<_>>(), random)
+    }
+
+    /// Tensors for some of the outputs.
+    pub fn targets_for(&self, outputs: &[usize], random: &mut Random) -> Targets {
+        let target = |&output: &usize| {
+            let (kind, port) = (self.outputs[output], &self.program.outputs()[output].desc);
+            if !port.is_concrete() {
+                return Target { tensor: self.open(random), kind };
+            }
             let items: Vec<i32> = (0..kind.len()).map(|_| random.next() as i32 & 0x7f | 0x40).collect();
-            Data::new(kind, &items)
+            Target { tensor: tensor(&self.engine, &Data::new(kind, &items)), kind }
         };
-        let before: Vec<Data> = self.outputs.iter().map(data).collect();
-        Targets { tensors: before.iter().map(|data| tensor(&self.engine, data)).collect(), before }
+        let targets: Vec<Target> = outputs.iter().map(target).collect();
+        let before = targets.iter().map(Target::look).collect();
+        Targets { targets, before, used: Arc::clone(&self.used) }
+    }
+
+    /// A tensor for a list: new, or with what a run made in it, or over memory of the test's.
+    fn open(&self, random: &mut Random) -> Ref<Tensor> {
+        if let Some(used) = self.used.lock().unwrap().pop().filter(|_| random.once_in(2)) {
+            return used;
+        }
+        let engine = Ref::clone(&self.engine);
+        if !random.once_in(4) {
+            return Tensor::create_open(engine, desc(Type::List)).unwrap();
+        }
+        let mut memory = vec![0i32; LONGEST_LIST];
+        let (data, bytes) = (memory.as_mut_ptr().cast(), LONGEST_LIST * 4);
+        Tensor::create_open_from(engine, desc(Type::List), data, bytes, Box::new(memory)).unwrap()
+    }
+
+    /// Runs with input set `set`, and asks for these outputs only.
+    pub fn run_part(
+        &self,
+        set: usize,
+        outputs: &[usize],
+        targets: &Targets,
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> Result<()> {
+        let options = RunOptions { outputs: Some(outputs.into()), ..options(pool) };
+        let part = self.program.part(Some(&options))?;
+        let program = part.as_ref().unwrap_or(&self.program);
+        self.bound(program, set, targets, |bound| bound.run(None, Some(&options)))
     }
 
     /// Runs with input set `set`: here, or queued on a stream.
@@ -137,7 +211,7 @@ impl Subject {
         stream: Option<&Ref<Stream>>,
         options: &RunOptions,
     ) -> Result<()> {
-        self.bound(set, outputs, |bound| bound.run(stream.map(|stream| &**stream), Some(options)))
+        self.bound(&self.program, set, outputs, |bound| bound.run(stream.map(|stream| &**stream), Some(options)))
     }
 
     /// As `run` on a stream, with a handle.
@@ -158,37 +232,69 @@ impl Subject {
         stream: &Ref<Stream>,
         options: &RunOptions,
     ) -> Result<Ref<Run>> {
-        self.bound(set, outputs, |bound| bound.start(stream, Some(options)))
+        self.bound(&self.program, set, outputs, |bound| bound.start(stream, Some(options)))
     }
 
     fn bound<T>(
         &self,
+        program: &Ref<Program>,
         set: usize,
         outputs: &Targets,
         go: impl FnOnce(weir::graph::Bound<'_>) -> Result<T>,
     ) -> Result<T> {
-        let lookup = |all: &[Ref<Tensor>], i: usize| {
-            // SAFETY: a second owner that is never dropped; the first one outlives the call.
-            Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))
-        };
         let inputs = &self.inputs[set];
-        let outputs = &outputs.tensors;
-        let (input, output) = (|i: usize| lookup(inputs, i), |i: usize| lookup(outputs, i));
-        go(Program::bind(&self.program, (inputs.len(), &input), (outputs.len(), &output))?)
+        let outputs = &outputs.targets;
+        let (input, output) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i].tensor));
+        go(Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?)
+    }
+}
+
+/// For a call that the tensor outlives.
+fn borrow(tensor: &Ref<Tensor>) -> Result<ManuallyDrop<Ref<Tensor>>> {
+    // SAFETY: a second owner that is never dropped; the first one outlives the call.
+    Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }))
+}
+
+/// Where an output goes.
+struct Target {
+    tensor: Ref<Tensor>,
+    kind: Type,
+}
+
+impl Target {
+    fn look(&self) -> Vec<i32> {
+        read(self.tensor.view(), self.kind)
     }
 }
 
 /// Where a run's outputs go, and what is there before.
 pub struct Targets {
-    tensors: Vec<Ref<Tensor>>,
-    before: Vec<Data>,
+    targets: Vec<Target>,
+    before: Vec<Vec<i32>>,
+    used: Used,
+}
+
+impl Drop for Targets {
+    fn drop(&mut self) {
+        let open = self.targets.drain(..).map(|target| target.tensor).filter(|tensor| tensor.open().is_some());
+        self.used.lock().unwrap().extend(open);
+    }
 }
 
 impl Targets {
     /// What is in each of them, before and now. For when no run uses them.
     pub fn look(&self) -> Vec<(Vec<i32>, Vec<i32>)> {
-        let look = |(tensor, before): (&Ref<Tensor>, &Data)| (before.items.clone(), read(tensor.view(), before.kind));
-        self.tensors.iter().zip(&self.before).map(look).collect()
+        self.before.iter().cloned().zip(self.targets.iter().map(Target::look)).collect()
+    }
+
+    /// A run that did not succeed leaves lists as they were.
+    pub fn check_lists_are_left_alone(&self) -> std::result::Result<(), String> {
+        for (i, (target, (before, now))) in self.targets.iter().zip(self.look()).enumerate() {
+            if target.tensor.open().is_some() && before != now {
+                return Err(format!("output {i} was {before:?}, and the run that did not succeed left {now:?}"));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::flat::{Flat, Storage, StorageKind};
 use crate::base::{Code, Desc, Error, Result};
-use crate::graph::dynamics::{DynamicNode, Write};
+use crate::graph::dynamics::{DynamicMerge, DynamicNode, Write};
 use crate::graph::layout::Body;
 use crate::graph::options::Forwarding;
 
@@ -43,13 +43,6 @@ pub(super) fn mark(flat: &mut Flat) -> Result<()> {
     for (node, body) in flat.bodies.iter().enumerate() {
         let node = node as u32;
         match *body {
-            Body::Merge(i) => {
-                let merge = &flat.merges[i as usize];
-                if in_slot(merge.value) || in_slot(merge.index) || merge.inputs.iter().any(|input| in_slot(input.view))
-                {
-                    return refuse(node, "a merge of values");
-                }
-            }
             // One element, and it goes out of a branch where another branch leaves another shape.
             Body::Select(i) if in_slot(flat.selects[i as usize].selector) => return refuse(node, "a selector"),
             Body::Test(i) if in_slot(flat.loops[i as usize].predicate) => return refuse(node, "a predicate"),
@@ -60,6 +53,7 @@ pub(super) fn mark(flat: &mut Flat) -> Result<()> {
     let mut read = vec![false; flat.dynamics.slots.len()];
     flat.dynamics.outputs.iter().for_each(|&(_, slot)| read[slot as usize] = true);
     flat.dynamics.moves.iter().flatten().for_each(|&(a, b)| (read[a as usize], read[b as usize]) = (true, true));
+    let merges = merges(flat, &mut read);
     let mut nodes = Vec::new();
     for (number, kernel) in flat.kernels.iter().enumerate() {
         let inputs = usize::from(kernel.num_inputs);
@@ -91,5 +85,27 @@ pub(super) fn mark(flat: &mut Flat) -> Result<()> {
         flat.bodies[node.node as usize] = Body::Dynamic(index as u32);
     }
     flat.dynamics.nodes = nodes;
+    for (number, (merge, _)) in merges.iter().enumerate() {
+        flat.merges[*merge].open = number as u32;
+    }
+    flat.dynamics.merges = merges.into_iter().map(|(_, merge)| merge).collect();
     Ok(())
+}
+
+/// The merges that have to do with slots; on the way in, `read` says which slots are handed on with their memory, on the way out
+/// also which ones merges read.
+fn merges(flat: &Flat, read: &mut [bool]) -> Vec<(usize, DynamicMerge)> {
+    let slot = |view: u32| flat.slot_of(flat.args[view as usize].storage);
+    let mut merges = Vec::new();
+    for (number, merge) in flat.merges.iter().enumerate() {
+        let inputs: Vec<Option<u32>> = merge.inputs.iter().map(|input| slot(input.view)).collect();
+        let (value, index) = (slot(merge.value), slot(merge.index));
+        if inputs.iter().chain([&value, &index]).any(Option::is_some) {
+            let is_handed_on = value.is_some_and(|value| read[value as usize]);
+            merges.push((number, DynamicMerge { inputs, value, index, is_handed_on }));
+        }
+    }
+    let inputs = merges.iter().flat_map(|(_, merge)| &merge.inputs).flatten();
+    inputs.for_each(|&slot| read[slot as usize] = true);
+    merges
 }

@@ -5,10 +5,10 @@
 //! all or none of them, so that a run that fails or was stopped leaves them as they were.
 
 use super::step::Step;
-use crate::base::{Desc, Error, Object, Ref, Result};
+use crate::base::{Desc, Error, Object, Ref, Result, dtype};
 use crate::engine::Tensor;
 use crate::graph::dynamics::{DynamicNode, Write};
-use crate::graph::layout::Port;
+use crate::graph::layout::{Merge, Port};
 use crate::kernel::{KernelContext, Makes, settled};
 use crate::memory::{Buffer, Slot, View};
 use crate::sync::Mutex;
@@ -40,7 +40,7 @@ impl Outputs<'_> {
             return Err(Error::invalid(format!("output {index}: expected {}, got {}", declared.text(), desc.text())));
         }
         let slot = &step.values[write.slot as usize];
-        let more = |bytes: usize| step.grow(bytes, self.node, index, &desc);
+        let more = |bytes: usize| step.grow(bytes, self.node.node, index, &desc);
         let Some(data) = slot.allocate(desc, &more).map_err(named)? else {
             return Err(Error::precondition(format!("output {index} was allocated before in this call")));
         };
@@ -59,8 +59,8 @@ impl Makes for Outputs<'_> {
 }
 
 impl Step {
-    fn grow(&self, bytes: usize, node: &DynamicNode, index: usize, desc: &Desc) -> Result<Buffer> {
-        let what = format!("output {index} of node '{}', {}", self.layout.name_of(node.node), desc.text());
+    fn grow(&self, bytes: usize, node: u32, index: usize, desc: &Desc) -> Result<Buffer> {
+        let what = format!("output {index} of node '{}', {}", self.layout.name_of(node), desc.text());
         self.layout.engines[0].device().allocate(bytes, &what)
     }
 
@@ -81,7 +81,7 @@ impl Step {
             slot.begin();
             let mut data = std::ptr::null_mut();
             if desc.is_concrete() {
-                let more = |bytes: usize| self.grow(bytes, node, write.output.into(), &desc);
+                let more = |bytes: usize| self.grow(bytes, node.node, write.output.into(), &desc);
                 data = slot.allocate(desc, &more)?.unwrap_or(data);
             }
             self.args[write.arg as usize].reshape(data, layout.args[write.arg as usize].bytes, desc);
@@ -102,6 +102,35 @@ impl Step {
                 layout.args[write.arg as usize].desc.text()
             ))),
         }
+    }
+
+    /// A merge that has to do with slots. The value stays where it is: who reads it comes before who writes there anew, as that is
+    /// an iteration or a run later. But a value in the arena lasts only until the merge has read it.
+    pub(super) fn merge_dynamic(&self, merge: &Merge, winner: usize) -> Result<()> {
+        let open = &self.layout.dynamics.merges[merge.open as usize];
+        let input = &self.args[merge.inputs[winner].view as usize];
+        if let Some(slot) = open.inputs[winner] {
+            let value = self.values[slot as usize].view();
+            input.reshape(value.data(), value.bytes(), *value.desc());
+        }
+        let made_anew = |slot: u32, output: usize, desc: Desc| {
+            let slot = &self.values[slot as usize];
+            slot.begin();
+            slot.allocate(desc, &|bytes| self.grow(bytes, merge.node, output, &desc))?;
+            Ok::<_, Error>(slot.view())
+        };
+        match open.value {
+            None => self.args[merge.value as usize].copy_from(input),
+            Some(slot) if open.inputs[winner].is_some() && !open.is_handed_on => {
+                self.values[slot as usize].point(input)
+            }
+            Some(slot) => made_anew(slot, 0, *input.desc())?.copy_from(input),
+        }
+        match open.index {
+            None => self.args[merge.index as usize].write_integer(winner as i32),
+            Some(slot) => made_anew(slot, 1, Desc::new(dtype::S32, &[1]))?.write_integer(winner as i32),
+        }
+        Ok(())
     }
 
     /// Next values become a loop's variables, and the variables' memory is that of the next values after these.

@@ -3,7 +3,7 @@
 use super::merged::Fired;
 use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Branch, Loop, Merge, NO_BIT, Release, Select};
+use crate::graph::layout::{Body, Branch, Loop, Merge, NO_BIT, NOT_OPEN, Release, Select};
 use crate::kernel::KernelContext;
 use crate::threadpool::ThreadPool;
 use std::sync::atomic::Ordering::*;
@@ -82,6 +82,9 @@ impl Step {
             }
         };
         let Some(winner) = winner else { return Err(Error::internal("a merge without an input")) };
+        if merge.open != NOT_OPEN {
+            return self.merge_dynamic(merge, winner);
+        }
         self.args[merge.value as usize].copy_from(&self.args[merge.inputs[winner].view as usize]);
         self.args[merge.index as usize].write_integer(winner as i32);
         Ok(())

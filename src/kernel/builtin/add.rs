@@ -1,21 +1,21 @@
 //! Sum of two tensors, with broadcasting.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
-use crate::base::{Desc, Result, desc::MAX_RANK};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
+use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::vector::elementwise;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
 /// a + b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
 #[derive(Clone, Copy, Debug)]
 pub struct Add;
 
-/// The size that two sizes broadcast to.
+/// The size that two sizes broadcast to. An open one is 1 or what the other is; with another open one, or 1, anything.
 fn stretched(a: i64, b: i64) -> Option<i64> {
     match (a, b) {
         _ if a == b => Some(a),
-        (1, other) | (other, 1) => Some(other),
+        (1, other) | (other, 1) | (ANY_DIM, other) | (other, ANY_DIM) => Some(other),
         _ => None,
     }
 }
@@ -99,7 +99,7 @@ impl Dims {
     }
 }
 
-impl Kernel for Add {
+impl Operation for Add {
     fn name(&self) -> &str {
         "add"
     }
@@ -108,11 +108,7 @@ impl Kernel for Add {
         2
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_f32(inputs)?;
         let (a, b) = (&inputs[0], &inputs[1]);
         let mut output = if a.rank >= b.rank { *a } else { *b };
@@ -122,15 +118,11 @@ impl Kernel for Add {
                 signature::mismatch("input", 1, &format!("a shape that broadcasts with {}", a.text()), b)
             })?;
         }
-        Ok(vec![output.check()?])
+        output.check_open()
     }
 
-    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        traffic_ns(inputs.iter().chain(outputs).map(elements).sum()).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
+    fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
+        traffic_ns(inputs.iter().chain([output]).map(elements).sum()).max(LEAST_NS)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -1,11 +1,11 @@
 //! Index of the greatest element along an axis.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, axis, elements, input};
-use crate::base::{Desc, Result, dtype};
+use super::{LEAST_NS, Operation, axis, elements, input};
+use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::argmax;
 use crate::kernel::vector::columns::{Stretch, WIDTH};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
 /// The index of the greatest element along `axis`, which counts from the end if negative: the first of equals, the
@@ -15,7 +15,7 @@ pub struct Argmax {
     pub axis: i32,
 }
 
-impl Kernel for Argmax {
+impl Operation for Argmax {
     fn name(&self) -> &str {
         "argmax"
     }
@@ -24,27 +24,21 @@ impl Kernel for Argmax {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_f32(inputs)?;
         let axis = signature::axis(self.axis, &inputs[0])?;
         let shape = inputs[0].shape();
-        if !(1..=i64::from(i32::MAX)).contains(&shape[axis]) {
+        if shape[axis] != ANY_DIM && !(1..=i64::from(i32::MAX)).contains(&shape[axis]) {
             let expected = format!("1 to {} elements along axis {}", i32::MAX, self.axis);
             return Err(signature::mismatch("input", 0, &expected, &inputs[0]));
         }
-        Ok(vec![Desc::new(dtype::S32, &[&shape[..axis], &shape[axis + 1..]].concat()).check()?])
+        let mut output = Desc { dtype: dtype::S32, rank: inputs[0].rank - 1, ..inputs[0] };
+        output.dims[axis..].rotate_left(1);
+        output.check_open()
     }
 
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         (elements(&inputs[0]) as u64).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -1,12 +1,15 @@
 //! Matrix product.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, elements, input};
+use super::{LEAST_NS, Operation, elements, input};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::gemm::{self, Product, Shape};
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
+
+/// A size of which it makes no difference to the scratch memory how large it is.
+const LARGE: usize = 1 << 20;
 
 /// `C[..., M, N] = A[..., M, K] * B[K, N]`, plus `bias[N]`, then relu. The leading dimensions of A are more rows. A
 /// transposed A is `[K, M]` and has no leading dimensions; a transposed B is `[N, K]`.
@@ -24,13 +27,13 @@ impl Matmul {
         let any = [ANY_DIM; crate::base::desc::MAX_RANK];
         let rank = if self.transpose_a { 2 } else { inputs[0].shape().len().max(2) };
         let a = Desc::new(dtype::F32, &any[..rank]);
-        signature::check("input", &[a], &inputs[..1])?;
+        signature::check_fit("input", &[a], &inputs[..1])?;
         let k = self.depth(&inputs[0]);
         let b = Desc::new(dtype::F32, &if self.transpose_b { [ANY_DIM, k] } else { [k, ANY_DIM] });
-        signature::check("input", &[a, b], &inputs[..2])?;
+        signature::check_fit("input", &[a, b], &inputs[..2])?;
         if self.bias {
             let bias = Desc::new(dtype::F32, &[self.width(&inputs[1])]);
-            signature::check("input", &[a, b, bias], inputs)?;
+            signature::check_fit("input", &[a, b, bias], inputs)?;
         }
         Ok(())
     }
@@ -54,7 +57,7 @@ impl Matmul {
     }
 }
 
-impl Kernel for Matmul {
+impl Operation for Matmul {
     fn name(&self) -> &str {
         "matmul"
     }
@@ -63,11 +66,7 @@ impl Kernel for Matmul {
         2 + self.bias as usize
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         self.check(inputs)?;
         let mut output = inputs[0];
         let rank = output.shape().len();
@@ -75,19 +74,20 @@ impl Kernel for Matmul {
             output.dims[0] = output.dims[1];
         }
         output.dims[rank - 1] = self.width(&inputs[1]);
-        Ok(vec![output.check()?])
+        output.check_open()
     }
 
-    fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
-        self.shape(inputs, &outputs[0]).scratch_bytes()
+    fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
+        let shape = self.shape(inputs, output);
+        // More rows, columns and depth than this need no more.
+        let most = |dims: &[i64], size: usize| if dims.contains(&ANY_DIM) { LARGE } else { size };
+        let (k, n) = (self.depth(&inputs[0]), self.width(&inputs[1]));
+        let m = most(&output.shape()[..output.shape().len() - 1], shape.m);
+        Shape { m, n: most(&[n], shape.n), k: most(&[k], shape.k), ..shape }.scratch_bytes()
     }
 
-    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        self.shape(inputs, &outputs[0]).cost_ns().max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
+    fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
+        self.shape(inputs, output).cost_ns().max(LEAST_NS)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

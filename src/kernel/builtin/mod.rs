@@ -9,12 +9,14 @@ mod add;
 mod argmax;
 mod axis;
 mod matmul;
+mod operation;
 mod relu;
 mod softmax;
 
 pub use add::Add;
 pub use argmax::Argmax;
 pub use matmul::Matmul;
+pub use operation::Operation;
 pub use relu::Relu;
 pub use softmax::Softmax;
 

@@ -1,17 +1,17 @@
 //! Rectifier.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::elementwise;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
 /// max(x, 0); a NaN stays a NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Relu;
 
-impl Kernel for Relu {
+impl Operation for Relu {
     fn name(&self) -> &str {
         "relu"
     }
@@ -20,21 +20,13 @@ impl Kernel for Relu {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_f32(inputs)?;
-        Ok(vec![inputs[0]])
+        Ok(inputs[0])
     }
 
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         traffic_ns(2 * elements(&inputs[0])).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

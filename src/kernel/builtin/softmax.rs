@@ -1,11 +1,11 @@
 //! Softmax along an axis.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, axis, input};
+use super::{LEAST_NS, Operation, axis, input};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::columns::{Columns, WIDTH};
 use crate::kernel::vector::softmax;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
 /// exp(x - max) / sum along `axis`, which counts from the end if negative. A row whose greatest element is an
@@ -15,7 +15,7 @@ pub struct Softmax {
     pub axis: i32,
 }
 
-impl Kernel for Softmax {
+impl Operation for Softmax {
     fn name(&self) -> &str {
         "softmax"
     }
@@ -24,27 +24,19 @@ impl Kernel for Softmax {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_f32(inputs)?;
         signature::axis(self.axis, &inputs[0])?;
-        Ok(vec![inputs[0]])
+        Ok(inputs[0])
     }
 
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         // An axis that is not one has been refused by `infer`.
         let cost = axis::split(self.axis, &inputs[0]).map_or(0.0, |columns| {
             let span = span(&columns);
             span.items as f32 * span.cost_ns
         });
         (cost as u64).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

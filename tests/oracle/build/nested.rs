@@ -83,6 +83,9 @@ impl Kernel for Nested {
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.outputs.iter().map(|&kind| desc(kind)).collect())
     }
+    fn is_open(&self) -> bool {
+        self.inputs.iter().chain(&self.outputs).any(|&kind| kind == Type::List)
+    }
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let mut inputs = Vec::new();
         for view in context.inputs() {
@@ -117,7 +120,10 @@ impl Kernel for Nested {
                 inputs
             }
         };
-        for (view, result) in context.outputs().iter().zip(&results) {
+        for (o, (view, result)) in context.outputs().iter().zip(&results).enumerate() {
+            if self.outputs[o] == Type::List {
+                context.allocate_output(o, result.desc().shape())?;
+            }
             view.copy_from(result.view());
         }
         Ok(())
@@ -131,7 +137,10 @@ impl Nested {
         program: &Ref<Program>,
         inputs: &[Ref<Tensor>],
     ) -> Result<Vec<Ref<Tensor>>> {
-        let make = |port: &graph::Port| Tensor::create(Ref::clone(&self.engine), port.desc);
+        let make = |port: &graph::Port| match port.desc.is_concrete() {
+            true => Tensor::create(Ref::clone(&self.engine), port.desc),
+            false => Tensor::create_open(Ref::clone(&self.engine), port.desc),
+        };
         let outputs = program.outputs().iter().map(make).collect::<Result<Vec<_>>>()?;
         let lookup = |all: &[Ref<Tensor>], i: usize| {
             // SAFETY: a second owner that is never dropped; the first one outlives the call.

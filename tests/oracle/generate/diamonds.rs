@@ -64,7 +64,7 @@ impl Generator {
         }
         let mut certain: Vec<Value> =
             self.picks(scope, 2).into_iter().filter(|&value| scope.is_certain(value)).collect();
-        let kinds = [0, 1].map(|_| self.random.of(&Type::ALL));
+        let kinds = [0, 1].map(|_| self.any_type());
         let kinds = kinds[..self.random.below(2) + 1].to_vec();
         let mut after = self.after(scope, false);
         // What it waits for may make it dead as well as what it takes: but a switch is never dead.

@@ -37,7 +37,7 @@ impl Generator {
     fn outputs_of(&mut self, inputs: &[Type]) -> Vec<Type> {
         let draw = |this: &mut Self| {
             let own = !inputs.is_empty() && this.random.once_in(2);
-            this.random.of(if own { inputs } else { &Type::ALL })
+            if own { this.random.of(inputs) } else { this.any_type() }
         };
         (0..self.random.below(4)).map(|_| draw(self)).collect()
     }

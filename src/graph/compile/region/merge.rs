@@ -10,7 +10,7 @@ use crate::base::Result;
 use crate::graph::builder::Value;
 use crate::graph::compile::flat::{Source, Val};
 use crate::graph::compile::joins::Joins;
-use crate::graph::layout::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT};
+use crate::graph::layout::{Body as FlatBody, Merge, MergeEdge, MergeInput, NO_BIT, NOT_OPEN};
 use crate::sync::MergeShape;
 
 impl Work<'_> {
@@ -23,7 +23,6 @@ impl Work<'_> {
         sources.dedup();
         let shape = self.arrive_at_merge(id, index, inputs, &sources);
         let bit = self.skip_bit(id, index);
-        let desc = *self.verified.desc((index, 0));
         let mut from = Vec::with_capacity(inputs.len());
         for (value, source) in inputs.iter().zip(of_input) {
             let input = self.value(*value);
@@ -32,7 +31,7 @@ impl Work<'_> {
                 Source::Node(node) => node,
                 Source::OneOf(list) => self.flat.alternatives[list as usize].last().copied().unwrap_or(NO_BIT),
             };
-            let view = self.flat.arg(desc, input.storage);
+            let view = self.flat.arg(*self.verified.desc(*value), input.storage);
             let group = sources.iter().position(|other| *other == source).unwrap_or(0) as u16;
             from.push(MergeInput { view, bit: input.bit, from: made_by, group });
         }
@@ -43,7 +42,14 @@ impl Work<'_> {
             *view = self.flat.arg(desc, storage);
             self.set((index, output), Val { storage, source: Source::Node(id), bit });
         }
-        self.flat.merges.push(Merge { node: id, inputs: from, value: views[0], index: views[1], shape });
+        self.flat.merges.push(Merge {
+            node: id,
+            inputs: from,
+            value: views[0],
+            index: views[1],
+            shape,
+            open: NOT_OPEN,
+        });
         self.done[index] = Source::Node(id);
         Ok(())
     }

@@ -1,0 +1,152 @@
+//! Built-in kernels on shapes that only a run knows: what compile knows of the outputs, the same bits as with shapes that are known,
+//! and what is said of shapes that do not fit.
+
+use crate::build::{all_pools, cpu, run};
+use std::sync::Arc;
+use weir::base::{Code, Desc, Ref, Result, dtype};
+use weir::engine::{BoundKernel, KernelAttr, Tensor};
+use weir::graph::{CompileOptions, Graph, Program, ValueId};
+use weir::kernel::Kernel;
+use weir::kernel::builtin::{Add, Argmax, Matmul, Relu, Softmax};
+
+const LAYER: Matmul = Matmul { transpose_a: false, transpose_b: false, bias: true, relu: true };
+const PLAIN: Matmul = Matmul { transpose_a: false, transpose_b: false, bias: false, relu: false };
+
+fn floats(dims: &[i64]) -> Desc {
+    Desc::new(dtype::F32, dims)
+}
+
+/// Numbers between -1 and 1, the same for the same seed.
+fn filled(dims: &[i64], seed: u32) -> Ref<Tensor> {
+    let tensor = Tensor::create(cpu(), floats(dims)).unwrap();
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let elements = tensor.desc().elements().unwrap();
+    let values: Vec<f32> = (0..elements)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1u32 << 23) as f32 - 1.0
+        })
+        .collect();
+    // SAFETY: a new tensor of that many floats.
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), tensor.data().cast(), elements) };
+    tensor
+}
+
+fn bytes(tensor: &Tensor) -> Vec<u8> {
+    // SAFETY: readable, and written by no run now.
+    unsafe { (0..tensor.bytes()).map(|i| tensor.data().add(i).read()).collect() }
+}
+
+fn node(graph: &mut Graph, name: &str, kernel: impl Kernel + 'static, inputs: &[ValueId]) -> ValueId {
+    let kernel = BoundKernel::create(cpu(), Arc::new(kernel), &KernelAttr::default());
+    graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
+}
+
+/// A graph of one kernel.
+fn alone(kernel: impl Kernel + 'static, inputs: &[&[i64]]) -> Result<Ref<Program>> {
+    let mut graph = Graph::new("alone");
+    let add = |(i, dims): (usize, &&[i64])| graph.add_input(&format!("in{i}"), floats(dims)).unwrap();
+    let values: Vec<ValueId> = inputs.iter().enumerate().map(add).collect();
+    let output = node(&mut graph, "x", kernel, &values);
+    graph.add_output("out", output).unwrap();
+    Program::compile(&graph, vec![cpu()], &CompileOptions::default())
+}
+
+/// Two layers, a residual, and what is the likeliest.
+fn network(rows: i64) -> Ref<Program> {
+    let mut graph = Graph::new("network");
+    let x = graph.add_input("x", floats(&[rows, 24])).unwrap();
+    let constant =
+        |graph: &mut Graph, name: &str, dims: &[i64], seed| graph.add_constant(name, filled(dims, seed)).unwrap();
+    let (w, bias) = (constant(&mut graph, "w", &[24, 24], 1), constant(&mut graph, "bias", &[24], 2));
+    let out = constant(&mut graph, "out", &[24, 10], 3);
+    let hidden = node(&mut graph, "hidden", LAYER, &[x, w, bias]);
+    let both = node(&mut graph, "both", Add, &[hidden, x]);
+    let active = node(&mut graph, "active", Relu, &[both]);
+    let scores = node(&mut graph, "scores", PLAIN, &[active, out]);
+    let likely = node(&mut graph, "likely", Softmax { axis: -1 }, &[scores]);
+    let across = node(&mut graph, "across", Softmax { axis: 0 }, &[scores]);
+    let best = node(&mut graph, "best", Argmax { axis: 1 }, &[likely]);
+    for (i, value) in [likely, across, best, active].into_iter().enumerate() {
+        graph.add_output(&format!("out{i}"), value).unwrap();
+    }
+    Program::compile(&graph, vec![cpu()], &CompileOptions::default()).unwrap()
+}
+
+#[test]
+fn the_bits_are_those_of_a_known_batch() {
+    let open = network(-1);
+    let texts: Vec<String> = open.outputs().iter().map(|port| port.desc.text()).collect();
+    assert_eq!(texts, ["f32[?,10]", "f32[?,10]", "s32[?]", "f32[?,24]"]);
+    let pools = all_pools();
+    for rows in [3, 0, 1, 64, 17, 300, 2] {
+        let (known, x) = (network(rows), filled(&[rows, 24], rows as u32));
+        let tensors = |program: &Ref<Program>| -> Vec<Ref<Tensor>> {
+            let make = |desc| match Desc::is_concrete(&desc) {
+                true => Tensor::create(cpu(), desc).unwrap(),
+                false => Tensor::create_open(cpu(), desc).unwrap(),
+            };
+            program.outputs().iter().map(|port| make(port.desc)).collect()
+        };
+        let expected = tensors(&known);
+        run(&known, std::slice::from_ref(&x), &expected, None).unwrap();
+        for (i, pool) in pools.iter().enumerate() {
+            let got = tensors(&open);
+            run(&open, std::slice::from_ref(&x), &got, pool.as_ref()).unwrap();
+            for (want, got) in expected.iter().zip(&got) {
+                assert_eq!((want.desc(), bytes(want)), (got.desc(), bytes(got)), "{rows} rows, pool {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn compile_says_what_is_known() {
+    let text = |program: Result<Ref<Program>>| program.unwrap().outputs()[0].desc.text();
+    let transposed = Matmul { transpose_a: true, transpose_b: true, ..PLAIN };
+    assert_eq!(text(alone(PLAIN, &[&[-1, -1], &[8, 4]])), "f32[?,4]");
+    assert_eq!(text(alone(PLAIN, &[&[2, -1, 8], &[-1, 4]])), "f32[2,?,4]");
+    assert_eq!(text(alone(PLAIN, &[&[5, 8], &[8, -1]])), "f32[5,?]");
+    assert_eq!(text(alone(transposed, &[&[8, -1], &[4, 8]])), "f32[?,4]");
+    assert_eq!(text(alone(LAYER, &[&[-1, 8], &[8, 4], &[-1]])), "f32[?,4]");
+    assert_eq!(text(alone(Add, &[&[-1, 4], &[4]])), "f32[?,4]");
+    assert_eq!(text(alone(Add, &[&[-1], &[4]])), "f32[4]");
+    assert_eq!(text(alone(Add, &[&[-1], &[1]])), "f32[?]");
+    assert_eq!(text(alone(Add, &[&[-1, 1], &[-1]])), "f32[?,?]");
+    assert_eq!(text(alone(Relu, &[&[-1, 3, -1]])), "f32[?,3,?]");
+    assert_eq!(text(alone(Softmax { axis: 1 }, &[&[3, -1]])), "f32[3,?]");
+    assert_eq!(text(alone(Argmax { axis: 0 }, &[&[-1, 5]])), "s32[5]");
+    assert_eq!(text(alone(Argmax { axis: 1 }, &[&[2, 5, -1]])), "s32[2,?]");
+    let refusal = |program: Result<Ref<Program>>| program.err().unwrap().message().to_owned();
+    assert_eq!(refusal(alone(PLAIN, &[&[-1, 8], &[7, -1]])), "node 'x' input 1: expected f32[8,?], got f32[7,?]");
+    assert_eq!(
+        refusal(alone(Add, &[&[-1, 4], &[-1, 3]])),
+        "node 'x' input 1: expected a shape that broadcasts with f32[?,4], got f32[?,3]"
+    );
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_told_by_the_run() {
+    let told = |program: Ref<Program>, inputs: &[&[i64]]| {
+        let inputs: Vec<Ref<Tensor>> = inputs.iter().map(|dims| filled(dims, 7)).collect();
+        let desc = program.outputs()[0].desc;
+        let output = if desc.is_concrete() { Tensor::create(cpu(), desc) } else { Tensor::create_open(cpu(), desc) };
+        run(&program, &inputs, &[output.unwrap()], None)
+    };
+    let is = |result: Result<()>, expected: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        assert!(error.message().ends_with(expected), "{error}");
+    };
+    let product = || alone(PLAIN, &[&[-1, -1], &[-1, 8]]).unwrap();
+    told(product(), &[&[5, 4], &[4, 8]]).unwrap();
+    is(told(product(), &[&[5, 4], &[3, 8]]), "node 'x': input 1: expected f32[4,?], got f32[3,8]");
+    let layer = || alone(LAYER, &[&[-1, 8], &[8, -1], &[4]]).unwrap();
+    is(told(layer(), &[&[5, 8][..], &[8, 3], &[4]]), "node 'x': input 2: expected f32[3], got f32[4]");
+    let sum = || alone(Add, &[&[-1], &[4]]).unwrap();
+    told(sum(), &[&[1], &[4]]).unwrap();
+    is(told(sum(), &[&[3], &[4]]), "node 'x': input 1: expected a shape that broadcasts with f32[3], got f32[4]");
+    let best = || alone(Argmax { axis: 0 }, &[&[-1, 5]]).unwrap();
+    told(best(), &[&[2, 5]]).unwrap();
+    is(told(best(), &[&[0, 5]]), "node 'x': input 0: expected 1 to 2147483647 elements along axis 0, got f32[0,5]");
+}
