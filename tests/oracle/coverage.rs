@@ -1,7 +1,7 @@
 //! Whether the generator draws what it is meant to draw: what never comes up is not tested, however many the graphs.
 
 use super::build::Lowering;
-use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, generate};
+use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, STRUCTURED_LATER, generate};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
 use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
@@ -177,6 +177,7 @@ fn each_profile_has_everything_that_it_may_have() {
     check(EVERYTHING, &[NO_LATER, &["a conflict"]].concat());
     check(CONFLICTS, NO_LATER);
     check(PLAIN_LATER, &[NO_SWITCHES, NO_REGIONS, &["a leaf done later in a loop"]].concat());
+    check(STRUCTURED_LATER, NO_SWITCHES);
     check(LATER, &["a conflict"]);
 }
 

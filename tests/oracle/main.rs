@@ -30,7 +30,7 @@ mod sweep;
 mod told;
 
 use build::Lowering;
-use generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, STRUCTURED};
+use generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, STRUCTURED, STRUCTURED_LATER};
 use sweep::{endure_all, examine_all, examine_past, seeds};
 
 #[test]
@@ -40,7 +40,7 @@ fn plain_graphs_do_as_the_interpreter_says() {
 
 #[test]
 fn nested_programs_do_as_the_interpreter_says() {
-    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(10));
+    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(5));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn regions_do_as_the_interpreter_says() {
 
 #[test]
 fn diamonds_do_as_the_interpreter_says() {
-    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(10));
+    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(5));
 }
 
 #[test]
@@ -66,6 +66,11 @@ fn plain_graphs_with_leaves_that_are_done_later() {
 #[test]
 fn everything_with_leaves_that_are_done_later() {
     examine_all("later", LATER, Lowering::Regions, seeds(10));
+}
+
+#[test]
+fn programs_as_nodes_with_leaves_that_are_done_later() {
+    examine_all("programs later", STRUCTURED_LATER, Lowering::Programs, seeds(5));
 }
 
 #[test]
@@ -91,6 +96,11 @@ fn everything_endures_what_befalls_its_nodes() {
 #[test]
 fn leaves_that_are_done_later_endure_what_befalls_them() {
     endure_all("later faults", LATER, Lowering::Regions, seeds(10));
+}
+
+#[test]
+fn programs_as_nodes_endure_what_befalls_what_is_done_later_in_them() {
+    endure_all("programs later faults", STRUCTURED_LATER, Lowering::Programs, seeds(5));
 }
 
 /// Graphs that failed once; each is run many times. A seed means another graph when the generator changes: what it was

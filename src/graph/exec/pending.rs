@@ -37,12 +37,13 @@
 //! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the scratch memory of a started node
 //! stay as they are until it is done, whatever becomes of the run.
 
+use super::inner::Rounds;
 use super::role::Role;
 use super::step::Step;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::Layout;
-use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
+use crate::graph::layout::{Body, Layout};
+use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::Queue;
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
@@ -85,6 +86,8 @@ pub(super) struct Calls {
     pub news: Gate,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
+    /// The owner, if it is a node of another run.
+    pub rounds: Rounds,
     /// The same as the step's, shared with the calls' contexts.
     stop: Arc<Stop>,
 }
@@ -118,6 +121,7 @@ impl Calls {
             returns: Returns::new(),
             news: Gate::new(),
             stream: Mutex::new(None),
+            rounds: Rounds::new(),
             stop,
         })
     }
@@ -155,9 +159,56 @@ impl Step {
         !self.layout.calls.is_empty()
     }
 
-    /// Starts a node that completes later. True if it is done already.
-    pub(super) fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
-        let (kernel, node) = self.layout.calls[index as usize];
+    /// Whether this is a node that has begun, and a round of whose call is over: what is left of it can go on.
+    pub(super) fn is_under_way(&self, node: u32) -> bool {
+        match self.layout.bodies[node as usize] {
+            Body::Async(index) => self.calls.list[index as usize].pending.has_rest(),
+            _ => false,
+        }
+    }
+
+    /// Starts a node that completes later, or goes on with what is left of it. True if it is done already.
+    pub(super) fn call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let Call { pending, context, .. } = &self.calls.list[index as usize];
+        let mut over = match pending.rest() {
+            Some(rest) => self.go_on_with_call(index, &rest, pool),
+            None => self.begin_call(index, pool),
+        };
+        while over && let Some(rest) = pending.rest() {
+            over = self.go_on_with_call(index, &rest, pool);
+        }
+        if over {
+            drop(context.set_pool(None));
+        }
+        over
+    }
+
+    fn go_on_with_call(
+        self: &Arc<Self>,
+        index: u32,
+        rest: &Arc<dyn Rest>,
+        pool: Option<&Ref<ThreadPool>>,
+    ) -> bool {
+        let Call { pending, context, .. } = &self.calls.list[index as usize];
+        drop(context.set_pool(pool));
+        let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
+        self.settle(index, done, caught(|| Arc::clone(rest).go_on(context, done)));
+        pending.returned()
+    }
+
+    /// A start that fails is a call that is over.
+    fn settle(&self, index: u32, done: Completion, started: Result<()>) {
+        if let Err(error) = started
+            && done.done(Err(error.clone())).is_err()
+        {
+            // It says both: not begun, and done. Then it is over when that call is, and has failed.
+            self.fail_at(self.layout.calls[index as usize].1, &error);
+        }
+    }
+
+    /// True if a round is over.
+    fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let (kernel, _) = self.layout.calls[index as usize];
         let Call { pending, context, lane } = &self.calls.list[index as usize];
         let kernel = &self.layout.kernels[kernel as usize];
         let args = &self.args[kernel.args as usize..];
@@ -168,17 +219,8 @@ impl Step {
             Some(lane) => self.send_to_lane(lane, done, pool),
             None => caught(|| kernel.kernel.start(context, done)),
         };
-        if let Err(error) = started
-            && done.done(Err(error.clone())).is_err()
-        {
-            // It says both: not begun, and done. Then it is over when that call is, and has failed.
-            self.fail_at(node, &error);
-        }
-        let over = pending.returned();
-        if over {
-            drop(context.set_pool(None));
-        }
-        over
+        self.settle(index, done, started);
+        pending.returned()
     }
 
     /// Hands a kernel that may block to the pool for such. If that refuses, this thread does it, unless it is a worker.
@@ -298,6 +340,7 @@ impl Step {
         let stream = self.calls.stream.lock().clone();
         match stream {
             Some(queue) => queue.resume(),
+            None if self.calls.rounds.tell() => {}
             None => self.calls.news.advance(1),
         }
     }

@@ -160,7 +160,10 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         while node != NONE {
             // The link is the node's again as soon as the next one is ready.
             let below = self.next_of(node);
-            if let Some(next) = self.finish(node, After::Edges) {
+            if self.step.is_under_way(node) {
+                // Others may have it, as any node that is ready.
+                self.push(node);
+            } else if let Some(next) = self.finish(node, After::Edges) {
                 self.push(next);
             }
             node = below;
@@ -257,7 +260,12 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         let mut after = After::Edges;
         if let Body::Async(call) = body {
-            after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
+            let goes_on = step.is_under_way(node);
+            after = if step.call(call, self.pool) { After::Edges } else { After::Later };
+            if goes_on {
+                // Its first round is what it costs.
+                return after;
+            }
         } else if let Err(error) = step.compute(body, self.pool) {
             step.fail_at(node, &error);
         }
@@ -290,6 +298,12 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     /// A node that is not run because the run has stopped, or because something that it needs is absent.
     #[cold]
     fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
+        if let Body::Async(call) = body
+            && self.step.is_under_way(node)
+        {
+            // What has begun comes to its end.
+            return if self.step.call(call, self.pool) { After::Edges } else { After::Later };
+        }
         if stopped && self.layout.is_step(node) {
             self.step.left_out(node);
         }
