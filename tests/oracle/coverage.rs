@@ -1,7 +1,9 @@
 //! Whether the generator draws what it is meant to draw: what never comes up is not tested, however many the graphs.
 
 use super::build::Lowering;
-use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, STRUCTURED_LATER, generate};
+use super::generate::{
+    CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, STRUCTURED_LATER, generate,
+};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
 use super::spec::{Graph, Kind, Manner, Node, Spec, Value};

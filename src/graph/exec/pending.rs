@@ -8,6 +8,7 @@
 //! | started | the host: its start function runs, or has returned     | done, by `weir_completion_done` in any thread                        |
 //! | done before the start returned | the worker that started it      | the worker goes on behind it, in its own loop: nothing nests         |
 //! | done after | the step's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
+//! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
 //!
 //! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `Tokens` has ends
 //! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside. The
@@ -20,7 +21,8 @@
 //! - the caller of a run that blocks (`see_to_the_end`): out of work it announces in `returns` that it sleeps, sleeps on `news`, and
 //!   works again when told;
 //! - the stream of an asynchronous run: the flight announces the same and answers Pending; being told is `Queue::resume`, which polls
-//!   the flight again, on the pool, on the lane, or, if the pool refuses, as for any stream, in the thread that resumes.
+//!   the flight again, on the pool, on the lane, or, if the pool refuses, as for any stream, in the thread that resumes;
+//! - the outer run, if this one is a node of it (`inner`): the node comes back to that run, and whoever takes it up goes on here.
 //!
 //! If the owner is at work, it may be in a long node. So the completing thread asks the pool for one more helper then, if the
 //! run may have one; nothing depends on that helper.
@@ -42,7 +44,7 @@ use super::role::Role;
 use super::step::Step;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::graph::layout::{Body, Layout};
+use crate::graph::layout::Layout;
 use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::Queue;
@@ -159,12 +161,9 @@ impl Step {
         !self.layout.calls.is_empty()
     }
 
-    /// Whether this is a node that has begun, and a round of whose call is over: what is left of it can go on.
-    pub(super) fn is_under_way(&self, node: u32) -> bool {
-        match self.layout.bodies[node as usize] {
-            Body::Async(index) => self.calls.list[index as usize].pending.has_rest(),
-            _ => false,
-        }
+    /// Whether a round of this call is over, and what is left of it can go on.
+    pub(super) fn is_under_way(&self, index: u32) -> bool {
+        self.calls.list[index as usize].pending.has_rest()
     }
 
     /// Starts a node that completes later, or goes on with what is left of it. True if it is done already.
@@ -183,12 +182,7 @@ impl Step {
         over
     }
 
-    fn go_on_with_call(
-        self: &Arc<Self>,
-        index: u32,
-        rest: &Arc<dyn Rest>,
-        pool: Option<&Ref<ThreadPool>>,
-    ) -> bool {
+    fn go_on_with_call(self: &Arc<Self>, index: u32, rest: &Arc<dyn Rest>, pool: Option<&Ref<ThreadPool>>) -> bool {
         let Call { pending, context, .. } = &self.calls.list[index as usize];
         drop(context.set_pool(pool));
         let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
@@ -269,7 +263,7 @@ impl Step {
     fn may_wait_for_calls(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
-                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; run it on an asynchronous stream",
+                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; make it a node of the graph, or run it on an asynchronous stream",
                 self.layout.name
             )));
         }
