@@ -82,7 +82,7 @@ impl Step {
     ) -> Result<()> {
         let Some(stop) = context.kept_stop() else { return Err(Error::internal("a call that does not last")) };
         let Some(mut turn) = self.calls.rounds.turn.hold() else { return Err(Error::internal("a step in use")) };
-        self.obey(Orders::inside(stop));
+        self.obey(Orders::inside(stop).as_ref());
         *turn = Some(Inner {
             program: Ref::clone(program),
             attached: stop.attach_kept(Arc::clone(self) as Arc<dyn Stoppable>),
