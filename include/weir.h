@@ -2600,12 +2600,16 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
 /**
  * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
  * in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
- * A cancel of the run takes effect behind this node.
+ * A cancel or a deadline of the run ends the inner run too, after its running kernels.
+ *
+ * A program with kernels that complete later or may block is a node that completes later: no thread waits while the inner run
+ * does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the pool that the inner
+ * program was compiled with.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * program; name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
- * ALREADY_EXISTS (name); UNIMPLEMENTED for a program with kernels that complete later or may block.
+ * ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD

@@ -3,13 +3,16 @@
 //! The inner run has a step of its own and joins before the kernel returns. Its helpers come out of the same budget as all others of the
 //! pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops that stops it too
 //! (`kernel::Stop`), and it has no more time.
+//!
+//! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when the inner
+//! run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
 
 use super::exec::Outer;
 use super::layout::NO_BIT;
 use super::program::Program;
-use crate::base::{Code, Desc, Error, Ref, Result};
+use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, scratch_slots};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{Completion, Kernel, KernelContext, signature};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,15 +24,6 @@ impl Nested {
     /// The program as a kernel.
     pub fn kernel(program: &Ref<Program>) -> Result<Ref<BoundKernel>> {
         let layout = &program.layout;
-        if !layout.calls.is_empty() {
-            return Err(Error::new(
-                Code::Unimplemented,
-                format!(
-                    "program '{}' has kernels that complete later or may block, and can't be a node yet",
-                    layout.name
-                ),
-            ));
-        }
         if layout.output_bits.iter().any(|&bit| bit != NO_BIT) {
             return Err(Error::invalid(format!("program '{}' has outputs that may be absent", layout.name)));
         }
@@ -77,5 +71,25 @@ impl Kernel for Nested {
             self.program.give_step(step);
             result
         })
+    }
+
+    fn is_async(&self) -> bool {
+        !self.program.layout.calls.is_empty()
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        if !self.is_async() {
+            return done.done(self.compute(context));
+        }
+        let step = self.program.take_step(context.with_pool(scratch_slots))?;
+        let (inputs, outputs) = (context.inputs(), context.outputs());
+        let begun = step.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
+            step.bind(|i| inputs[i].data(), |o| outputs[o].data());
+            step.start_inside(&self.program, context, done)
+        });
+        if begun.is_err() {
+            self.program.give_step(step);
+        }
+        begun
     }
 }

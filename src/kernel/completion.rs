@@ -4,8 +4,13 @@
 //! whatever is done with a handle, and however late, no memory is touched that is not there any more: a second completion of
 //! the same call is found, and one of a call that is long over too, until its place has served 2^32 calls more.
 //! Numbers are odd, which no pointer to an object is.
+//!
+//! A call may be made in *rounds*: it leaves a rest behind (`Completion::leave`) before it completes, and that completion ends a
+//! round only. Whoever goes on behind the call then goes on with the rest, under a new handle, and is behind the call when a round
+//! has left none.
 #![forbid(unsafe_code)]
 
+use super::KernelContext;
 use crate::base::{Error, Result};
 use crate::sync::{HandOff, Meeting, Mutex, OnceLock};
 use std::sync::Arc;
@@ -21,10 +26,18 @@ pub trait Caller: Send + Sync {
     fn came_back(self: Arc<Self>, tag: u32);
 }
 
+/// What is left of a call when a round of it ends.
+pub trait Rest: Send + Sync {
+    /// Goes on with the call: as `Kernel::start`, which has begun it.
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()>;
+}
+
 #[derive(Default)]
 struct Place {
     meeting: Meeting,
     caller: HandOff<Arc<dyn Caller>>,
+    /// Put by who makes a round, before it can be told to be done; taken by who goes on behind it.
+    rest: HandOff<Arc<dyn Rest>>,
     tag: AtomicU32,
 }
 
@@ -55,6 +68,16 @@ impl Pending {
         Completion { number: self.number, generation: self.place.meeting.begin() }
     }
 
+    /// What the last round has left; None if the call is over. Only by who goes on behind it.
+    pub fn rest(&self) -> Option<Arc<dyn Rest>> {
+        self.place.rest.take()
+    }
+
+    /// Whether there is such a rest.
+    pub fn has_rest(&self) -> bool {
+        self.place.rest.is_full()
+    }
+
     /// The start function has returned: true if the call is done, so that the starter goes on behind it.
     pub fn returned(&self) -> bool {
         self.place.meeting.returned()
@@ -64,7 +87,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         self.place.meeting.end();
-        drop(self.place.caller.take());
+        drop((self.place.caller.take(), self.place.rest.take()));
         stock().free.lock().push(self.number);
     }
 }
@@ -84,6 +107,15 @@ impl Completion {
             caller.came_back(tag);
         }
         Ok(())
+    }
+
+    /// With `Some`, the completion of this ends a round, and the call goes on with `rest`; with `None` it ends the call, as it does if
+    /// nothing is said. Only before it is told to be done.
+    pub fn leave(self, rest: Option<Arc<dyn Rest>>) {
+        if let Some(place) = place(self.number) {
+            drop(place.rest.take());
+            let _ = rest.map(|rest| place.rest.put(rest));
+        }
     }
 
     /// What C holds. Never 0.

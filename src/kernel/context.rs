@@ -178,6 +178,14 @@ impl<'a> KernelContext<'a> {
         }
     }
 
+    /// The same for who outlives the function that began the call; None if the call does not.
+    pub fn kept_stop(&self) -> Option<&Arc<Stop>> {
+        match &self.of {
+            Of::Borrowed { .. } => None,
+            Of::Kept(kept) => Some(&kept.stop),
+        }
+    }
+
     /// A region on the call's pool, with the call's slots. Pieces stop being handed out when the run is cancelled.
     pub fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
         self.parallel_for_then(span, body, None)

@@ -10,7 +10,7 @@ pub mod signature;
 mod stop;
 pub mod vector;
 
-pub use completion::{Caller, Completion, Pending};
+pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Kept, KernelContext, Makes, Scratch, settled};
 pub use stop::{Attached, NEVER, Stop, Stoppable};
 

@@ -8,6 +8,7 @@
 
 use crate::base::time::now_ns;
 use crate::sync::Mutex;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -46,12 +47,14 @@ impl Stop {
 
     /// Has `run` stopped with this call, until the result is dropped: from then on nobody stops it from here.
     #[must_use]
-    pub fn attach(&self, group: usize, run: Arc<dyn Stoppable>) -> Attached<'_> {
-        self.inner.lock().push((group, Arc::clone(&run)));
-        if self.is_set() {
-            run.stop();
-        }
-        Attached { to: self, run }
+    pub fn attach(&self, group: usize, run: Arc<dyn Stoppable>) -> Attached<&Stop> {
+        Attached::new(self, group, run)
+    }
+
+    /// The same for a run that goes on when the function that began it has returned.
+    #[must_use]
+    pub fn attach_kept(self: &Arc<Self>, run: Arc<dyn Stoppable>) -> Attached<Arc<Stop>> {
+        Attached::new(Arc::clone(self), 0, run)
     }
 
     #[inline]
@@ -82,12 +85,22 @@ impl Stop {
 }
 
 /// A run that goes on inside of a call.
-pub struct Attached<'a> {
-    to: &'a Stop,
+pub struct Attached<S: Deref<Target = Stop>> {
+    to: S,
     run: Arc<dyn Stoppable>,
 }
 
-impl Drop for Attached<'_> {
+impl<S: Deref<Target = Stop>> Attached<S> {
+    fn new(to: S, group: usize, run: Arc<dyn Stoppable>) -> Attached<S> {
+        to.inner.lock().push((group, Arc::clone(&run)));
+        if to.is_set() {
+            run.stop();
+        }
+        Attached { to, run }
+    }
+}
+
+impl<S: Deref<Target = Stop>> Drop for Attached<S> {
     fn drop(&mut self) {
         let mut inner = self.to.inner.lock();
         if let Some(at) = inner.iter().position(|(_, run)| Arc::ptr_eq(run, &self.run)) {
@@ -106,7 +119,7 @@ mod tests {
         }
     }
 
-    fn attached(to: &Stop, group: usize) -> (Arc<Stop>, Attached<'_>) {
+    fn attached(to: &Stop, group: usize) -> (Arc<Stop>, Attached<&Stop>) {
         let run = Arc::new(Stop::default());
         let guard = to.attach(group, Arc::clone(&run) as Arc<dyn Stoppable>);
         (run, guard)

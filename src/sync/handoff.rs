@@ -39,6 +39,11 @@ impl<T> HandOff<T> {
         Ok(())
     }
 
+    /// Whether there is a value. ORDERING: Relaxed; for who knows by another order that nobody moves it.
+    pub fn is_full(&self) -> bool {
+        self.state.load(Relaxed) == FULL
+    }
+
     /// Takes the value out, if there is one.
     pub fn take(&self) -> Option<T> {
         // An empty cell is left alone: looking costs nothing.

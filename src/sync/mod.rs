@@ -82,3 +82,5 @@ mod models_of_programs;
 mod models_of_propagation;
 #[cfg(all(test, loom))]
 mod models_of_regions;
+#[cfg(all(test, loom))]
+mod models_of_rounds;

@@ -1,9 +1,11 @@
 //! From a spec to a program of the library, through the public interface.
 //!
-//! Control flow can be built in two ways: out of the library's own nodes (`regions`), or as kernels that run other
-//! programs (`nested`), which is slow and strict and knows no dead values, but says the same.
+//! Control flow can be built in three ways: out of the library's own nodes (`regions`); the same, but with a program of its own as the
+//! one node of each graph inside (`programs`); or as kernels that run other programs (`nested`), which is slow and strict. The last two
+//! know no dead values, but say the same.
 
 pub mod nested;
+pub mod programs;
 pub mod regions;
 
 use super::later::{self, Deferred};
@@ -21,11 +23,12 @@ use weir::kernel::{Kernel, Task};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
     Nested,
+    Programs,
     Regions,
 }
 
 impl Lowering {
-    pub const ALL: &[Lowering] = &[Lowering::Nested, Lowering::Regions];
+    pub const ALL: &[Lowering] = &[Lowering::Nested, Lowering::Programs, Lowering::Regions];
 }
 
 pub struct Builder<'a> {
@@ -139,7 +142,7 @@ impl Builder<'_> {
                     board: Arc::clone(self.board),
                 });
                 match manner {
-                    // What is in nested runs completes when they do.
+                    // A kernel that runs programs waits for them, and must not wait in a worker for what completes later.
                     Manner::Now => self.kernel(graph, &name, leaf, values)?,
                     _ if self.lowering == Lowering::Nested => self.kernel(graph, &name, leaf, values)?,
                     &manner => self.kernel(graph, &name, Arc::new(Deferred { leaf, manner }), values)?,
@@ -152,7 +155,7 @@ impl Builder<'_> {
             Kind::Cond { .. } | Kind::Case { .. } | Kind::While { .. } | Kind::Switch | Kind::Merge => {
                 match self.lowering {
                     Lowering::Nested => self.add_nested(graph, spec, node, values)?,
-                    Lowering::Regions => self.add_region(graph, node, values)?,
+                    Lowering::Programs | Lowering::Regions => self.add_region(graph, node, values)?,
                 }
             }
         };
@@ -169,6 +172,15 @@ impl Builder<'_> {
         let outputs = kernel.num_outputs();
         let kernel = BoundKernel::create(Ref::clone(self.engine), kernel, &KernelAttr::default());
         graph.add_kernel(name, kernel, values, outputs)
+    }
+}
+
+/// Waits for a node, so that it is not left out although nobody uses its outputs.
+struct Keep;
+
+impl Task for Keep {
+    fn run(&self) -> Result<()> {
+        Ok(())
     }
 }
 

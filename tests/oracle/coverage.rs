@@ -1,7 +1,9 @@
 //! Whether the generator draws what it is meant to draw: what never comes up is not tested, however many the graphs.
 
 use super::build::Lowering;
-use super::generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, generate};
+use super::generate::{
+    CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, Profile, STRUCTURED, STRUCTURED_LATER, generate,
+};
 use super::generate::{LISTS, LISTS_CONFLICTS, LISTS_LATER, LISTS_STRUCTURED};
 use super::interpret::{Outcome, interpret};
 use super::needed::needed;
@@ -230,6 +232,7 @@ fn each_profile_has_everything_that_it_may_have() {
     check(EVERYTHING, &[NO_LATER, NO_LISTS, &["a conflict"]].concat());
     check(CONFLICTS, &[NO_LATER, NO_LISTS].concat());
     check(PLAIN_LATER, &[NO_SWITCHES, NO_REGIONS, NO_LISTS, &["a leaf done later in a loop"]].concat());
+    check(STRUCTURED_LATER, &[NO_SWITCHES, NO_LISTS].concat());
     check(LATER, &[NO_LISTS, &["a conflict"]].concat());
     check(LISTS, &[NO_LATER, &["a conflict"]].concat());
     check(LISTS_STRUCTURED, &[NO_SWITCHES, NO_LATER, NO_MERGES_OF_LISTS].concat());

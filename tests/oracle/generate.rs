@@ -33,6 +33,7 @@ pub const DIAMONDS: Profile = Profile { unstructured: true, ..PLAIN };
 pub const EVERYTHING: Profile = Profile { structured: true, unstructured: true, ..PLAIN };
 pub const CONFLICTS: Profile = Profile { conflicts: true, ..EVERYTHING };
 pub const PLAIN_LATER: Profile = Profile { later: true, ..PLAIN };
+pub const STRUCTURED_LATER: Profile = Profile { later: true, ..STRUCTURED };
 pub const LATER: Profile = Profile { later: true, ..EVERYTHING };
 
 pub const LISTS: Profile = Profile { lists: true, ..EVERYTHING };

@@ -31,7 +31,7 @@ mod sweep;
 mod told;
 
 use build::Lowering;
-use generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, STRUCTURED};
+use generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, STRUCTURED, STRUCTURED_LATER};
 use generate::{LISTS, LISTS_CONFLICTS, LISTS_LATER, LISTS_STRUCTURED};
 use sweep::{endure_all, examine_all, examine_past, seeds};
 
@@ -42,7 +42,7 @@ fn plain_graphs_do_as_the_interpreter_says() {
 
 #[test]
 fn nested_programs_do_as_the_interpreter_says() {
-    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(8));
+    examine_all("nested", STRUCTURED, Lowering::Nested, seeds(5));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn regions_do_as_the_interpreter_says() {
 
 #[test]
 fn diamonds_do_as_the_interpreter_says() {
-    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(8));
+    examine_all("diamonds", DIAMONDS, Lowering::Regions, seeds(5));
 }
 
 #[test]
@@ -68,6 +68,11 @@ fn plain_graphs_with_leaves_that_are_done_later() {
 #[test]
 fn everything_with_leaves_that_are_done_later() {
     examine_all("later", LATER, Lowering::Regions, seeds(8));
+}
+
+#[test]
+fn programs_as_nodes_with_leaves_that_are_done_later() {
+    examine_all("programs later", STRUCTURED_LATER, Lowering::Programs, seeds(3));
 }
 
 #[test]
@@ -123,6 +128,11 @@ fn lists_endure_what_befalls_their_makers() {
 #[test]
 fn lists_endure_what_befalls_leaves_that_are_done_later() {
     endure_all("lists later faults", LISTS_LATER, Lowering::Regions, seeds(3));
+}
+
+#[test]
+fn programs_as_nodes_endure_what_befalls_what_is_done_later_in_them() {
+    endure_all("programs later faults", STRUCTURED_LATER, Lowering::Programs, seeds(3));
 }
 
 /// Graphs that failed once; each is run many times. A seed means another graph when the generator changes: what it was

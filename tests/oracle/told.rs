@@ -169,7 +169,7 @@ impl Ordeal<'_> {
     fn is_refused(&self, result: &LibraryResult<()>) -> Result<bool, String> {
         match result {
             Err(error) if error.message().contains("kernels that complete later") => {
-                let right = self.spec.has_later() && self.lowering == Lowering::Regions;
+                let right = self.spec.has_later() && self.lowering != Lowering::Nested;
                 if right { Ok(true) } else { Err(format!("nothing completes later, and yet: {error}")) }
             }
             _ => Ok(false),

@@ -47,6 +47,7 @@ mod counters;
 mod dynamic;
 mod flight;
 mod independent;
+mod inner;
 mod merged;
 mod ops;
 mod orders;

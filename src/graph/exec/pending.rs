@@ -8,6 +8,7 @@
 //! | started | the host: its start function runs, or has returned     | done, by `weir_completion_done` in any thread                        |
 //! | done before the start returned | the worker that started it      | the worker goes on behind it, in its own loop: nothing nests         |
 //! | done after | the step's `returns`, a stack through `links`       | taken up by a worker, which makes the node's arrivals                |
+//! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
 //!
 //! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `Tokens` has ends
 //! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside. The
@@ -20,7 +21,8 @@
 //! - the caller of a run that blocks (`see_to_the_end`): out of work it announces in `returns` that it sleeps, sleeps on `news`, and
 //!   works again when told;
 //! - the stream of an asynchronous run: the flight announces the same and answers Pending; being told is `Queue::resume`, which polls
-//!   the flight again, on the pool, on the lane, or, if the pool refuses, as for any stream, in the thread that resumes.
+//!   the flight again, on the pool, on the lane, or, if the pool refuses, as for any stream, in the thread that resumes;
+//! - the outer run, if this one is a node of it (`inner`): the node comes back to that run, and whoever takes it up goes on here.
 //!
 //! If the owner is at work, it may be in a long node. So the completing thread asks the pool for one more helper then, if the
 //! run may have one; nothing depends on that helper.
@@ -37,12 +39,13 @@
 //! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the scratch memory of a started node
 //! stay as they are until it is done, whatever becomes of the run.
 
+use super::inner::Rounds;
 use super::role::Role;
 use super::step::Step;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;
-use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
+use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
 use crate::stream::Queue;
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
@@ -85,6 +88,8 @@ pub(super) struct Calls {
     pub news: Gate,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
+    /// The owner, if it is a node of another run.
+    pub rounds: Rounds,
     /// The same as the step's, shared with the calls' contexts.
     stop: Arc<Stop>,
 }
@@ -118,6 +123,7 @@ impl Calls {
             returns: Returns::new(),
             news: Gate::new(),
             stream: Mutex::new(None),
+            rounds: Rounds::new(),
             stop,
         })
     }
@@ -155,9 +161,48 @@ impl Step {
         !self.layout.calls.is_empty()
     }
 
-    /// Starts a node that completes later. True if it is done already.
-    pub(super) fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
-        let (kernel, node) = self.layout.calls[index as usize];
+    /// Whether a round of this call is over, and what is left of it can go on.
+    pub(super) fn is_under_way(&self, index: u32) -> bool {
+        self.calls.list[index as usize].pending.has_rest()
+    }
+
+    /// Starts a node that completes later, or goes on with what is left of it. True if it is done already.
+    pub(super) fn call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let Call { pending, context, .. } = &self.calls.list[index as usize];
+        let mut over = match pending.rest() {
+            Some(rest) => self.go_on_with_call(index, &rest, pool),
+            None => self.begin_call(index, pool),
+        };
+        while over && let Some(rest) = pending.rest() {
+            over = self.go_on_with_call(index, &rest, pool);
+        }
+        if over {
+            drop(context.set_pool(None));
+        }
+        over
+    }
+
+    fn go_on_with_call(self: &Arc<Self>, index: u32, rest: &Arc<dyn Rest>, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let Call { pending, context, .. } = &self.calls.list[index as usize];
+        drop(context.set_pool(pool));
+        let done = pending.begin(Arc::clone(self) as Arc<dyn Caller>, index);
+        self.settle(index, done, caught(|| Arc::clone(rest).go_on(context, done)));
+        pending.returned()
+    }
+
+    /// A start that fails is a call that is over.
+    fn settle(&self, index: u32, done: Completion, started: Result<()>) {
+        if let Err(error) = started
+            && done.done(Err(error.clone())).is_err()
+        {
+            // It says both: not begun, and done. Then it is over when that call is, and has failed.
+            self.fail_at(self.layout.calls[index as usize].1, &error);
+        }
+    }
+
+    /// True if a round is over.
+    fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let (kernel, _) = self.layout.calls[index as usize];
         let Call { pending, context, lane } = &self.calls.list[index as usize];
         let kernel = &self.layout.kernels[kernel as usize];
         let args = &self.args[kernel.args as usize..];
@@ -168,17 +213,8 @@ impl Step {
             Some(lane) => self.send_to_lane(lane, done, pool),
             None => caught(|| kernel.kernel.start(context, done)),
         };
-        if let Err(error) = started
-            && done.done(Err(error.clone())).is_err()
-        {
-            // It says both: not begun, and done. Then it is over when that call is, and has failed.
-            self.fail_at(node, &error);
-        }
-        let over = pending.returned();
-        if over {
-            drop(context.set_pool(None));
-        }
-        over
+        self.settle(index, done, started);
+        pending.returned()
     }
 
     /// Hands a kernel that may block to the pool for such. If that refuses, this thread does it, unless it is a worker.
@@ -227,7 +263,7 @@ impl Step {
     fn may_wait_for_calls(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
-                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; run it on an asynchronous stream",
+                "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; make it a node of the graph, or run it on an asynchronous stream",
                 self.layout.name
             )));
         }
@@ -298,6 +334,7 @@ impl Step {
         let stream = self.calls.stream.lock().clone();
         match stream {
             Some(queue) => queue.resume(),
+            None if self.calls.rounds.tell() => {}
             None => self.calls.news.advance(1),
         }
     }

@@ -46,7 +46,7 @@ impl<'a> Outer<'a> {
         }
     }
 
-    fn attach(self, step: &Arc<Step>) -> Attached<'a> {
+    fn attach(self, step: &Arc<Step>) -> Attached<&'a Stop> {
         let attached = self.stop.attach(self.group(), Arc::clone(step) as Arc<dyn Stoppable>);
         if self.failed.is_some_and(|failed| failed.load(Relaxed)) {
             step.stop();
@@ -230,6 +230,7 @@ impl Step {
             None => {
                 self.closed.advance(1);
                 self.calls.news.advance(1);
+                self.calls.rounds.tell();
             }
         }
     }

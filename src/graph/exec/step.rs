@@ -211,7 +211,7 @@ impl Step {
     }
 
     /// Points the arguments at a run's inputs and outputs. Only by the owner of a closed step.
-    pub(super) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+    pub(in crate::graph) fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
         let num_inputs = self.layout.inputs.len();
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.

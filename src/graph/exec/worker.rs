@@ -160,7 +160,12 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         while node != NONE {
             // The link is the node's again as soon as the next one is ready.
             let below = self.next_of(node);
-            if let Some(next) = self.finish(node, After::Edges) {
+            if let Body::Async(call) = self.layout.bodies[node as usize]
+                && self.step.is_under_way(call)
+            {
+                // Others may have it, as any node that is ready.
+                self.push(node);
+            } else if let Some(next) = self.finish(node, After::Edges) {
                 self.push(next);
             }
             node = below;
@@ -245,6 +250,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             Body::Guard(slot) => return self.guard(slot),
             Body::Retire(slot) => return After::Retire(slot),
             Body::End => return After::Edges,
+            // It was measured when it began.
+            Body::Async(call) if step.is_under_way(call) => return self.call(call),
             _ => {}
         }
         let start = match MODE {
@@ -257,7 +264,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         let mut after = After::Edges;
         if let Body::Async(call) = body {
-            after = if step.begin_call(call, self.pool) { After::Edges } else { After::Later };
+            after = self.call(call);
         } else if let Err(error) = step.compute(body, self.pool) {
             step.fail_at(node, &error);
         }
@@ -267,6 +274,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.at_ns.set(end);
         }
         after
+    }
+
+    /// A node that completes later.
+    fn call(&self, index: u32) -> After {
+        if self.step.call(index, self.pool) { After::Edges } else { After::Later }
     }
 
     fn test(&self, index: usize) -> After {
@@ -290,6 +302,12 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     /// A node that is not run because the run has stopped, or because something that it needs is absent.
     #[cold]
     fn skip(&self, node: u32, body: Body, stopped: bool) -> After {
+        if let Body::Async(call) = body
+            && self.step.is_under_way(call)
+        {
+            // What has begun comes to its end.
+            return self.call(call);
+        }
         if stopped && self.layout.is_step(node) {
             self.step.left_out(node);
         }

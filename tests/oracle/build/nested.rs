@@ -2,13 +2,13 @@
 
 use super::super::leaves::{desc, read};
 use super::super::spec::{Data, Graph, Kind, Node, Type};
-use super::Builder;
+use super::{Builder, Keep};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Desc, Error, Ref, Result};
 use weir::engine::{Engine, Tensor};
 use weir::graph::{self, NodeId, Program, ValueId};
-use weir::kernel::{Kernel, KernelContext, Task};
+use weir::kernel::{Kernel, KernelContext};
 
 /// Runs one of its programs, or two by turns.
 struct Nested {
@@ -24,15 +24,6 @@ enum Form {
     Cond,
     Case,
     While,
-}
-
-/// Waits for a node, so that it is not left out although nobody uses its outputs.
-struct Keep;
-
-impl Task for Keep {
-    fn run(&self) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl Builder<'_> {
