@@ -1,107 +1,20 @@
-//! Sum of two tensors, with broadcasting.
+//! Sum of two tensors of floats: what `Binary` does, in memory of its own.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input, traffic_ns};
-use crate::base::{Desc, Result, desc::MAX_RANK};
-use crate::kernel::vector::elementwise;
+use super::Binary;
+use crate::base::{Desc, Result};
+use crate::kernel::vector::binary::Op;
 use crate::kernel::{Kernel, KernelContext, signature};
-use crate::threadpool::Span;
 
 /// a + b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
 #[derive(Clone, Copy, Debug)]
 pub struct Add;
 
-/// The size that two sizes broadcast to.
-fn stretched(a: i64, b: i64) -> Option<i64> {
-    match (a, b) {
-        _ if a == b => Some(a),
-        (1, other) | (other, 1) => Some(other),
-        _ => None,
-    }
-}
-
-/// Size of the dimension that is `from_last` before the last one; 1 if there is none.
-fn size(desc: &Desc, from_last: usize) -> i64 {
-    desc.shape().iter().rev().nth(from_last).copied().unwrap_or(1)
-}
-
-/// A dimension of the sum, and how far a step along it goes in each operand: 0 if the operand stretches.
-#[derive(Clone, Copy, Debug, Default)]
-struct Dim {
-    size: usize,
-    a: usize,
-    b: usize,
-}
-
-/// The sum's dimensions, the last one first. Neighbours that both operands walk through in one stride are one
-/// dimension, so operands of the same shape have a single one, and a bias has two.
-#[derive(Debug)]
-struct Dims {
-    all: [Dim; MAX_RANK],
-    rank: usize,
-}
-
-impl Dims {
-    fn new(a: &Desc, b: &Desc, output: &Desc) -> Dims {
-        let mut dims = Dims { all: [Dim { size: 1, a: 0, b: 0 }; MAX_RANK], rank: 1 };
-        let (mut stride_a, mut stride_b) = (1, 1);
-        for i in 0..output.shape().len() {
-            let [size, a, b] = [output, a, b].map(|desc| size(desc, i) as usize);
-            if size != 1 {
-                let next = Dim { size, a: if a == 1 { 0 } else { stride_a }, b: if b == 1 { 0 } else { stride_b } };
-                dims.push(next);
-            }
-            stride_a *= a;
-            stride_b *= b;
-        }
-        dims
-    }
-
-    fn push(&mut self, next: Dim) {
-        let last = &mut self.all[self.rank - 1];
-        if last.size == 1 {
-            *last = next;
-        } else if next.a == last.a * last.size && next.b == last.b * last.size {
-            last.size *= next.size;
-        } else {
-            self.all[self.rank] = next;
-            self.rank += 1;
-        }
-    }
-
-    /// The operands' offsets for the row with this number; a row is the last dimension.
-    fn offsets(&self, mut row: usize) -> (usize, usize) {
-        let (mut a, mut b) = (0, 0);
-        for dim in &self.all[1..self.rank] {
-            let at = row % dim.size;
-            row /= dim.size;
-            a += at * dim.a;
-            b += at * dim.b;
-        }
-        (a, b)
-    }
-
-    /// Computes the elements of the sum from number `begin` on.
-    fn add(&self, a: &[f32], b: &[f32], begin: usize, mut out: &mut [f32]) {
-        let inner = self.all[0];
-        let (mut row, mut at) = (begin / inner.size, begin % inner.size);
-        while !out.is_empty() {
-            let (part, rest) = out.split_at_mut((inner.size - at).min(out.len()));
-            let (a_row, b_row) = self.offsets(row);
-            let (a, b) = (&a[a_row + at * inner.a..], &b[b_row + at * inner.b..]);
-            match (inner.a, inner.b) {
-                (0, _) => elementwise::add_scalar(b, a[0], part),
-                (_, 0) => elementwise::add_scalar(a, b[0], part),
-                _ => elementwise::add(a, b, part),
-            }
-            (out, row, at) = (rest, row + 1, 0);
-        }
-    }
-}
+const SUM: Binary = Binary { op: Op::Add };
 
 impl Kernel for Add {
     fn name(&self) -> &str {
-        "add"
+        SUM.name()
     }
 
     fn num_inputs(&self) -> usize {
@@ -114,19 +27,11 @@ impl Kernel for Add {
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         signature::check_f32(inputs)?;
-        let (a, b) = (&inputs[0], &inputs[1]);
-        let mut output = if a.rank >= b.rank { *a } else { *b };
-        let rank = output.shape().len();
-        for i in 0..rank {
-            output.dims[rank - 1 - i] = stretched(size(a, i), size(b, i)).ok_or_else(|| {
-                signature::mismatch("input", 1, &format!("a shape that broadcasts with {}", a.text()), b)
-            })?;
-        }
-        Ok(vec![output.check()?])
+        SUM.infer(inputs)
     }
 
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        traffic_ns(inputs.iter().chain(outputs).map(elements).sum()).max(LEAST_NS)
+        SUM.cost_ns(inputs, outputs)
     }
 
     fn is_pure(&self) -> bool {
@@ -134,16 +39,6 @@ impl Kernel for Add {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (a, b) = (input(context, 0), input(context, 1));
-        let output = &context.outputs()[0];
-        let dims = Dims::new(context.inputs()[0].desc(), context.inputs()[1].desc(), output.desc());
-        let sum = output.shards::<f32>();
-        let span =
-            Span { items: elements(output.desc()), cost_ns: 3.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
-        context.parallel_for(&span, &|mut claim| {
-            let begin = claim.begin();
-            dims.add(a, b, begin, sum.part(&mut claim, 1));
-            Ok(())
-        })
+        SUM.compute(context)
     }
 }
