@@ -200,6 +200,7 @@ formulas! {
     Softplus(alpha)[2]: |x| {
         let u = x.mul(alpha);
         let small = log_one_plus(exp_not_above_one(u.abs().negated()));
-        zero::<N>().max(u).add(small).div(alpha)
+        // Not u / a, which may be infinite where x is not.
+        N::if_less(zero(), u, x, zero()).add(small.div(alpha))
     };
 }
