@@ -175,6 +175,40 @@ OFFSET(weir_argmax_desc, struct_size, 0);
 OFFSET(weir_argmax_desc, axis, 8);
 OFFSET(weir_argmax_desc, reserved, 12);
 
+SIZE(weir_eltwise_desc, 24);
+OFFSET(weir_eltwise_desc, struct_size, 0);
+OFFSET(weir_eltwise_desc, op, 8);
+OFFSET(weir_eltwise_desc, alpha, 12);
+OFFSET(weir_eltwise_desc, beta, 16);
+OFFSET(weir_eltwise_desc, reserved, 20);
+
+SIZE(weir_binary_desc, 16);
+OFFSET(weir_binary_desc, struct_size, 0);
+OFFSET(weir_binary_desc, op, 8);
+OFFSET(weir_binary_desc, reserved, 12);
+
+SIZE(weir_select_desc, 8);
+OFFSET(weir_select_desc, struct_size, 0);
+
+SIZE(weir_convert_desc, 24);
+OFFSET(weir_convert_desc, struct_size, 0);
+OFFSET(weir_convert_desc, dtype, 8);
+OFFSET(weir_convert_desc, scale, 12);
+OFFSET(weir_convert_desc, shift, 16);
+OFFSET(weir_convert_desc, reserved, 20);
+
+SIZE(weir_quantize_desc, 24);
+OFFSET(weir_quantize_desc, struct_size, 0);
+OFFSET(weir_quantize_desc, flags, 8);
+OFFSET(weir_quantize_desc, dtype, 16);
+OFFSET(weir_quantize_desc, axis, 20);
+
+SIZE(weir_dequantize_desc, 24);
+OFFSET(weir_dequantize_desc, struct_size, 0);
+OFFSET(weir_dequantize_desc, flags, 8);
+OFFSET(weir_dequantize_desc, dtype, 16);
+OFFSET(weir_dequantize_desc, axis, 20);
+
 SIZE(weir_tensor_view, 88);
 OFFSET(weir_tensor_view, data, 0);
 OFFSET(weir_tensor_view, bytes, 8);
@@ -271,6 +305,47 @@ VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
 VALUE(WEIR_GEMM_OFFSET_ROW, 2);
 VALUE(WEIR_GEMM_OFFSET_COLUMN, 3);
 
+/* weir_eltwise_op_value */
+VALUE(WEIR_ELTWISE_RELU, 1);
+VALUE(WEIR_ELTWISE_ELU, 2);
+VALUE(WEIR_ELTWISE_GELU_ERF, 3);
+VALUE(WEIR_ELTWISE_GELU_TANH, 4);
+VALUE(WEIR_ELTWISE_TANH, 5);
+VALUE(WEIR_ELTWISE_SIGMOID, 6);
+VALUE(WEIR_ELTWISE_SWISH, 7);
+VALUE(WEIR_ELTWISE_EXP, 8);
+VALUE(WEIR_ELTWISE_LOG, 9);
+VALUE(WEIR_ELTWISE_SQRT, 10);
+VALUE(WEIR_ELTWISE_SQUARE, 11);
+VALUE(WEIR_ELTWISE_ABS, 12);
+VALUE(WEIR_ELTWISE_NEG, 13);
+VALUE(WEIR_ELTWISE_CLIP, 14);
+VALUE(WEIR_ELTWISE_LINEAR, 15);
+VALUE(WEIR_ELTWISE_POW, 16);
+VALUE(WEIR_ELTWISE_HARDSIGMOID, 17);
+VALUE(WEIR_ELTWISE_HARDSWISH, 18);
+VALUE(WEIR_ELTWISE_ROUND, 19);
+VALUE(WEIR_ELTWISE_MISH, 20);
+VALUE(WEIR_ELTWISE_SOFTPLUS, 21);
+
+/* weir_binary_op_value */
+VALUE(WEIR_BINARY_ADD, 1);
+VALUE(WEIR_BINARY_SUB, 2);
+VALUE(WEIR_BINARY_MUL, 3);
+VALUE(WEIR_BINARY_DIV, 4);
+VALUE(WEIR_BINARY_MIN, 5);
+VALUE(WEIR_BINARY_MAX, 6);
+VALUE(WEIR_BINARY_POW, 7);
+VALUE(WEIR_BINARY_EQ, 8);
+VALUE(WEIR_BINARY_NE, 9);
+VALUE(WEIR_BINARY_LT, 10);
+VALUE(WEIR_BINARY_LE, 11);
+VALUE(WEIR_BINARY_GT, 12);
+VALUE(WEIR_BINARY_GE, 13);
+
+/* weir_quantize_flags */
+VALUE(WEIR_QUANTIZE_ZERO_POINT, 1);
+
 /* weir_report_format_value */
 VALUE(WEIR_REPORT_TEXT, 1);
 VALUE(WEIR_REPORT_JSON, 2);
@@ -293,6 +368,8 @@ _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
 _Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
+_Static_assert(sizeof(weir_eltwise_op) == 4, "width of weir_eltwise_op");
+_Static_assert(sizeof(weir_binary_op) == 4, "width of weir_binary_op");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
 _Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");

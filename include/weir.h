@@ -24,6 +24,7 @@
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
+ *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
@@ -275,6 +276,91 @@ typedef enum weir_matmul_flags {
   /** The result is max(x, 0). A NaN stays a NaN. */
   WEIR_MATMUL_RELU = 8,
 } weir_matmul_flags;
+
+/**
+ * Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named here.
+ * Infinities give the limits of the function, and a NaN stays a NaN.
+ */
+typedef enum weir_eltwise_op_value {
+  /** x where x >= 0, else a x: the rectifier, and with a > 0 the leaky one. */
+  WEIR_ELTWISE_RELU = 1,
+  /** x where x >= 0, else a (e^x - 1). */
+  WEIR_ELTWISE_ELU = 2,
+  /** x (1 + erf(x / sqrt 2)) / 2. */
+  WEIR_ELTWISE_GELU_ERF = 3,
+  /** x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. */
+  WEIR_ELTWISE_GELU_TANH = 4,
+  /** tanh x. */
+  WEIR_ELTWISE_TANH = 5,
+  /** 1 / (1 + e^-x). */
+  WEIR_ELTWISE_SIGMOID = 6,
+  /** x / (1 + e^(-a x)); SiLU with a = 1. */
+  WEIR_ELTWISE_SWISH = 7,
+  /** e^x. */
+  WEIR_ELTWISE_EXP = 8,
+  /** The natural logarithm. */
+  WEIR_ELTWISE_LOG = 9,
+  /** The square root. */
+  WEIR_ELTWISE_SQRT = 10,
+  /** x x. */
+  WEIR_ELTWISE_SQUARE = 11,
+  /** |x|. */
+  WEIR_ELTWISE_ABS = 12,
+  /** -x. */
+  WEIR_ELTWISE_NEG = 13,
+  /** min(max(x, a), b): b for all x if a > b. Either may be an infinity. */
+  WEIR_ELTWISE_CLIP = 14,
+  /** a x + b. */
+  WEIR_ELTWISE_LINEAR = 15,
+  /** a x^b, as the pow of C. */
+  WEIR_ELTWISE_POW = 16,
+  /** min(max(a x + b, 0), 1). */
+  WEIR_ELTWISE_HARDSIGMOID = 17,
+  /** x min(max(a x + b, 0), 1). */
+  WEIR_ELTWISE_HARDSWISH = 18,
+  /** The nearest integer, the even one of two. */
+  WEIR_ELTWISE_ROUND = 19,
+  /** x tanh(ln(1 + e^x)). */
+  WEIR_ELTWISE_MISH = 20,
+  /** ln(1 + e^(a x)) / a; a is not 0. */
+  WEIR_ELTWISE_SOFTPLUS = 21,
+} weir_eltwise_op_value;
+
+/** Functions of two numbers. */
+typedef enum weir_binary_op_value {
+  /** a + b. */
+  WEIR_BINARY_ADD = 1,
+  /** a - b. */
+  WEIR_BINARY_SUB = 2,
+  /** a b. */
+  WEIR_BINARY_MUL = 3,
+  /** a / b. */
+  WEIR_BINARY_DIV = 4,
+  /** The lesser one; a NaN if one is NaN. */
+  WEIR_BINARY_MIN = 5,
+  /** The greater one; a NaN if one is NaN. */
+  WEIR_BINARY_MAX = 6,
+  /** a^b, as the pow of C. */
+  WEIR_BINARY_POW = 7,
+  /** a == b. */
+  WEIR_BINARY_EQ = 8,
+  /** a != b: also if one is NaN, where all other comparisons are false. */
+  WEIR_BINARY_NE = 9,
+  /** a < b. */
+  WEIR_BINARY_LT = 10,
+  /** a <= b. */
+  WEIR_BINARY_LE = 11,
+  /** a > b. */
+  WEIR_BINARY_GT = 12,
+  /** a >= b. */
+  WEIR_BINARY_GE = 13,
+} weir_binary_op_value;
+
+/** Flags of weir_quantize_desc and weir_dequantize_desc. */
+typedef enum weir_quantize_flags {
+  /** A third input, zero_point. Without it zero points are 0. */
+  WEIR_QUANTIZE_ZERO_POINT = 1,
+} weir_quantize_flags;
 
 /** What `co` holds. */
 typedef enum weir_gemm_offset_value {
@@ -785,6 +871,106 @@ typedef struct weir_argmax_desc {
   /** Reserved, 0. */
   int32_t reserved;
 } weir_argmax_desc;
+
+/** A function of one number: one of enum weir_eltwise_op_value. */
+typedef uint32_t weir_eltwise_op;
+
+/** A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in other. */
+typedef struct weir_eltwise_desc {
+  /** sizeof(weir_eltwise_desc) of the caller's header. */
+  size_t struct_size;
+  /** The function. */
+  weir_eltwise_op op;
+  /** A parameter of the function; 0 if it has none. */
+  float alpha;
+  /** A second one; 0 if it has none. */
+  float beta;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_eltwise_desc;
+
+/** A function of two numbers: one of enum weir_binary_op_value. */
+typedef uint32_t weir_binary_op;
+
+/**
+ * A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1
+ * stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others that compare also bool.
+ * Output: of the same type, or bool if the function compares; it may be the memory of an operand that has the output's shape and
+ * type.
+ *
+ * Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a NaN is 0 as
+ * an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and saturated in the same way. Integers
+ * have no WEIR_BINARY_POW.
+ */
+typedef struct weir_binary_desc {
+  /** sizeof(weir_binary_desc) of the caller's header. */
+  size_t struct_size;
+  /** The function. */
+  weir_binary_op op;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_binary_desc;
+
+/**
+ * Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs: condition, bool;
+ * a and b of one type, which may be any. Output: of that type.
+ */
+typedef struct weir_select_desc {
+  /** sizeof(weir_select_desc) of the caller's header. */
+  size_t struct_size;
+} weir_select_desc;
+
+/**
+ * A tensor in another storage type: x scale + shift, from and to any type. Input: x. Output: the same shape.
+ *
+ * Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything but 0 is 1.
+ * With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
+ */
+typedef struct weir_convert_desc {
+  /** sizeof(weir_convert_desc) of the caller's header. */
+  size_t struct_size;
+  /** The type of the output. */
+  weir_dtype dtype;
+  /** The factor; 0 stands for 1. */
+  float scale;
+  /** Added after that. */
+  float shift;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_convert_desc;
+
+/**
+ * Quantization: round(x / scale) + zero_point, saturated. Inputs: x, f32, bf16 or f16; scale, f32; with
+ * WEIR_QUANTIZE_ZERO_POINT zero_point, s32. Output: the shape of x, s8, u8 or s32.
+ *
+ * scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis. Rounding is to
+ * nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+ */
+typedef struct weir_quantize_desc {
+  /** sizeof(weir_quantize_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_quantize_flags. */
+  uint64_t flags;
+  /** The type of the output. */
+  weir_dtype dtype;
+  /** The axis of scale and zero_point, if they are not of one element; negative counts from the end, -1 = last. */
+  int32_t axis;
+} weir_quantize_desc;
+
+/**
+ * The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc. Output: the shape
+ * of x, f32, bf16 or f16. Computed in f32.
+ */
+typedef struct weir_dequantize_desc {
+  /** sizeof(weir_dequantize_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_quantize_flags. */
+  uint64_t flags;
+  /** The type of the output; 0 stands for WEIR_F32. */
+  weir_dtype dtype;
+  /** As in weir_quantize_desc. */
+  int32_t axis;
+} weir_dequantize_desc;
 
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
@@ -2207,6 +2393,91 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_inputs,
                          struct weir_tensor *const *outputs,
                          size_t num_outputs);
+
+/**
+ * Makes a function of each element, see weir_eltwise_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function has not, alpha 0
+ * for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_eltwise(struct weir_engine *engine,
+                                       const struct weir_eltwise_desc *desc,
+                                       const struct weir_kernel_attr *attr,
+                                       struct weir_kernel **out_kernel);
+
+/**
+ * Makes a function of two tensors, see weir_binary_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_binary(struct weir_engine *engine,
+                                      const struct weir_binary_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Makes a choice between two tensors, see weir_select_desc. desc may be NULL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_select(struct weir_engine *engine,
+                                      const struct weir_select_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Makes a conversion to another storage type, see weir_convert_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_convert(struct weir_engine *engine,
+                                       const struct weir_convert_desc *desc,
+                                       const struct weir_kernel_attr *attr,
+                                       struct weir_kernel **out_kernel);
+
+/**
+ * Makes a quantization, see weir_quantize_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_quantize(struct weir_engine *engine,
+                                        const struct weir_quantize_desc *desc,
+                                        const struct weir_kernel_attr *attr,
+                                        struct weir_kernel **out_kernel);
+
+/**
+ * Makes the way back from a quantization, see weir_dequantize_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_dequantize(struct weir_engine *engine,
+                                          const struct weir_dequantize_desc *desc,
+                                          const struct weir_kernel_attr *attr,
+                                          struct weir_kernel **out_kernel);
 
 /**
  * The inputs, an array of num_inputs views.

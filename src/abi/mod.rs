@@ -6,6 +6,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
 pub mod conformance;
+pub mod elements;
 pub mod gemm;
 pub mod handles;
 pub mod kernel;
@@ -17,6 +18,7 @@ pub mod tensor;
 pub mod threadpool;
 
 pub use conformance::*;
+pub use elements::*;
 pub use gemm::*;
 pub use handles::*;
 pub use kernel::*;

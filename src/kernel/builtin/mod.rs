@@ -8,17 +8,29 @@
 mod add;
 mod argmax;
 mod axis;
+mod binary;
+mod broadcast;
+mod convert;
+mod eltwise;
 mod matmul;
 mod operation;
+mod quantize;
 mod relu;
+mod select;
 mod softmax;
 
 pub use add::Add;
 pub use argmax::Argmax;
+pub use binary::Binary;
+pub use convert::Convert;
 pub use matmul::Matmul;
 pub use operation::Operation;
+pub use quantize::{Quantization, Way};
 pub use relu::Relu;
+pub use select::Select;
 pub use softmax::Softmax;
+
+pub use super::vector::eltwise::Eltwise;
 
 use super::KernelContext;
 use crate::base::Desc;
@@ -50,3 +62,5 @@ fn traffic_ns(floats: usize) -> u64 {
 pub(super) mod fixture;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_elements;

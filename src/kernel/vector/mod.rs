@@ -6,20 +6,30 @@
 //!   its copying. `int8`: the same of bytes.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
-//! - `elementwise`: sums and rectifiers over slices.
+//! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
+//!   lets them be in place; `functions`: exponentials, logarithms and their like; `real`: what those need of registers.
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
+//! - `binary`: functions of two elements. `affine`: scales and zero points.
+//! - `convert`: slices of one storage type from and to floats.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
+pub mod affine;
 pub mod argmax;
+pub mod binary;
 pub mod columns;
+pub mod convert;
+pub mod elements;
 pub mod elementwise;
+pub mod eltwise;
+mod functions;
 pub mod gemm;
 pub mod int8;
 pub mod isa;
 mod lanes;
 pub mod micro;
 mod pack;
+mod real;
 pub mod site;
 pub mod softmax;
 pub mod standalone;

@@ -1,0 +1,127 @@
+//! Shapes that stretch: aligned at the last dimension, a dimension of 1 stands for any.
+#![forbid(unsafe_code)]
+
+use crate::base::{Desc, Result, desc::MAX_RANK};
+use crate::kernel::signature;
+use crate::kernel::vector::elements::Row;
+
+/// The size that two sizes broadcast to.
+fn stretched(a: i64, b: i64) -> Option<i64> {
+    match (a, b) {
+        _ if a == b => Some(a),
+        (1, other) | (other, 1) => Some(other),
+        _ => None,
+    }
+}
+
+/// Size of the dimension that is `from_last` before the last one; 1 if there is none.
+fn size(desc: &Desc, from_last: usize) -> i64 {
+    desc.shape().iter().rev().nth(from_last).copied().unwrap_or(1)
+}
+
+/// The shape that all inputs broadcast to, as a tensor of the type `dtype`.
+pub fn shape(inputs: &[Desc], dtype: u32) -> Result<Desc> {
+    let mut output = Desc { dtype, ..inputs[0] };
+    for (i, input) in inputs.iter().enumerate().skip(1) {
+        let before = output;
+        if input.rank > output.rank {
+            output = Desc { dtype, ..*input };
+        }
+        let rank = output.shape().len();
+        for at in 0..rank {
+            output.dims[rank - 1 - at] = stretched(size(&before, at), size(input, at)).ok_or_else(|| {
+                let with = Desc { dtype: inputs[0].dtype, ..before };
+                signature::mismatch("input", i, &format!("a shape that broadcasts with {}", with.text()), input)
+            })?;
+        }
+    }
+    output.check()
+}
+
+/// A dimension of the output, and how far a step along it goes in each operand: 0 if the operand stretches.
+#[derive(Clone, Copy, Debug)]
+struct Dim<const N: usize> {
+    size: usize,
+    strides: [usize; N],
+}
+
+/// The output's dimensions, the last one first. Neighbours that all operands walk through in one stride are one
+/// dimension, so operands of the same shape have a single one, and a bias has two.
+#[derive(Debug)]
+pub struct Broadcast<const N: usize> {
+    all: [Dim<N>; MAX_RANK],
+    rank: usize,
+}
+
+impl<const N: usize> Broadcast<N> {
+    pub fn new(operands: [&Desc; N], output: &Desc) -> Self {
+        let mut dims = Broadcast { all: [Dim { size: 1, strides: [0; N] }; MAX_RANK], rank: 1 };
+        let mut strides = [1; N];
+        for i in 0..output.shape().len() {
+            let sizes = operands.map(|desc| size(desc, i) as usize);
+            let of = size(output, i) as usize;
+            if of != 1 {
+                dims.push(Dim {
+                    size: of,
+                    strides: std::array::from_fn(|n| if sizes[n] == 1 { 0 } else { strides[n] }),
+                });
+            }
+            strides = std::array::from_fn(|n| strides[n] * sizes[n]);
+        }
+        dims
+    }
+
+    fn push(&mut self, next: Dim<N>) {
+        let last = &mut self.all[self.rank - 1];
+        if last.size == 1 {
+            *last = next;
+        } else if (0..N).all(|n| next.strides[n] == last.strides[n] * last.size) {
+            last.size *= next.size;
+        } else {
+            self.all[self.rank] = next;
+            self.rank += 1;
+        }
+    }
+
+    /// Length of the rows.
+    pub fn row_len(&self) -> usize {
+        self.all[0].size
+    }
+
+    /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on: where the operands
+    /// are, how many elements of the output came before in this call, and how many there are.
+    pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([Row; N], usize, usize)) {
+        let inner = self.all[0];
+        if len == 0 {
+            return;
+        }
+        let (mut index, mut rest) = ([0; MAX_RANK], begin / inner.size);
+        for (index, dim) in index.iter_mut().zip(&self.all[..self.rank]).skip(1) {
+            *index = rest % dim.size;
+            rest /= dim.size;
+        }
+        let mut places: [usize; N] =
+            std::array::from_fn(|n| (1..self.rank).map(|i| index[i] * self.all[i].strides[n]).sum());
+        let (mut at, mut done) = (begin % inner.size, 0);
+        loop {
+            let count = (inner.size - at).min(len - done);
+            let row = |n: usize| Row { at: places[n] + at * inner.strides[n], stretched: inner.strides[n] == 0 };
+            body(std::array::from_fn(row), done, count);
+            (done, at) = (done + count, 0);
+            if done == len {
+                return;
+            }
+            // The next row: as an odometer counts.
+            for i in 1..self.rank {
+                let Dim { size, strides } = self.all[i];
+                index[i] += 1;
+                (0..N).for_each(|n| places[n] += strides[n]);
+                if index[i] < size {
+                    break;
+                }
+                index[i] = 0;
+                (0..N).for_each(|n| places[n] -= strides[n] * size);
+            }
+        }
+    }
+}

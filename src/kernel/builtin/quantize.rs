@@ -1,0 +1,188 @@
+//! Between floats and integers that stand for them, by a scale and a zero point for the whole tensor or for each index of an axis.
+#![forbid(unsafe_code)]
+
+use super::{GRAIN, LEAST_NS, axis, elements, input};
+use crate::base::{Desc, Result, dtype};
+use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::elements::{Row, Source, Target};
+use crate::kernel::vector::{affine, isa::Isa};
+use crate::kernel::{Kernel, KernelContext, signature};
+use crate::memory::{Bf16, F16};
+use crate::threadpool::Span;
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// round(x / scale) + zero point, saturated.
+    Quantize,
+    /// (x - zero point) scale.
+    Dequantize,
+}
+
+/// Inputs: x, scale, and the zero point on request. `dtype` is the output's, which `create` has checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantization {
+    pub way: Way,
+    pub dtype: u32,
+    pub zero_point: bool,
+    pub axis: i32,
+}
+
+/// Elements that are computed with between two conversions.
+const BLOCK: usize = 512;
+/// Time for an element to go through.
+const ELEMENT_NS: f32 = 0.5;
+
+/// Scales and zero points of the elements: element i has number i / inner % len.
+struct Channels<'a> {
+    scales: &'a [f32],
+    zeros: Option<Source<'a, i32>>,
+    len: usize,
+    inner: usize,
+}
+
+impl Channels<'_> {
+    /// Those of as many elements as there are places, from number `from` on.
+    fn fill(&self, isa: Isa, from: usize, scales: &mut [f32], zeros: &mut [f32]) {
+        let (mut at, count) = (0, scales.len());
+        while at < count {
+            let (channel, offset) = ((from + at) / self.inner % self.len, (from + at) % self.inner);
+            // A run of one channel, or of one channel after the other.
+            let (len, stretched) = match self.inner {
+                1 => ((self.len - channel).min(count - at), false),
+                inner => ((inner - offset).min(count - at), true),
+            };
+            let (scales, zeros) = (&mut scales[at..at + len], &mut zeros[at..at + len]);
+            match stretched {
+                true => scales.fill(self.scales[channel]),
+                false => scales.copy_from_slice(&self.scales[channel..channel + len]),
+            }
+            match &self.zeros {
+                Some(from) => from.widen(isa, Row { at: channel, stretched }, zeros),
+                None => zeros.fill(0.0),
+            }
+            at += len;
+        }
+    }
+}
+
+impl Quantization {
+    fn channels<'a>(&self, context: &'a KernelContext<'_>) -> Result<Channels<'a>> {
+        let scales = input(context, 1);
+        let zeros = self.zero_point.then(|| Source::of(&context.inputs()[2]));
+        let desc = context.inputs()[0].desc();
+        if scales.len() == 1 {
+            return Ok(Channels { scales, zeros, len: 1, inner: elements(desc).max(2) });
+        }
+        let columns = axis::split(self.axis, desc)?;
+        Ok(Channels { scales, zeros, len: columns.len, inner: columns.inner })
+    }
+
+    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+        let (isa, x, output) = (Isa::best(), Source::<T>::of(&context.inputs()[0]), &context.outputs()[0]);
+        let channels = self.channels(context)?;
+        let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
+        context.parallel_for(&span, &|mut claim| {
+            let (begin, end) = (claim.begin(), claim.end());
+            let mut y = Target::<U>::part(output, &mut claim);
+            let (mut floats, mut scales, mut zeros) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+            let whole = channels.len == 1;
+            for from in (begin..end).step_by(BLOCK) {
+                let count = BLOCK.min(end - from);
+                let (block, scales, zeros) = (&mut floats[..count], &mut scales[..count], &mut zeros[..count]);
+                // With one for all the first block's serve all.
+                if !whole || from == begin {
+                    channels.fill(isa, from, scales, zeros);
+                }
+                x.widen(isa, Row { at: from, stretched: false }, block);
+                match self.way {
+                    Way::Quantize => affine::quantize(isa, block, scales, zeros),
+                    Way::Dequantize => affine::dequantize(isa, block, scales, zeros),
+                }
+                convert::narrow(isa, block, y.slice(from - begin, count));
+            }
+            Ok(())
+        })
+    }
+
+    fn run_from<T: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+        match self.dtype {
+            dtype::F32 => self.run::<T, f32>(context),
+            dtype::F16 => self.run::<T, F16>(context),
+            dtype::BF16 => self.run::<T, Bf16>(context),
+            dtype::S32 => self.run::<T, i32>(context),
+            dtype::S8 => self.run::<T, i8>(context),
+            _ => self.run::<T, u8>(context),
+        }
+    }
+
+    /// Refuses a scale or zero point that does not belong to x.
+    fn check_channels(&self, index: usize, dtype: u32, inputs: &[Desc]) -> Result<()> {
+        let (x, given) = (&inputs[0], &inputs[index]);
+        if given.dtype == dtype && given.rank <= 1 && given.elements()? == 1 {
+            return Ok(());
+        }
+        let axis = signature::axis(self.axis, x)?;
+        let pattern = Desc::new(dtype, &[x.shape()[axis]]);
+        if !pattern.matches(given) {
+            let expected = format!("{} or {}", Desc::new(dtype, &[1]).text(), pattern.text());
+            return Err(signature::mismatch("input", index, &expected, given));
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Quantization {
+    fn name(&self) -> &str {
+        match self.way {
+            Way::Quantize => "quantize",
+            Way::Dequantize => "dequantize",
+        }
+    }
+
+    fn num_inputs(&self) -> usize {
+        if self.zero_point { 3 } else { 2 }
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        let (known, text) = match self.way {
+            Way::Quantize => ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16 elements"),
+            Way::Dequantize => ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32 elements"),
+        };
+        if !known.contains(&inputs[0].dtype) {
+            return Err(signature::mismatch("input", 0, text, &inputs[0]));
+        }
+        self.check_channels(1, dtype::F32, inputs)?;
+        if self.zero_point {
+            self.check_channels(2, dtype::S32, inputs)?;
+            if inputs[1].elements()? != inputs[2].elements()? {
+                let expected = format!("as many elements as input 1, {}, has", inputs[1].text());
+                return Err(signature::mismatch("input", 2, &expected, &inputs[2]));
+            }
+        }
+        Ok(vec![Desc { dtype: self.dtype, ..inputs[0] }.check()?])
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        match context.inputs()[0].desc().dtype {
+            dtype::F32 => self.run_from::<f32>(context),
+            dtype::F16 => self.run_from::<F16>(context),
+            dtype::BF16 => self.run_from::<Bf16>(context),
+            dtype::S32 => self.run_from::<i32>(context),
+            dtype::S8 => self.run_from::<i8>(context),
+            _ => self.run_from::<u8>(context),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A choice between two tensors, element by element.
+#![forbid(unsafe_code)]
+
+use super::broadcast::{self, Broadcast};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
+use crate::base::{Desc, Result, dtype};
+use crate::kernel::vector::elements::Row;
+use crate::kernel::{Kernel, KernelContext, signature};
+use crate::memory::{Bf16, Bool, Element, F16};
+use crate::threadpool::Span;
+
+/// a where a condition holds, else b. Shapes are aligned at the last dimension, and a dimension of 1 stretches.
+#[derive(Clone, Copy, Debug)]
+pub struct Select;
+
+/// A row of a tensor, from its first element on.
+fn row<T>(all: &[T], row: Row, len: usize) -> &[T] {
+    &all[row.at..][..if row.stretched { 1 } else { len }]
+}
+
+/// y = a where the condition holds, else b; each of them as long as y, or one element for all.
+fn pick<T: Copy>(condition: &[Bool], a: &[T], b: &[T], y: &mut [T]) {
+    let choose = |condition: Bool, a: T, b: T| if condition.0 != 0 { a } else { b };
+    let len = y.len();
+    if condition.len() != len {
+        let from = if condition[0].0 != 0 { a } else { b };
+        return if from.len() == len { y.copy_from_slice(from) } else { y.fill(from[0]) };
+    }
+    let items = y.iter_mut().zip(condition);
+    match (a.len() == len, b.len() == len) {
+        (true, true) => items.zip(a.iter().zip(b)).for_each(|((y, &c), (&a, &b))| *y = choose(c, a, b)),
+        (true, false) => items.zip(a).for_each(|((y, &c), &a)| *y = choose(c, a, b[0])),
+        (false, true) => items.zip(b).for_each(|((y, &c), &b)| *y = choose(c, a[0], b)),
+        (false, false) => items.for_each(|(y, &c)| *y = choose(c, a[0], b[0])),
+    }
+}
+
+fn run<T: Element>(context: &KernelContext<'_>) -> Result<()> {
+    let (inputs, output) = (context.inputs(), &context.outputs()[0]);
+    let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc(), inputs[2].desc()], output.desc());
+    let (condition, a, b) = (inputs[0].read::<Bool>(), inputs[1].read::<T>(), inputs[2].read::<T>());
+    let y = output.shards::<T>();
+    let span = Span { items: elements(output.desc()), cost_ns: 3.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
+    context.parallel_for(&span, &|mut claim| {
+        let begin = claim.begin();
+        let y = y.part(&mut claim, 1);
+        dims.rows(begin, y.len(), |rows, at, len| {
+            pick(row(condition, rows[0], len), row(a, rows[1], len), row(b, rows[2], len), &mut y[at..at + len]);
+        });
+        Ok(())
+    })
+}
+
+impl Kernel for Select {
+    fn name(&self) -> &str {
+        "select"
+    }
+
+    fn num_inputs(&self) -> usize {
+        3
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        if inputs[0].dtype != dtype::BOOL {
+            return Err(signature::mismatch("input", 0, "bool elements", &inputs[0]));
+        }
+        if inputs[2].dtype != inputs[1].dtype {
+            let expected = format!("{} elements, as input 1 has", dtype::name(inputs[1].dtype));
+            return Err(signature::mismatch("input", 2, &expected, &inputs[2]));
+        }
+        Ok(vec![broadcast::shape(inputs, inputs[1].dtype)?])
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
+        super::traffic_ns(inputs.iter().chain(outputs).map(elements).sum()).max(LEAST_NS)
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        match context.outputs()[0].desc().dtype {
+            dtype::F32 => run::<f32>(context),
+            dtype::S32 => run::<i32>(context),
+            dtype::F16 => run::<F16>(context),
+            dtype::BF16 => run::<Bf16>(context),
+            dtype::S8 => run::<i8>(context),
+            dtype::U8 => run::<u8>(context),
+            _ => run::<Bool>(context),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Scales and zero points, on blocks of floats in the first-level cache. All levels give the same bits: nothing is rounded once
+//! that another level rounds twice.
+
+use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Vector;
+use super::real::Real;
+
+/// x = x factor + summand.
+pub fn scale(isa: Isa, x: &mut [f32], factor: f32, summand: f32) {
+    map(isa, &Scale(factor, summand), x, &[], &[]);
+}
+
+/// x = round(x / scale) + zero, of slices of the same length.
+pub fn quantize(isa: Isa, x: &mut [f32], scale: &[f32], zero: &[f32]) {
+    map(isa, &Quantize, x, scale, zero);
+}
+
+/// x = (x - zero) scale, of slices of the same length.
+pub fn dequantize(isa: Isa, x: &mut [f32], scale: &[f32], zero: &[f32]) {
+    map(isa, &Dequantize, x, scale, zero);
+}
+
+trait Formula {
+    /// Whether it looks at a and b.
+    const THREE: bool = true;
+
+    /// # Safety
+    /// As of `Number`.
+    unsafe fn of<N: Real>(&self, x: N, a: N, b: N) -> N;
+}
+
+struct Scale(f32, f32);
+struct Quantize;
+struct Dequantize;
+
+impl Formula for Scale {
+    const THREE: bool = false;
+
+    #[inline(always)]
+    unsafe fn of<N: Real>(&self, x: N, _: N, _: N) -> N {
+        // SAFETY: as demanded of the caller.
+        unsafe { x.mul(N::splat(self.0)).add(N::splat(self.1)) }
+    }
+}
+
+impl Formula for Quantize {
+    #[inline(always)]
+    unsafe fn of<N: Real>(&self, x: N, scale: N, zero: N) -> N {
+        // SAFETY: as demanded of the caller.
+        unsafe { x.div(scale).round().add(zero) }
+    }
+}
+
+impl Formula for Dequantize {
+    #[inline(always)]
+    unsafe fn of<N: Real>(&self, x: N, scale: N, zero: N) -> N {
+        // SAFETY: as demanded of the caller.
+        unsafe { x.sub(zero).mul(scale) }
+    }
+}
+
+fn map<F: Formula>(isa: Isa, f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    assert!(!F::THREE || (a.len(), b.len()) == (x.len(), x.len()));
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512; the lengths were compared.
+        Isa::Avx512 | Isa::Avx512Vnni => unsafe { map_avx512(f, x, a, b) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2 and FMA; the lengths were compared.
+        Isa::Avx2 => unsafe { map_avx2(f, x, a, b) },
+        _ => rest(f, x, a, b, 0),
+    }
+}
+
+/// # Safety
+/// The processor has AVX-512; a and b are as long as x, or not looked at.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn map_avx512<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
+    // SAFETY: as demanded of the caller.
+    unsafe { map_vectors::<F, std::arch::x86_64::__m512>(f, x, a, b) }
+}
+
+/// # Safety
+/// The processor has AVX2 and FMA; a and b are as long as x, or not looked at.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn map_avx2<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
+    // SAFETY: as demanded of the caller.
+    unsafe { map_vectors::<F, std::arch::x86_64::__m256>(f, x, a, b) }
+}
+
+/// # Safety
+/// As of those that call it.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn map_vectors<F: Formula, V: Vector + Real>(f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
+    let whole = x.len() - x.len() % V::LANES;
+    for at in (0..whole).step_by(V::LANES) {
+        // SAFETY: vectors below `whole`.
+        unsafe {
+            let other = |from: &[f32]| if F::THREE { V::load(from.as_ptr().add(at)) } else { V::splat(0.0) };
+            let address = x.as_mut_ptr().add(at);
+            f.of(V::load(address), other(a), other(b)).store(address);
+        }
+    }
+    rest(f, x, a, b, whole);
+}
+
+/// One by one, from `begin` on.
+#[inline(always)]
+fn rest<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32], begin: usize) {
+    let x = &mut x[begin..];
+    if !F::THREE {
+        // SAFETY: plain floats need no instructions that a processor may lack.
+        return x.iter_mut().for_each(|x| *x = unsafe { f.of(*x, 0.0, 0.0) });
+    }
+    for (x, (&a, &b)) in x.iter_mut().zip(a[begin..].iter().zip(&b[begin..])) {
+        // SAFETY: as above.
+        *x = unsafe { f.of(*x, a, b) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_and_length_gives_the_bits_of_the_definition() {
+        let noise = |seed: u32| {
+            let mut state = seed;
+            move || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+            }
+        };
+        for isa in Isa::available() {
+            for len in (0..70).chain([1024]) {
+                let (mut x, mut scales, mut zeros) = (noise(1), noise(2), noise(3));
+                let x: Vec<f32> = (0..len).map(|_| 1000.0 * x()).collect();
+                let scales: Vec<f32> = (0..len).map(|_| 3.0 * scales()).collect();
+                let zeros: Vec<f32> = (0..len).map(|_| (zeros() * 128.0).round_ties_even()).collect();
+                let done = |f: &dyn Fn(&mut [f32])| {
+                    let mut x = x.clone();
+                    f(&mut x);
+                    x
+                };
+                let scaled = done(&|x| scale(isa, x, 1.7, 0.3));
+                let quantized = done(&|x| quantize(isa, x, &scales, &zeros));
+                let back = done(&|x| dequantize(isa, x, &scales, &zeros));
+                for i in 0..len {
+                    assert_eq!(scaled[i], x[i] * 1.7 + 0.3, "{isa:?} {len} {i}");
+                    assert_eq!(quantized[i], (x[i] / scales[i]).round_ties_even() + zeros[i], "{isa:?} {len} {i}");
+                    assert_eq!(back[i], (x[i] - zeros[i]) * scales[i], "{isa:?} {len} {i}");
+                }
+            }
+        }
+    }
+}

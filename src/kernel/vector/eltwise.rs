@@ -1,0 +1,135 @@
+//! Functions of each element for itself, from the storage types that have them, in place or not.
+//!
+//! `formulas` has the functions, each written once; here they meet a loop for each instruction set. f16 and bf16 go through
+//! blocks of floats that stay in the first-level cache. An element's result depends on the element, the function and the
+//! level alone, so a loop may be cut anywhere: what is left at the end goes through a part of a register.
+
+mod formulas;
+#[cfg(test)]
+mod tests;
+
+use super::convert::{self, Stored};
+use super::elements::Pair;
+use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Vector;
+use super::real::Real;
+use crate::base::dtype;
+
+pub use formulas::{Eltwise, Op};
+
+/// A function of one number. With how many registers at once it is worked out depends on how many it needs itself.
+trait Formula: Copy {
+    const AT_ONCE: usize = 4;
+
+    /// # Safety
+    /// As of `Number`.
+    unsafe fn of<N: Real>(self, x: N) -> N;
+}
+
+/// Floats of a block.
+const BLOCK: usize = 1024;
+
+/// y = f(x).
+pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: Pair<'_, T, T>) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    let len = elements.len();
+    let (x, y) = elements.addresses();
+    if T::DTYPE == dtype::F32 {
+        // SAFETY: both are floats, and the pair's; the processor has the level.
+        return unsafe { f.map(isa, x.cast(), y.cast(), len) };
+    }
+    let mut floats = [0.0; BLOCK];
+    for at in (0..len).step_by(BLOCK) {
+        let block = &mut floats[..BLOCK.min(len - at)];
+        // SAFETY: the pair's elements from `at` on; the slice to read is gone when the one to write is made.
+        unsafe { convert::widen(isa, std::slice::from_raw_parts(x.add(at), block.len()), block) };
+        let data = block.as_mut_ptr();
+        // SAFETY: in place, on a processor with the level.
+        unsafe { f.map(isa, data, data, block.len()) };
+        // SAFETY: as above.
+        convert::narrow(isa, block, unsafe { std::slice::from_raw_parts_mut(y.add(at), block.len()) });
+    }
+}
+
+/// y = f(x) for `len` floats.
+///
+/// # Safety
+/// x and y are the addresses of so many floats, the same or without a float in common; the processor has the level.
+unsafe fn map<F: Formula>(isa: Isa, f: F, x: *const f32, y: *mut f32, len: usize) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx512Vnni => map_avx512(f, x, y, len),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => map_avx2(f, x, y, len),
+            _ => map_portable(f, x, y, len),
+        }
+    }
+}
+
+/// # Safety
+/// As of `map`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn map_avx512<F: Formula>(f: F, x: *const f32, y: *mut f32, len: usize) {
+    // SAFETY: as demanded of the caller.
+    unsafe { map_vectors::<F, std::arch::x86_64::__m512>(f, x, y, len) }
+}
+
+/// # Safety
+/// As of `map`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn map_avx2<F: Formula>(f: F, x: *const f32, y: *mut f32, len: usize) {
+    // SAFETY: as demanded of the caller.
+    unsafe { map_vectors::<F, std::arch::x86_64::__m256>(f, x, y, len) }
+}
+
+/// # Safety
+/// As of `map`, and the processor has the instructions of V.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn map_vectors<F: Formula, V: Vector + Real>(f: F, x: *const f32, y: *mut f32, len: usize) {
+    const MOST: usize = 4;
+    let step = F::AT_ONCE * V::LANES;
+    let (steps, whole) = (len - len % step, len - len % V::LANES);
+    // SAFETY: AT_ONCE vectors from each step on, a vector from each after those, and what is left: all below `len`.
+    unsafe {
+        for at in (0..steps).step_by(step) {
+            let mut values = [V::splat(0.0); MOST];
+            for (i, value) in values[..F::AT_ONCE].iter_mut().enumerate() {
+                *value = f.of(V::load(x.add(at + i * V::LANES)));
+            }
+            for (i, value) in values[..F::AT_ONCE].iter().enumerate() {
+                value.store(y.add(at + i * V::LANES));
+            }
+        }
+        for at in (steps..whole).step_by(V::LANES) {
+            f.of(V::load(x.add(at))).store(y.add(at));
+        }
+        if whole < len {
+            f.of(V::load_part(x.add(whole), len - whole)).store_part(y.add(whole), len - whole);
+        }
+    }
+}
+
+/// By blocks that the compiler knows to be apart from everything.
+///
+/// # Safety
+/// As of `map`.
+unsafe fn map_portable<F: Formula>(f: F, x: *const f32, y: *mut f32, len: usize) {
+    let mut floats = [0.0; BLOCK];
+    for at in (0..len).step_by(BLOCK) {
+        let block = &mut floats[..BLOCK.min(len - at)];
+        // SAFETY: so many floats are left, and the block is no part of them.
+        unsafe { std::ptr::copy_nonoverlapping(x.add(at), block.as_mut_ptr(), block.len()) };
+        for value in block.iter_mut() {
+            // SAFETY: plain floats need no instructions that a processor may lack.
+            *value = unsafe { f.of(*value) };
+        }
+        // SAFETY: as above.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(at), block.len()) };
+    }
+}

@@ -1,0 +1,206 @@
+//! The functions of elements.
+
+use super::{Formula, map};
+use crate::kernel::vector::functions::*;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::real::Real;
+
+/// Which function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    Relu,
+    Elu,
+    GeluErf,
+    GeluTanh,
+    Tanh,
+    Sigmoid,
+    Swish,
+    Exp,
+    Log,
+    Sqrt,
+    Square,
+    Abs,
+    Neg,
+    Clip,
+    Linear,
+    Pow,
+    HardSigmoid,
+    HardSwish,
+    Round,
+    Mish,
+    Softplus,
+}
+
+/// A function with its parameters, as far as it has any.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Eltwise {
+    pub op: Op,
+    pub alpha: f32,
+    pub beta: f32,
+}
+
+impl Eltwise {
+    /// y = f(x) for `len` floats.
+    ///
+    /// # Safety
+    /// As of `map`.
+    pub(super) unsafe fn map(&self, isa: Isa, x: *const f32, y: *mut f32, len: usize) {
+        let Eltwise { op, alpha, beta } = *self;
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            match op {
+                Op::Relu if alpha == 0.0 => map(isa, Relu, x, y, len),
+                Op::Relu => map(isa, LeakyRelu(alpha), x, y, len),
+                Op::Elu => map(isa, Elu(alpha), x, y, len),
+                Op::GeluErf => map(isa, GeluErf, x, y, len),
+                Op::GeluTanh => map(isa, GeluTanh, x, y, len),
+                Op::Tanh => map(isa, Tanh, x, y, len),
+                Op::Sigmoid => map(isa, Sigmoid, x, y, len),
+                Op::Swish => map(isa, Swish(alpha), x, y, len),
+                Op::Exp => map(isa, Exp, x, y, len),
+                Op::Log => map(isa, Log, x, y, len),
+                Op::Sqrt => map(isa, Sqrt, x, y, len),
+                Op::Square => map(isa, Square, x, y, len),
+                Op::Abs => map(isa, Abs, x, y, len),
+                Op::Neg => map(isa, Neg, x, y, len),
+                Op::Clip => map(isa, Clip(alpha, beta), x, y, len),
+                Op::Linear => map(isa, Linear(alpha, beta), x, y, len),
+                Op::Pow => power(isa, alpha, beta, x, y, len),
+                Op::HardSigmoid => map(isa, HardSigmoid(alpha, beta), x, y, len),
+                Op::HardSwish => map(isa, HardSwish(alpha, beta), x, y, len),
+                Op::Round => map(isa, Round, x, y, len),
+                Op::Mish => map(isa, Mish, x, y, len),
+                Op::Softplus => map(isa, Softplus(alpha), x, y, len),
+            }
+        }
+    }
+}
+
+/// alpha * x^beta: with roots and products for the exponents that people use, else by the C library.
+///
+/// # Safety
+/// As of `map`.
+unsafe fn power(isa: Isa, alpha: f32, beta: f32, x: *const f32, y: *mut f32, len: usize) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        match beta {
+            0.0 => map(isa, Constant(alpha), x, y, len),
+            1.0 => map(isa, Linear(alpha, 0.0), x, y, len),
+            2.0 => map(isa, SquareTimes(alpha), x, y, len),
+            3.0 => map(isa, CubeTimes(alpha), x, y, len),
+            0.5 => map(isa, RootTimes(alpha), x, y, len),
+            1.5 => map(isa, OneAndHalfTimes(alpha), x, y, len),
+            -0.5 => map(isa, OverRoot(alpha), x, y, len),
+            -1.0 => map(isa, Over(alpha), x, y, len),
+            _ => (0..len).for_each(|i| *y.add(i) = alpha * (*x.add(i)).powf(beta)),
+        }
+    }
+}
+
+/// A formula: its parameters, and what it is of x.
+macro_rules! formulas {
+    ($($name:ident $(($($parameter:ident),*))? $([$at_once:literal])?: |$x:ident| $body:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name $(($(formulas!(@f32 $parameter)),*))?;
+
+            impl Formula for $name {
+                $(const AT_ONCE: usize = $at_once;)?
+
+                #[inline(always)]
+                unsafe fn of<N: Real>(self, $x: N) -> N {
+                    let Self $(($($parameter),*))? = self;
+                    // SAFETY: as demanded of the caller.
+                    unsafe {
+                        $($(let $parameter = N::splat($parameter);)*)?
+                        $body
+                    }
+                }
+            }
+        )*
+    };
+    (@f32 $parameter:ident) => { f32 };
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn zero<N: Real>() -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe { N::splat(0.0) }
+}
+
+/// x times a factor that vanishes where x goes to an infinity: zero there, not NaN.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn damped<N: Real>(x: N, factor: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe { N::if_less(factor, N::splat(f32::from_bits(1)), zero(), x.mul(factor)) }
+}
+
+/// x^(1/2): of -infinity that is infinity, of -0 it is 0.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn root<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe { N::if_less(x, N::splat(f32::MIN), N::splat(f32::INFINITY), x.add(zero())).sqrt() }
+}
+
+/// Not below 0 and not above 1.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn between_0_and_1<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe { N::splat(1.0).min(zero::<N>().max(x)) }
+}
+
+formulas! {
+    Relu: |x| N::if_less(x, zero(), zero(), x);
+    LeakyRelu(alpha): |x| N::if_less(x, zero(), x.mul(alpha), x);
+    Elu(alpha)[2]: |x| N::if_less(x, zero(), exp_minus_one(zero::<N>().min(x)).mul(alpha), x);
+    GeluErf[2]: |x| damped(x, normal_cdf(x));
+    GeluTanh[2]: |x| {
+        // (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3).
+        let u = x.mul(x).mul_add(N::splat(0.071_354_816), N::splat(1.595_769_1)).mul(x);
+        damped(x, sigmoid(u))
+    };
+    Tanh[2]: |x| tanh(x);
+    Sigmoid[2]: |x| sigmoid(x);
+    Swish(alpha)[2]: |x| damped(x, sigmoid(x.mul(alpha)));
+    Exp[2]: |x| exp(x);
+    Log[2]: |x| log(x);
+    Sqrt: |x| x.sqrt();
+    Square: |x| x.mul(x);
+    Abs: |x| x.abs();
+    Neg: |x| x.negated();
+    Clip(low, high): |x| high.min(low.max(x));
+    Linear(alpha, beta): |x| x.mul_add(alpha, beta);
+    Constant(alpha): |_x| alpha;
+    SquareTimes(alpha): |x| x.mul(x).mul(alpha);
+    CubeTimes(alpha): |x| x.mul(x).mul(x).mul(alpha);
+    RootTimes(alpha): |x| root(x).mul(alpha);
+    OneAndHalfTimes(alpha): |x| root(x).mul(x.abs()).mul(alpha);
+    OverRoot(alpha): |x| alpha.div(root(x));
+    Over(alpha): |x| alpha.div(x);
+    HardSigmoid(alpha, beta): |x| between_0_and_1(x.mul_add(alpha, beta));
+    HardSwish(alpha, beta): |x| damped(x, between_0_and_1(x.mul_add(alpha, beta)));
+    Round: |x| x.round();
+    Mish[2]: |x| {
+        // tanh(ln(1 + e)) is n / (n + 2) with n = e (e + 2), e = e^x; from 20 on that is 1.
+        let e = exp(N::splat(20.0).min(x));
+        let n = e.mul(e.add(N::splat(2.0)));
+        damped(x, n.quotient(n.add(N::splat(2.0))))
+    };
+    Softplus(alpha)[2]: |x| {
+        let u = x.mul(alpha);
+        let small = log_one_plus(exp_not_above_one(u.abs().negated()));
+        // Not u / a, which may be infinite where x is not.
+        N::if_less(zero(), u, x, zero()).add(small.div(alpha))
+    };
+}

@@ -1,0 +1,299 @@
+//! The functions of elements against f64, at every level, wherever an element lies.
+#![forbid(unsafe_code)]
+
+use super::*;
+use crate::memory::{Bf16, F16};
+
+fn made(op: Op, alpha: f32, beta: f32) -> Eltwise {
+    Eltwise { op, alpha, beta }
+}
+
+/// Every function with the parameters of its tests, and the relative error that it may have.
+fn cases() -> Vec<(Eltwise, f64)> {
+    use Op::*;
+    let mut cases = vec![];
+    let mut add = |op, bound, parameters: &[(f32, f32)]| {
+        cases.extend(parameters.iter().map(|&(alpha, beta)| (made(op, alpha, beta), bound)));
+    };
+    let quarters: Vec<(f32, f32)> =
+        [0.0, 0.25, -0.25].iter().flat_map(|&a| [0.0, 0.25, -0.25].map(|b| (a, b))).collect();
+    add(Relu, 1.2e-7, &[(0.0, 0.0), (0.25, 0.0), (-0.25, 0.0)]);
+    add(Elu, 2.5e-7, &[(0.0, 0.0), (0.25, 0.0), (-0.25, 0.0), (1.0, 0.0)]);
+    add(GeluErf, 2e-6, &[(0.0, 0.0)]);
+    add(GeluTanh, 4e-6, &[(0.0, 0.0)]);
+    add(Tanh, 3e-7, &[(0.0, 0.0)]);
+    add(Sigmoid, 2.5e-7, &[(0.0, 0.0)]);
+    add(Swish, 4e-7, &[(1.0, 0.0), (-2.0, 0.0)]);
+    add(Exp, 1.3e-7, &[(0.0, 0.0)]);
+    add(Log, 2e-7, &[(0.0, 0.0)]);
+    add(Sqrt, 6e-8, &[(0.0, 0.0)]);
+    add(Square, 6e-8, &[(0.0, 0.0)]);
+    add(Abs, 0.0, &[(0.0, 0.0)]);
+    add(Neg, 0.0, &[(0.0, 0.0)]);
+    add(Clip, 0.0, &quarters);
+    add(Clip, 0.0, &[(-2.0, 3.0), (f32::NEG_INFINITY, 1.0)]);
+    add(Linear, 1.3e-7, &quarters);
+    add(Linear, 1.3e-7, &[(-2.0, 3.0)]);
+    add(HardSigmoid, 1.3e-7, &[(0.2, 0.5), (1.0 / 6.0, 3.0)]);
+    add(HardSwish, 2e-7, &[(1.0 / 6.0, 0.5)]);
+    add(Round, 0.0, &[(0.0, 0.0)]);
+    add(Mish, 5e-7, &[(0.0, 0.0)]);
+    add(Softplus, 3e-7, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]);
+    add(
+        Pow,
+        3e-7,
+        &[
+            (1.0, -1.0),
+            (1.0, 0.5),
+            (1.0, 1.5),
+            (-2.0, 2.0),
+            (0.5, 3.0),
+            (1.0, -0.5),
+            (2.0, 1.0),
+            (3.0, 0.0),
+            (1.0, 0.7),
+        ],
+    );
+    cases
+}
+
+/// erfc by its series, and by its continued fraction where that is better.
+fn erfc(x: f64) -> f64 {
+    if x < 0.0 {
+        return 2.0 - erfc(-x);
+    }
+    if x > 3.0 {
+        let fraction = (1..=60).rev().fold(0.0, |f, k| f64::from(k) / 2.0 / (x + f));
+        return (-x * x).exp() / std::f64::consts::PI.sqrt() / (x + fraction);
+    }
+    let (mut sum, mut term) = (0.0, x);
+    for k in 0..80 {
+        sum += term / f64::from(2 * k + 1);
+        term *= -x * x / f64::from(k + 1);
+    }
+    1.0 - sum * 2.0 / std::f64::consts::PI.sqrt()
+}
+
+fn reference(f: &Eltwise, x: f64) -> f64 {
+    let (alpha, beta) = (f64::from(f.alpha), f64::from(f.beta));
+    let sigmoid = |x: f64| if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
+    let times = |factor: f64| if factor == 0.0 { 0.0 } else { x * factor };
+    let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+    match f.op {
+        _ if x.is_nan() && !(f.op == Op::Pow && beta == 0.0) => x,
+        Op::Relu => {
+            if x < 0.0 {
+                times(alpha)
+            } else {
+                x
+            }
+        }
+        Op::Elu => {
+            if x < 0.0 {
+                alpha * x.exp_m1()
+            } else {
+                x
+            }
+        }
+        Op::GeluErf => times(erfc(-x / std::f64::consts::SQRT_2) / 2.0),
+        Op::GeluTanh => times(sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x))),
+        Op::Tanh => x.tanh(),
+        Op::Sigmoid => sigmoid(x),
+        Op::Swish => times(sigmoid(alpha * x)),
+        Op::Exp => x.exp(),
+        Op::Log => x.ln(),
+        Op::Sqrt => x.sqrt(),
+        Op::Square => x * x,
+        Op::Abs => x.abs(),
+        Op::Neg => -x,
+        Op::Clip => x.max(alpha).min(beta),
+        Op::Linear => alpha * x + beta,
+        Op::Pow => alpha * x.powf(beta),
+        Op::HardSigmoid => (alpha * x + beta).clamp(0.0, 1.0),
+        Op::HardSwish => times((alpha * x + beta).clamp(0.0, 1.0)),
+        Op::Round => x.round_ties_even(),
+        Op::Mish => times(softplus(x).tanh()),
+        Op::Softplus => softplus(alpha * x) / alpha,
+    }
+}
+
+/// The classes of numbers at which functions differ, and numbers of every magnitude.
+fn numbers() -> Vec<f32> {
+    let mut all =
+        vec![0.0, 1.0, 0.5, 0.25, 2.0, 3.0, f32::MIN_POSITIVE, 1e-40, 1e-45, f32::MAX, 1e30, f32::INFINITY, f32::NAN];
+    let mut state = 7u32;
+    let mut random = |limit: f32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32 * limit
+    };
+    for _ in 0..200 {
+        let around = [
+            random(10.0).round(),
+            random(0.1),
+            random(100.0),
+            random(1.0),
+            88.0 + random(0.9),
+            22.0 + random(1.0),
+            44.0 + random(1.0),
+        ];
+        all.extend(around);
+        all.extend([
+            random(10.0),
+            random(5.0),
+            random(1e-3),
+            1.0 + random(0.01),
+            1.0 - random(0.01),
+            103.0 + random(3.0),
+        ]);
+    }
+    let step = if cfg!(debug_assertions) { 399_989 } else { 39_989 };
+    all.extend((0..0x7f80_0000).step_by(step).map(f32::from_bits));
+    let negative: Vec<f32> = all.iter().map(|x| -x).collect();
+    all.extend(negative);
+    all
+}
+
+fn results<T: Stored>(isa: Isa, f: &Eltwise, x: &[T]) -> Vec<T> {
+    let mut y = x.to_vec();
+    y.reverse(); // what was there does not matter
+    apply(isa, f, Pair::apart(x, &mut y));
+    y
+}
+
+/// Whether both are the same number up to what is said, or both NaN. Where terms cancel, and below the normal numbers, the error is
+/// absolute.
+fn close(f: &Eltwise, x: f64, got: f32, want: f64, bound: f64) -> bool {
+    let rounded = want as f32;
+    if rounded.is_nan() || rounded.is_infinite() || got.is_nan() || got.is_infinite() {
+        let (largest, near) = (f64::from(f32::MAX), |x: f64| x.abs() >= f64::from(f32::MAX) * (1.0 - bound));
+        return got.is_nan() && rounded.is_nan()
+            || got == rounded
+            || got.abs() >= largest as f32 && near(want)
+            || near(f64::from(got)) && near(want);
+    }
+    let terms = match f.op {
+        Op::Linear | Op::HardSigmoid => (f64::from(f.alpha) * x).abs().max(f64::from(f.beta).abs()),
+        Op::HardSwish => ((f64::from(f.alpha) * x).abs() + f64::from(f.beta).abs()) * x.abs(),
+        _ => want.abs(),
+    };
+    // The argument of the exponential in a far tail is rounded, and its error counts as often as the argument says.
+    let tail = match f.op {
+        Op::GeluErf if x < 0.0 => x * x * 6e-8,
+        Op::GeluTanh if x < 0.0 => (x * x * x).abs() * 0.08 * 1.5e-7,
+        Op::Swish | Op::Sigmoid | Op::Softplus | Op::Pow | Op::Mish => 0.0,
+        _ => 0.0,
+    };
+    f64::from(got) == want
+        || (f64::from(got) - want).abs() <= (bound + tail) * terms + 1e-44 * (1.0 + x.abs().min(200.0))
+}
+
+#[test]
+fn functions_are_exact_to_their_bound_at_every_level() {
+    let x = numbers();
+    for (f, bound) in cases() {
+        for isa in Isa::available() {
+            let y = results(isa, &f, &x);
+            for (&x, &got) in x.iter().zip(&y) {
+                let want = reference(&f, f64::from(x));
+                let error = (f64::from(got) - want).abs() / want.abs();
+                assert!(
+                    close(&f, f64::from(x), got, want, bound),
+                    "{isa:?} {f:?} of {x:e}: {got:e} for {want:e} ({error:.2e})"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn special_numbers_give_limits() {
+    const INF: f32 = f32::INFINITY;
+    let limits = [
+        (made(Op::Exp, 0.0, 0.0), -INF, 0.0),
+        (made(Op::Exp, 0.0, 0.0), INF, INF),
+        (made(Op::Log, 0.0, 0.0), 0.0, -INF),
+        (made(Op::Log, 0.0, 0.0), -0.0, -INF),
+        (made(Op::Log, 0.0, 0.0), INF, INF),
+        (made(Op::Tanh, 0.0, 0.0), -INF, -1.0),
+        (made(Op::Sigmoid, 0.0, 0.0), -INF, 0.0),
+        (made(Op::Sigmoid, 0.0, 0.0), INF, 1.0),
+        (made(Op::GeluErf, 0.0, 0.0), -INF, 0.0),
+        (made(Op::GeluErf, 0.0, 0.0), INF, INF),
+        (made(Op::GeluTanh, 0.0, 0.0), -INF, 0.0),
+        (made(Op::GeluTanh, 0.0, 0.0), INF, INF),
+        (made(Op::Swish, 1.0, 0.0), -INF, 0.0),
+        (made(Op::Swish, -1.0, 0.0), INF, 0.0),
+        (made(Op::Mish, 0.0, 0.0), -INF, 0.0),
+        (made(Op::Mish, 0.0, 0.0), INF, INF),
+        (made(Op::Softplus, 1.0, 0.0), -INF, 0.0),
+        (made(Op::Softplus, 1.0, 0.0), INF, INF),
+        (made(Op::Elu, 2.0, 0.0), -INF, -2.0),
+        (made(Op::Relu, 0.0, 0.0), -INF, 0.0),
+        (made(Op::HardSwish, 0.2, 0.5), -INF, 0.0),
+        (made(Op::Pow, 1.0, 0.5), -INF, INF),
+        (made(Op::Pow, 1.0, -0.5), -0.0, INF),
+        (made(Op::Round, 0.0, 0.0), 2.5, 2.0),
+        (made(Op::Clip, 3.0, -2.0), 0.0, -2.0),
+    ];
+    for isa in Isa::available() {
+        for (f, x, want) in &limits {
+            // In each lane, and in the rest that is not a whole register.
+            let y = results(isa, f, &[*x; 83]);
+            assert!(y.iter().all(|y| y == want), "{isa:?} {f:?} of {x}: {y:?}");
+        }
+        for (f, _) in cases().iter().filter(|(f, _)| f.op != Op::Pow) {
+            let y = results(isa, f, &[f32::NAN, -f32::NAN, f32::from_bits(0x7fc0_0055)].repeat(30));
+            assert!(y.iter().all(|y| y.is_nan()), "{isa:?} {f:?} of NaN: {y:?}");
+        }
+        let y = results(isa, &made(Op::Tanh, 0.0, 0.0), &numbers());
+        assert!(y.iter().all(|y| y.is_nan() || y.abs() <= 1.0), "{isa:?}: beyond 1");
+    }
+}
+
+#[test]
+fn a_result_depends_on_its_element_alone() {
+    let x: Vec<f32> = numbers().into_iter().step_by(7).take(300).collect();
+    for (f, _) in cases() {
+        for isa in Isa::available() {
+            let whole = results(isa, &f, &x);
+            let bits =
+                |y: &[f32]| y.iter().map(|y| if y.is_nan() { 0x7fc0_0000 } else { y.to_bits() }).collect::<Vec<_>>();
+            for (begin, len) in (0..70).map(|len| (len % 11, len)).chain([(3, 290), (1, 128)]) {
+                let part = &x[begin..begin + len];
+                // In place, with guards on both sides.
+                let mut y = [&[7.0; 20], part, &[7.0; 20]].concat();
+                apply(isa, &f, Pair::in_place(&mut y[20..20 + len]));
+                assert!(
+                    y[..20].iter().chain(&y[20 + len..]).all(|&guard| guard == 7.0),
+                    "{isa:?} {f:?} {len}: written outside"
+                );
+                assert_eq!(bits(&y[20..20 + len]), bits(&whole[begin..begin + len]), "{isa:?} {f:?} {begin} {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_are_rounded_results_of_floats() {
+    let x = numbers();
+    for (f, _) in cases() {
+        for isa in Isa::available() {
+            let (mut bf16, mut f16) = (vec![Bf16(0); x.len()], vec![F16(0); x.len()]);
+            convert::narrow(isa, &x, &mut bf16);
+            convert::narrow(isa, &x, &mut f16);
+            check_half(isa, &f, &bf16);
+            check_half(isa, &f, &f16);
+        }
+    }
+}
+
+fn check_half<T: Stored + PartialEq + std::fmt::Debug + Default>(isa: Isa, f: &Eltwise, x: &[T]) {
+    let mut wide = vec![0.0; x.len()];
+    convert::widen(isa, x, &mut wide);
+    let mut want = vec![T::default(); x.len()];
+    convert::narrow(isa, &results(isa, f, &wide), &mut want);
+    assert!(results(isa, f, x) == want, "{isa:?} {f:?}");
+    let mut y = x[..x.len() - 3].to_vec();
+    apply(isa, f, Pair::in_place(&mut y));
+    assert!(y == want[..y.len()], "{isa:?} {f:?} in place");
+}

@@ -1,0 +1,191 @@
+//! Functions of one real number, written once over floats and registers.
+//!
+//! The coefficients are minimax fits of this project's own: of the remainder after the leading terms, which are exact, so
+//! that what a fit is wrong by is small beside rounding. Relative errors, where a result is a normal number, are in the
+//! tests of `eltwise`; NaNs get through, and infinities give the limits.
+
+use super::real::Real;
+
+/// Adding it rounds to an integer, which is then in the low bits.
+const ROUND: f32 = 12_582_912.0;
+// ln 2 in two parts; the first has so few digits that its product with an exponent is exact.
+const LN2_HIGH: f32 = 355.0 / 512.0;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+/// Below this exp is less than half of the least number.
+const LOWEST: f32 = -104.0;
+
+/// p(x) for coefficients with the highest power first.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn polynomial<N: Real, const TERMS: usize>(x: N, coefficients: [f32; TERMS]) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let mut sum = N::splat(coefficients[0]);
+        for &coefficient in &coefficients[1..] {
+            sum = sum.mul_add(x, N::splat(coefficient));
+        }
+        sum
+    }
+}
+
+/// n rounded after `bias` was added, and e^r - 1 where x = n ln 2 + r with |r| <= ln 2 / 2. The low bits of the first are n + bias.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn reduced<N: Real>(x: N, bias: f32) -> (N, N) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let rounded = x.mul_add(N::splat(std::f32::consts::LOG2_E), N::splat(ROUND + bias));
+        let n = rounded.sub(N::splat(ROUND + bias));
+        let r = n.mul_add(N::splat(-LN2_LOW), n.mul_add(N::splat(-LN2_HIGH), x));
+        let tail = polynomial(r, [0.001_381_451_5, 0.008_368_756, 0.041_668_39, 0.166_665_2, 0.499_999_93]);
+        (rounded, r.mul(r).mul_add(tail, r))
+    }
+}
+
+/// e^x.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn exp<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        // In this order a NaN stays. Above 88.72 the result is infinite.
+        let x = N::splat(89.0).min(N::splat(LOWEST).max(x));
+        let (rounded, growth) = reduced(x, 0.0);
+        growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)))
+    }
+}
+
+/// e^x for x that is not above zero.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn exp_not_above_one<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let x = N::splat(LOWEST).max(x);
+        if N::SCALES {
+            let (rounded, growth) = reduced(x, 0.0);
+            return growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)));
+        }
+        // 2^24 times too large, so that no power is below the normal numbers.
+        let (rounded, growth) = reduced(x, 127.0 + 24.0);
+        let power = rounded.low_bits_as_exponent();
+        growth.mul_add(power, power).mul(N::splat(1.0 / 16_777_216.0))
+    }
+}
+
+/// e^x - 1 for x that is not above zero.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn exp_minus_one<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        // Below this the result is -1.
+        let (rounded, growth) = reduced(N::splat(-20.0).max(x), 127.0);
+        let power = rounded.low_bits_as_exponent();
+        growth.mul_add(power, power.sub(N::splat(1.0)))
+    }
+}
+
+/// ln x.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn log<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (m, e) = x.split();
+        let f = m.sub(N::splat(1.0));
+        let square = f.mul(f);
+        let tail = polynomial(
+            f,
+            [
+                -0.045_074_467,
+                0.104_629_96,
+                -0.131_611_97,
+                0.144_784,
+                -0.166_473_12,
+                0.199_908_61,
+                -0.250_000_95,
+                0.333_334_5,
+            ],
+        );
+        let small = square.mul(f).mul_add(tail, square.mul(N::splat(-0.5)));
+        // Both parts of ln 2 are positive, as those of an infinite exponent must not cancel.
+        let small = e.mul_add(N::splat(2.760_868e-4), small);
+        e.mul_add(N::splat(1419.0 / 2048.0), small.add(f))
+    }
+}
+
+/// ln(1 + x) for x from 0 to 1.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn log_one_plus<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        // 2 artanh(s): odd in s, which is at most a third.
+        let s = x.quotient(x.add(N::splat(2.0)));
+        let square = s.mul(s);
+        let tail = polynomial(square, [0.243_075_86, 0.214_260_31, 0.286_170_2, 0.399_988_73, 0.666_666_76]);
+        s.mul(square).mul_add(tail, s.add(s))
+    }
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn tanh<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        // From 9.02 on the result rounds to 1; the quotient is above that there, and is cut. In this order a NaN stays.
+        let t = N::splat(9.4).min(x.abs());
+        let square = t.mul(t);
+        let above = polynomial(square, [1.331_909_1e-8, 2.058_351_4e-5, 0.003_494_037_4, 0.133_797_21, 1.0]);
+        let below = polynomial(square, [7.762_033e-7, 3.283_097e-4, 0.025_871_085, 0.467_130_36, 1.0]);
+        N::splat(1.0).min(t.mul(above).quotient(below)).with_sign_of(x)
+    }
+}
+
+/// 1 / (1 + e^-x).
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn sigmoid<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let power = exp_not_above_one(x.abs().negated());
+        let above = N::if_less(x, N::splat(0.0), power, N::splat(1.0));
+        above.quotient(power.add(N::splat(1.0)))
+    }
+}
+
+/// The probability that a normal variable is less than x: (1 + erf(x / sqrt 2)) / 2.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn normal_cdf<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        // The tail beyond -t is e^(-t^2/2) times a quotient of polynomials; from 14.5 on it is zero.
+        let t = N::splat(14.5).min(x.abs());
+        let power = exp_not_above_one(t.mul(N::splat(-0.5)).mul(t));
+        let above = polynomial(t, [1.958_354e-7, 0.014_711_718, 0.109_186_114, 0.342_854_9, 0.499_999_92]);
+        let below = polynomial(t, [0.036_901_077, 0.273_184_87, 0.902_172_4, 1.483_586_2, 1.0]);
+        let tail = power.mul(above).quotient(below);
+        N::if_less(x, N::splat(0.0), tail, N::splat(1.0).sub(tail))
+    }
+}

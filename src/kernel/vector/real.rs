@@ -1,0 +1,237 @@
+//! What functions of real numbers need of a float, or of a register of them, beyond sums and products.
+//!
+//! A method says what it makes of a NaN, because formulas are arranged so that one gets through.
+
+use super::lanes::Number;
+
+/// # Safety
+/// Of every method: as of `Number`.
+pub trait Real: Number {
+    /// Whether `scaled` is an instruction.
+    const SCALES: bool;
+
+    /// The lesser one; `other` if one is NaN.
+    unsafe fn min(self, other: Self) -> Self;
+    unsafe fn abs(self) -> Self;
+    unsafe fn negated(self) -> Self;
+    /// The same magnitude with the sign of `other`.
+    unsafe fn with_sign_of(self, other: Self) -> Self;
+    /// `yes` where a < b, else `no`, also where one is NaN.
+    unsafe fn if_less(a: Self, b: Self, yes: Self, no: Self) -> Self;
+    /// `yes` where a = b, else `no`, also where one is NaN.
+    unsafe fn if_equal(a: Self, b: Self, yes: Self, no: Self) -> Self;
+    unsafe fn sqrt(self) -> Self;
+    /// The nearest integer, the even one of two.
+    unsafe fn round(self) -> Self;
+    /// The quotient, correctly rounded.
+    unsafe fn div(self, divisor: Self) -> Self;
+    /// The quotient of finite numbers to a unit in the last place, for divisors from 2^-60 to 2^60.
+    unsafe fn quotient(self, divisor: Self) -> Self;
+    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128.
+    unsafe fn scaled(self, n: Self) -> Self;
+    /// m and e with self = m * 2^e and m from 3/4 to 3/2. Of infinity m is 1 and e infinity, of zero 1 and -infinity; of a
+    /// NaN, and below zero, one of them is NaN.
+    unsafe fn split(self) -> (Self, Self);
+}
+
+/// 2^-23: what a number below the normal ones is multiplied by, the other way round, to become one of them.
+#[cfg(target_arch = "x86_64")]
+const LIFT: f32 = 8_388_608.0;
+const SIGN: u32 = 0x8000_0000;
+const THREE_QUARTERS: u32 = 0x3f40_0000;
+const FRACTION: u32 = 0x007f_ffff;
+
+impl Real for f32 {
+    const SCALES: bool = false;
+
+    #[inline(always)]
+    unsafe fn min(self, other: f32) -> f32 {
+        if self < other { self } else { other }
+    }
+    #[inline(always)]
+    unsafe fn abs(self) -> f32 {
+        f32::abs(self)
+    }
+    #[inline(always)]
+    unsafe fn negated(self) -> f32 {
+        -self
+    }
+    #[inline(always)]
+    unsafe fn with_sign_of(self, other: f32) -> f32 {
+        f32::from_bits(self.to_bits() & !SIGN | other.to_bits() & SIGN)
+    }
+    #[inline(always)]
+    unsafe fn if_less(a: f32, b: f32, yes: f32, no: f32) -> f32 {
+        if a < b { yes } else { no }
+    }
+    #[inline(always)]
+    unsafe fn if_equal(a: f32, b: f32, yes: f32, no: f32) -> f32 {
+        if a == b { yes } else { no }
+    }
+    #[inline(always)]
+    unsafe fn sqrt(self) -> f32 {
+        f32::sqrt(self)
+    }
+    #[inline(always)]
+    unsafe fn round(self) -> f32 {
+        // Without the instruction f32::round_ties_even is a call. From 2^23 on floats are integers.
+        let magic = f32::from_bits(8_388_608f32.to_bits() | self.to_bits() & SIGN);
+        let rounded = f32::from_bits(((self + magic) - magic).to_bits() | self.to_bits() & SIGN);
+        if f32::abs(self) < 8_388_608.0 { rounded } else { self }
+    }
+    #[inline(always)]
+    unsafe fn div(self, divisor: f32) -> f32 {
+        self / divisor
+    }
+    #[inline(always)]
+    unsafe fn quotient(self, divisor: f32) -> f32 {
+        self / divisor
+    }
+    #[inline(always)]
+    unsafe fn scaled(self, n: f32) -> f32 {
+        // In two steps, of which the second rounds: up to 2^24 apart from what would be too small or large in one.
+        let (first, second) = if n < 0.0 { (n + 24.0, 1.0 / 16_777_216.0) } else { (n - 2.0, 4.0) };
+        let power = f32::from_bits(((first + (12_582_912.0 + 127.0)).to_bits()) << 23);
+        self * power * second
+    }
+    #[inline(always)]
+    unsafe fn split(self) -> (f32, f32) {
+        let lifted = if self < f32::MIN_POSITIVE { (self * 8_388_608.0, -23.0) } else { (self, 0.0) };
+        let bits = lifted.0.to_bits().wrapping_sub(THREE_QUARTERS);
+        let m = f32::from_bits((bits & FRACTION).wrapping_add(THREE_QUARTERS));
+        let e = ((bits as i32) >> 23) as f32 + lifted.1;
+        let below = if self < 0.0 { f32::NAN } else { f32::NEG_INFINITY };
+        let above = if self < f32::INFINITY { e } else { self };
+        (
+            if self < f32::INFINITY { m } else { 1.0 },
+            if self > 0.0 {
+                above
+            } else if self.is_nan() {
+                self
+            } else {
+                below
+            },
+        )
+    }
+}
+
+/// Methods that are one expression of intrinsics.
+#[cfg(target_arch = "x86_64")]
+macro_rules! methods {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr })*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: as demanded of the caller.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::super::lanes::Number;
+    use super::*;
+    use std::arch::x86_64::*;
+
+    type V = __m256;
+
+    impl Real for V {
+        const SCALES: bool = false;
+
+        methods! {
+            fn min(self: V, other: V) -> V { _mm256_min_ps(self, other) }
+            fn abs(self: V) -> V { _mm256_andnot_ps(_mm256_set1_ps(-0.0), self) }
+            fn negated(self: V) -> V { _mm256_xor_ps(_mm256_set1_ps(-0.0), self) }
+            fn with_sign_of(self: V, other: V) -> V {{
+                let sign = _mm256_set1_ps(-0.0);
+                _mm256_or_ps(_mm256_andnot_ps(sign, self), _mm256_and_ps(sign, other))
+            }}
+            fn if_less(a: V, b: V, yes: V, no: V) -> V {
+                _mm256_blendv_ps(no, yes, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b))
+            }
+            fn if_equal(a: V, b: V, yes: V, no: V) -> V {
+                _mm256_blendv_ps(no, yes, _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b))
+            }
+            fn sqrt(self: V) -> V { _mm256_sqrt_ps(self) }
+            fn round(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
+            fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
+            fn quotient(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
+            fn scaled(self: V, n: V) -> V {{
+                // As f32 does; a blend looks at the sign.
+                let add = _mm256_blendv_ps(V::splat(12_582_912.0 + 125.0), V::splat(12_582_912.0 + 151.0), n);
+                let second = _mm256_blendv_ps(V::splat(4.0), V::splat(1.0 / 16_777_216.0), n);
+                n.add(add).low_bits_as_exponent().mul(self).mul(second)
+            }}
+            fn split(self: V) -> (V, V) {{
+                let small = _mm256_cmp_ps::<_CMP_LT_OQ>(self, V::splat(f32::MIN_POSITIVE));
+                let lifted = _mm256_blendv_ps(self, self.mul(V::splat(LIFT)), small);
+                let base = _mm256_set1_epi32(THREE_QUARTERS as i32);
+                let bits = _mm256_sub_epi32(_mm256_castps_si256(lifted), base);
+                let fraction = _mm256_and_si256(bits, _mm256_set1_epi32(FRACTION as i32));
+                let m = _mm256_castsi256_ps(_mm256_add_epi32(fraction, base));
+                let e = _mm256_cvtepi32_ps(_mm256_srai_epi32::<23>(bits));
+                let e = e.sub(_mm256_and_ps(small, V::splat(23.0)));
+                let one = V::splat(1.0);
+                let finite = _mm256_cmp_ps::<_CMP_LT_OQ>(self, V::splat(f32::INFINITY));
+                let below = V::if_less(self, V::splat(0.0), V::splat(f32::NAN), V::splat(f32::NEG_INFINITY));
+                let e = V::if_less(V::splat(0.0), self, e, below);
+                (_mm256_blendv_ps(one, m, finite), _mm256_blendv_ps(self, e, finite))
+            }}
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::super::lanes::Number;
+    use super::*;
+    use std::arch::x86_64::*;
+
+    type V = __m512;
+
+    impl Real for V {
+        const SCALES: bool = true;
+
+        methods! {
+            fn min(self: V, other: V) -> V { _mm512_min_ps(self, other) }
+            fn abs(self: V) -> V { _mm512_abs_ps(self) }
+            fn negated(self: V) -> V {
+                _mm512_castsi512_ps(_mm512_xor_si512(_mm512_set1_epi32(SIGN as i32), _mm512_castps_si512(self)))
+            }
+            fn with_sign_of(self: V, other: V) -> V {
+                _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xb8>(
+                    _mm512_castps_si512(self),
+                    _mm512_set1_epi32(SIGN as i32),
+                    _mm512_castps_si512(other),
+                ))
+            }
+            fn if_less(a: V, b: V, yes: V, no: V) -> V {
+                _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), no, yes)
+            }
+            fn if_equal(a: V, b: V, yes: V, no: V) -> V {
+                _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b), no, yes)
+            }
+            fn sqrt(self: V) -> V { _mm512_sqrt_ps(self) }
+            fn round(self: V) -> V {
+                _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self)
+            }
+            fn div(self: V, divisor: V) -> V { _mm512_div_ps(self, divisor) }
+            fn quotient(self: V, divisor: V) -> V {{
+                // The division is slow; an estimate to 2^-14 and what it leaves over are not.
+                let inverse = _mm512_rcp14_ps(divisor);
+                let estimate = self.mul(inverse);
+                _mm512_fmadd_ps(_mm512_fnmadd_ps(estimate, divisor, self), inverse, estimate)
+            }}
+            fn scaled(self: V, n: V) -> V { _mm512_scalef_ps(self, n) }
+            fn split(self: V) -> (V, V) {{
+                let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(self);
+                let e = _mm512_getexp_ps(self);
+                // getexp is of the leading bit; what is above 3/2 of that has been halved.
+                let halved = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(m, V::splat(1.0));
+                (m, _mm512_mask_add_ps(e, halved, e, V::splat(1.0)))
+            }}
+        }
+    }
+}
