@@ -137,7 +137,7 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-unsafe fn create(
+pub(super) unsafe fn create(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
 }
 
 /// Checks the axis members; None means the last axis.
-fn axis(members: Option<(i32, i32)>) -> Result<i32> {
+pub(super) fn axis(members: Option<(i32, i32)>) -> Result<i32> {
     let max = weir_limit::WEIR_MAX_RANK as i32;
     match members {
         None => Ok(-1),

@@ -25,6 +25,7 @@ mod gemm;
 mod graph;
 mod kernel;
 mod kernel_context;
+mod ops_movement;
 mod partial;
 mod program;
 mod program_stats;

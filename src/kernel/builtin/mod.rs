@@ -1,4 +1,4 @@
-//! The built-in operations, in f32: what they take and give, and how their work is cut. The inner loops are in
+//! The built-in operations, in f32 but for those that only move elements: what they take and give, and how their work is cut. The inner loops are in
 //! `vector`.
 //!
 //! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is
@@ -9,6 +9,7 @@ mod add;
 mod argmax;
 mod axis;
 mod matmul;
+pub mod movement;
 mod relu;
 mod softmax;
 

@@ -9,6 +9,7 @@
 //! - `elementwise`: sums and rectifiers over slices.
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
+//! - `movement`: copies between layouts, transposition.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
 pub mod argmax;
@@ -19,6 +20,7 @@ pub mod int8;
 pub mod isa;
 mod lanes;
 pub mod micro;
+pub mod movement;
 mod pack;
 pub mod site;
 pub mod softmax;
