@@ -21,6 +21,8 @@ pub const F32: weir_dtype = D::WEIR_F32 as weir_dtype;
 pub const S32: weir_dtype = D::WEIR_S32 as weir_dtype;
 pub const U8: weir_dtype = D::WEIR_U8 as weir_dtype;
 pub const S8: weir_dtype = D::WEIR_S8 as weir_dtype;
+pub const F16: weir_dtype = D::WEIR_F16 as weir_dtype;
+pub const BF16: weir_dtype = D::WEIR_BF16 as weir_dtype;
 pub const BOOL: weir_dtype = D::WEIR_BOOL as weir_dtype;
 
 /// Size of an element in bytes.

@@ -2,6 +2,7 @@
 //! tensors whose shape a run decides.
 
 mod buffer;
+mod element;
 mod flags;
 pub mod heap;
 mod slot;
@@ -9,6 +10,7 @@ mod stock;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
+pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
 pub use slot::Slot;
 pub use stock::{Lease, Stock};

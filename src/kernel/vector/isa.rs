@@ -14,7 +14,7 @@ pub enum Isa {
     /// What every processor of the target has.
     Portable,
     Neon,
-    /// AVX2 and FMA.
+    /// AVX2, FMA and F16C.
     Avx2,
     /// AVX-512: F and BW.
     Avx512,
@@ -42,7 +42,7 @@ impl Isa {
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         {
             use std::arch::is_x86_feature_detected as has;
-            let avx2 = has!("avx2") && has!("fma");
+            let avx2 = has!("avx2") && has!("fma") && has!("f16c");
             let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
             if avx512 && has!("avx512vnni") {
                 return Isa::Avx512Vnni;

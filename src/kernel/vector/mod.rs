@@ -10,10 +10,12 @@
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
 //! - `movement`: copies between layouts, transposition.
+//! - `convert`: slices of one storage type from and to floats.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
 pub mod argmax;
 pub mod columns;
+pub mod convert;
 pub mod elementwise;
 pub mod gemm;
 pub mod int8;

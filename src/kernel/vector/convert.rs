@@ -1,0 +1,142 @@
+//! From storage types to f32 and back: the numbers that kernels compute with are floats, whatever tensors hold.
+//!
+//! `widen` reads, `narrow` writes; kernels do so by blocks, or fused into their loops by `Converting` registers.
+//!
+//! - To f16 and bf16: rounded to nearest, ties to even; too large is an infinity; subnormal numbers stay what they are;
+//!   a NaN stays a NaN with the leading bits of its payload, and becomes a quiet one.
+//! - To s32, s8 and u8: rounded to nearest, ties to even; too large or small is the greatest or least number of the
+//!   type, so s32 has its exact greatest; a NaN is 0.
+//! - To bool: 0 for both zeros, 1 for everything else, a NaN too.
+//! - From s32 above 2^24: rounded to nearest, ties to even. Everything else is exact.
+//!
+//! All levels give the same bits, so it does not matter where a loop of vectors ends and its rest begins.
+
+mod scalar;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::isa::Isa;
+use crate::memory::Element;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::{Converting, Registers};
+
+/// Nothing more is asked of a type where there are no registers to load it into.
+#[cfg(not(target_arch = "x86_64"))]
+pub trait Registers {}
+#[cfg(not(target_arch = "x86_64"))]
+impl<T> Registers for T {}
+
+/// A type that tensors hold numbers in.
+pub trait Stored: Element + Registers {
+    fn widened(self) -> f32;
+    fn narrowed(x: f32) -> Self;
+}
+
+/// to = from, for slices of the same length.
+pub fn widen<T: Stored>(isa: Isa, from: &[T], to: &mut [f32]) {
+    assert_eq!(from.len(), to.len());
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512.
+        Isa::Avx512 | Isa::Avx512Vnni => unsafe { widen_avx512(from, to) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2, FMA and F16C.
+        Isa::Avx2 => unsafe { widen_avx2(from, to) },
+        _ => widen_portable(from, to),
+    }
+}
+
+/// to = from, for slices of the same length.
+pub fn narrow<T: Stored>(isa: Isa, from: &[f32], to: &mut [T]) {
+    assert_eq!(from.len(), to.len());
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512.
+        Isa::Avx512 | Isa::Avx512Vnni => unsafe { narrow_avx512(from, to) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2, FMA and F16C.
+        Isa::Avx2 => unsafe { narrow_avx2(from, to) },
+        _ => narrow_portable(from, to),
+    }
+}
+
+fn widen_portable<T: Stored>(from: &[T], to: &mut [f32]) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = from.widened();
+    }
+}
+
+fn narrow_portable<T: Stored>(from: &[f32], to: &mut [T]) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = T::narrowed(from);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn widen_avx512<T: Stored>(from: &[T], to: &mut [f32]) {
+    // SAFETY: the processor has AVX-512.
+    unsafe { widen_vectors::<T, std::arch::x86_64::__m512>(from, to) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn widen_avx2<T: Stored>(from: &[T], to: &mut [f32]) {
+    // SAFETY: the processor has AVX2, FMA and F16C.
+    unsafe { widen_vectors::<T, std::arch::x86_64::__m256>(from, to) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn narrow_avx512<T: Stored>(from: &[f32], to: &mut [T]) {
+    // SAFETY: the processor has AVX-512.
+    unsafe { narrow_vectors::<T, std::arch::x86_64::__m512>(from, to) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn narrow_avx2<T: Stored>(from: &[f32], to: &mut [T]) {
+    // SAFETY: the processor has AVX2, FMA and F16C.
+    unsafe { narrow_vectors::<T, std::arch::x86_64::__m256>(from, to) }
+}
+
+/// Vectors from the front; the rest in a vector that shares elements with the one before it, or one by one.
+///
+/// # Safety
+/// The processor has the instructions of V.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn widen_vectors<T: Stored, V: Converting>(from: &[T], to: &mut [f32]) {
+    let len = from.len().min(to.len());
+    if len < V::LANES {
+        return widen_portable(from, to);
+    }
+    let (from, to) = (from.as_ptr(), to.as_mut_ptr());
+    // SAFETY: a vector begins at most LANES before the end.
+    let one = |at: usize| unsafe { V::load_stored(from.add(at)).store(to.add(at)) };
+    (0..len - V::LANES).step_by(V::LANES).for_each(one);
+    one(len - V::LANES);
+}
+
+/// As `widen_vectors`.
+///
+/// # Safety
+/// The processor has the instructions of V.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn narrow_vectors<T: Stored, V: Converting>(from: &[f32], to: &mut [T]) {
+    let len = from.len().min(to.len());
+    if len < V::LANES {
+        return narrow_portable(from, to);
+    }
+    let (from, to) = (from.as_ptr(), to.as_mut_ptr());
+    // SAFETY: a vector begins at most LANES before the end.
+    let one = |at: usize| unsafe { V::load(from.add(at)).store_stored(to.add(at)) };
+    (0..len - V::LANES).step_by(V::LANES).for_each(one);
+    one(len - V::LANES);
+}
