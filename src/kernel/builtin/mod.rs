@@ -10,12 +10,14 @@ mod argmax;
 mod axis;
 mod matmul;
 pub mod movement;
+mod reduce;
 mod relu;
 mod softmax;
 
 pub use add::Add;
 pub use argmax::Argmax;
 pub use matmul::Matmul;
+pub use reduce::Reduce;
 pub use relu::Relu;
 pub use softmax::Softmax;
 

@@ -10,6 +10,7 @@
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
 //! - `movement`: copies between layouts, transposition.
+//! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
 //! - `convert`: slices of one storage type from and to floats.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
@@ -21,9 +22,11 @@ pub mod gemm;
 pub mod int8;
 pub mod isa;
 mod lanes;
+mod levels;
 pub mod micro;
 pub mod movement;
 mod pack;
+pub mod reduce;
 pub mod site;
 pub mod softmax;
 pub mod standalone;
