@@ -26,6 +26,7 @@ mod graph;
 mod kernel;
 mod kernel_context;
 mod ops_movement;
+mod ops_norm;
 mod ops_reduction;
 mod partial;
 mod program;

@@ -40,6 +40,7 @@ versioned! {
     weir_reshape_desc: dims: [i64; 8],
     weir_gather_desc: reserved: i32,
     weir_reduce_desc: eps: f32,
+    weir_norm_desc: epsilon: f32,
     weir_runtime_info: attrs: u64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_run_failure: engine: [std::ffi::c_char; 64],

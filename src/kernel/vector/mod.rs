@@ -8,6 +8,7 @@
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
 //! - `elementwise`: sums and rectifiers over slices.
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
+//! - `softmax_halves`: the same of f16 and bf16; `norm`: normalisation.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
 //! - `movement`: copies between layouts, transposition.
 //! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
@@ -25,10 +26,12 @@ mod lanes;
 mod levels;
 pub mod micro;
 pub mod movement;
+pub mod norm;
 mod pack;
 pub mod reduce;
 pub mod site;
 pub mod softmax;
+pub mod softmax_halves;
 pub mod standalone;
 
 #[cfg(test)]

@@ -53,7 +53,9 @@ impl Any {
     }
 
     fn all(&self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+        let mut all = Vec::with_capacity(self.words.len() * 8);
+        self.words.iter().for_each(|word| all.extend_from_slice(&word.to_ne_bytes()));
+        all
     }
 
     pub fn bytes(&self) -> Vec<u8> {

@@ -361,22 +361,22 @@ fn gather_refuses_an_index_by_name() {
 
 #[test]
 fn the_same_bytes_on_all_pools() {
-    let cube = || Any::filled(dtype::F32, &[37, 53, 71], 1);
-    let bytes = || Any::filled(dtype::U8, &[37, 153, 71], 1);
-    for order in [&[2, 1, 0], &[0, 2, 1], &[1, 0, 2], &[2, 0, 1]] {
+    let cube = || Any::filled(dtype::F32, &[17, 33, 71], 1);
+    let bytes = || Any::filled(dtype::U8, &[37, 53, 71], 1);
+    for order in [&[2, 1, 0], &[0, 2, 1], &[2, 0, 1]] {
         check_pools(&Transpose::new(order).unwrap(), &[cube()]);
         check_pools(&Transpose::new(order).unwrap(), &[bytes()]);
     }
-    check_pools(&slice(&[30, 2, 70], &[1, 50, 3], &[-2, 3, -1]), &[cube()]);
+    check_pools(&slice(&[16, 2, 70], &[1, 30, 3], &[-2, 3, -1]), &[cube()]);
     check_pools(&slice(&[1, 2, 3], &[36, 50, 60], &[1, 1, 1]), &[bytes()]);
     for mode in [PadMode::Constant(3.0), PadMode::Reflect, PadMode::Edge] {
         check_pools(&pad(&[1, 2, 3], &[3, 2, 1], mode), &[cube()]);
         check_pools(&pad(&[0, 9, 0], &[0, 5, 0], mode), &[bytes()]);
     }
     for axis in 0..3 {
-        check_pools(&Concat { axis, inputs: 3 }, &[cube(), cube(), cube()]);
-        let indices: Vec<i32> = (0..4000).map(|i| i * 31 % 37).collect();
-        check_pools(&Gather { axis }, &[bytes(), Any::s32(&[40, 100], &indices)]);
+        check_pools(&Concat { axis, inputs: 2 }, &[cube(), cube()]);
+        let indices: Vec<i32> = (0..400).map(|i| i * 31 % 37).collect();
+        check_pools(&Gather { axis }, &[bytes(), Any::s32(&[4, 100], &indices)]);
     }
     check_pools(&Reshape::new(&[-1]).unwrap(), &[cube()]);
 }

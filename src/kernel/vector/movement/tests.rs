@@ -53,7 +53,7 @@ fn permuted(unit: usize, shape: &[usize], order: &[usize]) -> Vec<Dim> {
 
 #[test]
 fn planes_of_every_size_are_transposed_on_every_level() {
-    let sides = [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 130, 200];
+    let sides = [1, 2, 3, 4, 7, 9, 16, 17, 33, 63, 65, 130];
     for isa in Isa::available() {
         for unit in [1, 2, 4, 8, 16] {
             for rows in sides {
@@ -91,7 +91,7 @@ fn steps_and_offsets() {
         // Every third of a line, backwards; and lines of a larger plane, in another one.
         check(isa, 4, &dims(&[(10, -12, 4)]), 116, 8, (120, 60), 1);
         check(isa, 4, &dims(&[(5, 80, 60), (7, 8, 4)]), 4, 12, (400, 400), 1);
-        check(isa, 1, &dims(&[(5, -80, 60), (70, 1, 1)]), 320, 12, (400, 400), 2);
+        check(isa, 1, &dims(&[(5, -80, 75), (70, 1, 1)]), 320, 12, (400, 400), 2);
         check(isa, 2, &dims(&[(30, 2, 200), (40, -60, 2)]), 2340, 50, (2400, 6100), 1);
         check(isa, 40_000, &dims(&[(2, -40_000, 50_000)]), 40_000, 7, (80_000, 100_000), 3);
         check(isa, 24, &dims(&[(3000, 48, 24)]), 24, 0, (144_000, 72_000), 7);
