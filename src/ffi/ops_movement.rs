@@ -65,7 +65,10 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
             let desc = versioned::read(desc, "desc")?;
             let most = weir_limit::WEIR_MAX_ARGS as u32;
             if !(1..=most).contains(&desc.num_inputs) {
-                return Err(Error::out_of_range(format!("desc->num_inputs is {}, expected 1 to {most}", desc.num_inputs)));
+                return Err(Error::out_of_range(format!(
+                    "desc->num_inputs is {}, expected 1 to {most}",
+                    desc.num_inputs
+                )));
             }
             let axis = axis(Some((desc.axis, 0)))?;
             Ok(Arc::new(movement::Concat { axis, inputs: desc.num_inputs as usize }))

@@ -40,7 +40,7 @@ pub unsafe extern "C" fn weir_kernel_create_norm(
                 let expected = if desc.groups == 0 { "1 or more" } else { "0, as the operation has no groups" };
                 return Err(Error::invalid(format!("desc->groups is {}, expected {expected}", desc.groups)));
             }
-            if !(desc.epsilon >= 0.0) {
+            if desc.epsilon.is_nan() || desc.epsilon < 0.0 {
                 return Err(Error::invalid(format!("desc->epsilon is {}, expected 0 or more", desc.epsilon)));
             }
             Ok(Arc::new(builtin::Norm {

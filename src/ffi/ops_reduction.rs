@@ -63,10 +63,7 @@ pub unsafe extern "C" fn weir_kernel_create_reduce(
             }
             let is_norm = matches!(
                 op,
-                WEIR_REDUCE_NORM_MAX
-                    | WEIR_REDUCE_NORM_SUM
-                    | WEIR_REDUCE_NORM_POWER_MAX
-                    | WEIR_REDUCE_NORM_POWER_SUM
+                WEIR_REDUCE_NORM_MAX | WEIR_REDUCE_NORM_SUM | WEIR_REDUCE_NORM_POWER_MAX | WEIR_REDUCE_NORM_POWER_SUM
             );
             let powers: &[f32] = if is_norm { &[1.0, 2.0] } else { &[0.0] };
             if !powers.contains(&desc.p) {

@@ -46,11 +46,9 @@ impl Norm {
     fn cut(&self, x: &Desc) -> Result<Cut> {
         let columns = axis::split(self.axis, x)?;
         Ok(match self.op {
-            Op::WEIR_NORM_GROUP => Cut {
-                len: columns.len / self.groups * columns.inner,
-                inner: columns.inner,
-                cycle: self.groups,
-            },
+            Op::WEIR_NORM_GROUP => {
+                Cut { len: columns.len / self.groups * columns.inner, inner: columns.inner, cycle: self.groups }
+            }
             _ => Cut { len: columns.len * columns.inner, inner: 1, cycle: 1 },
         })
     }

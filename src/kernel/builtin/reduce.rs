@@ -6,9 +6,7 @@ use crate::abi::weir_reduce_op_value as Op;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::reduce::{
-    Best, Fold, Greatest, Least, Place, Plan, Product, Sizes, Source, Squares, Sum,
-};
+use crate::kernel::vector::reduce::{Best, Fold, Greatest, Least, Place, Plan, Product, Sizes, Source, Squares, Sum};
 use crate::kernel::{Kernel, KernelContext, signature};
 use crate::memory::{Bf16, F16};
 
@@ -32,7 +30,8 @@ impl Reduce {
         for &axis in &self.axes[..self.num_axes] {
             let index = signature::axis(axis, input)?;
             if std::mem::replace(&mut reduced[index], true) {
-                let expected = format!("a shape in which the axes are different, where axis {axis} is one that was named");
+                let expected =
+                    format!("a shape in which the axes are different, where axis {axis} is one that was named");
                 return Err(signature::mismatch("input", 0, &expected, input));
             }
         }

@@ -1,6 +1,5 @@
 //! Softmax of halves: rows and columns are made floats a block at a time, in each of three passes, so that no length asks
 //! for memory. The exponentials are computed twice, and each result is rounded once.
-#![allow(clippy::too_many_arguments, reason = "a loop's surroundings")]
 
 use super::columns::{Rows, Stretch, WIDTH};
 use super::convert::{self, Stored};
@@ -42,15 +41,35 @@ impl Loop for Exponentials<'_> {
     }
 }
 
-/// What the results are made of: x itself or its exponential, and what the row or column has for all.
+/// Makes results of x: of itself or of its exponential, and of what the row, or each column, has for all.
 fn finish(isa: Isa, log: bool, x: &mut [f32], max: &[f32], last: &[f32]) {
-    let each = |values: &[f32], i: usize| if values.len() == 1 { values[0] } else { values[i] };
-    if log {
-        x.iter_mut().enumerate().for_each(|(i, x)| *x = *x - each(max, i) - each(last, i));
-        return;
+    if !log {
+        levels::on(isa, Exponentials { x: &mut *x, max, sums: &mut [0.0; WIDTH] });
     }
-    levels::on(isa, Exponentials { x: &mut *x, max, sums: &mut [0.0; WIDTH] });
-    x.iter_mut().enumerate().for_each(|(i, x)| *x *= each(last, i));
+    levels::on(isa, Finish { log, x, max, last });
+}
+
+/// The exponential times `last`, or x without the maximum and `last`.
+struct Finish<'a> {
+    log: bool,
+    x: &'a mut [f32],
+    max: &'a [f32],
+    last: &'a [f32],
+}
+
+impl Loop for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let x = self.x.iter_mut();
+        match (self.log, self.max, self.last) {
+            (true, &[max], &[last]) => x.for_each(|x| *x = *x - max - last),
+            (true, max, last) => x.zip(max.iter().zip(last)).for_each(|(x, (max, last))| *x = *x - max - last),
+            (false, _, &[last]) => x.for_each(|x| *x *= last),
+            (false, _, last) => x.zip(last).for_each(|(x, last)| *x *= last),
+        }
+    }
 }
 
 /// As `softmax::rows`.

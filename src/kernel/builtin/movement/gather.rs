@@ -77,10 +77,8 @@ impl Kernel for Gather {
             return Ok(());
         }
         let shape = table.desc().shape();
-        let (size, unit) = (
-            shape[axis] as usize,
-            shape[axis + 1..].iter().product::<i64>() as usize * element(table.desc()),
-        );
+        let (size, unit) =
+            (shape[axis] as usize, shape[axis + 1..].iter().product::<i64>() as usize * element(table.desc()));
         let from = table.read_bytes();
         let to = output.byte_shards();
         context.parallel_for(&bytes_span(total / unit, unit), &|mut claim| {

@@ -231,7 +231,8 @@ fn pad_fills_a_margin() {
 
 #[test]
 fn values_of_a_margin_are_rounded_to_nearest() {
-    let margin = |value: f64, dtype: u32| run(&pad(&[1], &[0], PadMode::Constant(value)), &[Any::filled(dtype, &[0], 1)]);
+    let margin =
+        |value: f64, dtype: u32| run(&pad(&[1], &[0], PadMode::Constant(value)), &[Any::filled(dtype, &[0], 1)]);
     for (value, f16, bf16) in [
         (0.0, 0x0000, 0x0000),
         (-0.0, 0x8000, 0x8000),
@@ -262,7 +263,8 @@ fn values_of_a_margin_are_rounded_to_nearest() {
     assert_eq!(margin(0.1, dtype::F32).floats(), [0.1]);
     assert_eq!(margin(-1e30, dtype::F32).floats(), [-1e30]);
     assert_eq!(margin(-2_147_483_648.0, dtype::S32).integers(), [i32::MIN]);
-    let refused = |value: f64, dtype: u32| refusal(&pad(&[1], &[0], PadMode::Constant(value)), &[Desc::new(dtype, &[2])]);
+    let refused =
+        |value: f64, dtype: u32| refusal(&pad(&[1], &[0], PadMode::Constant(value)), &[Desc::new(dtype, &[2])]);
     let text = "input 0: expected elements that can be 256, the value of the margin, got u8[2]";
     assert_eq!(refused(256.0, dtype::U8), text);
     assert!(refused(-129.0, dtype::S8).starts_with("input 0") && refused(0.5, dtype::S32).starts_with("input 0"));
@@ -299,9 +301,7 @@ fn reshape_keeps_the_elements() {
             assert_eq!((y.desc.shape(), y.bytes()), (want, x.bytes()));
         }
     }
-    let refused = |shape: &[i64], into: &[i64]| {
-        refusal(&Reshape::new(into).unwrap(), &[Desc::new(dtype::F32, shape)])
-    };
+    let refused = |shape: &[i64], into: &[i64]| refusal(&Reshape::new(into).unwrap(), &[Desc::new(dtype::F32, shape)]);
     assert_eq!(refused(&[2, 3], &[7]), "input 0: expected as many elements as f32[7] has, got f32[2,3]");
     assert_eq!(refused(&[2, 3], &[4, -1]), "input 0: expected as many elements as f32[4,?] has, got f32[2,3]");
     assert_eq!(refused(&[0], &[0, -1]), "input 0: expected as many elements as f32[0,?] has, got f32[0]");
@@ -348,7 +348,9 @@ fn gather_refuses_an_index_by_name() {
     assert_eq!(error.code(), Code::OutOfRange);
     let text = "input 1: element 2 is 7, expected an index from 0 to 6 along axis 0 of input 0, f32[7,3]";
     assert_eq!(error.message(), text);
-    assert!(refused(&[7, 3], 1, &[0, -1]).message().starts_with("input 1: element 1 is -1, expected an index from 0 to 2"));
+    assert!(
+        refused(&[7, 3], 1, &[0, -1]).message().starts_with("input 1: element 1 is -1, expected an index from 0 to 2")
+    );
     // Also where there is nothing to write.
     assert!(refused(&[0, 3], 0, &[0]).message().contains("element 0 is 0"));
     assert!(refused(&[2, 0], 0, &[5]).message().contains("element 0 is 5"));

