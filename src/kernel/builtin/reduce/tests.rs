@@ -241,7 +241,8 @@ fn special_values_count_wherever_they_are() {
         for len in [1, 5, 16, 100, 4200] {
             for at in (0..len).step_by(1 + len / 8) {
                 for value in [NAN, -NAN, INF, -INF, -0.0] {
-                    let mut x = vec![1.5; len];
+                    // Not so many that their product leaves the range.
+                    let mut x = vec![if len > 100 { 1.0 } else { 1.5 }; len];
                     x[at] = value;
                     let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
                     for op in NUMBERS {
