@@ -165,10 +165,11 @@ OFFSET(weir_add_desc, struct_size, 0);
 SIZE(weir_relu_desc, 8);
 OFFSET(weir_relu_desc, struct_size, 0);
 
-SIZE(weir_softmax_desc, 16);
+SIZE(weir_softmax_desc, 24);
 OFFSET(weir_softmax_desc, struct_size, 0);
 OFFSET(weir_softmax_desc, axis, 8);
 OFFSET(weir_softmax_desc, reserved, 12);
+OFFSET(weir_softmax_desc, flags, 16);
 
 SIZE(weir_argmax_desc, 16);
 OFFSET(weir_argmax_desc, struct_size, 0);
@@ -208,6 +209,60 @@ OFFSET(weir_dequantize_desc, struct_size, 0);
 OFFSET(weir_dequantize_desc, flags, 8);
 OFFSET(weir_dequantize_desc, dtype, 16);
 OFFSET(weir_dequantize_desc, axis, 20);
+SIZE(weir_transpose_desc, 48);
+OFFSET(weir_transpose_desc, struct_size, 0);
+OFFSET(weir_transpose_desc, rank, 8);
+OFFSET(weir_transpose_desc, reserved, 12);
+OFFSET(weir_transpose_desc, permutation, 16);
+
+SIZE(weir_concat_desc, 16);
+OFFSET(weir_concat_desc, struct_size, 0);
+OFFSET(weir_concat_desc, num_inputs, 8);
+OFFSET(weir_concat_desc, axis, 12);
+
+SIZE(weir_slice_desc, 208);
+OFFSET(weir_slice_desc, struct_size, 0);
+OFFSET(weir_slice_desc, rank, 8);
+OFFSET(weir_slice_desc, reserved, 12);
+OFFSET(weir_slice_desc, begin, 16);
+OFFSET(weir_slice_desc, end, 80);
+OFFSET(weir_slice_desc, step, 144);
+
+SIZE(weir_pad_desc, 152);
+OFFSET(weir_pad_desc, struct_size, 0);
+OFFSET(weir_pad_desc, rank, 8);
+OFFSET(weir_pad_desc, mode, 12);
+OFFSET(weir_pad_desc, before, 16);
+OFFSET(weir_pad_desc, after, 80);
+OFFSET(weir_pad_desc, value, 144);
+
+SIZE(weir_reshape_desc, 80);
+OFFSET(weir_reshape_desc, struct_size, 0);
+OFFSET(weir_reshape_desc, rank, 8);
+OFFSET(weir_reshape_desc, reserved, 12);
+OFFSET(weir_reshape_desc, dims, 16);
+
+SIZE(weir_gather_desc, 16);
+OFFSET(weir_gather_desc, struct_size, 0);
+OFFSET(weir_gather_desc, axis, 8);
+OFFSET(weir_gather_desc, reserved, 12);
+
+SIZE(weir_reduce_desc, 64);
+OFFSET(weir_reduce_desc, struct_size, 0);
+OFFSET(weir_reduce_desc, flags, 8);
+OFFSET(weir_reduce_desc, op, 16);
+OFFSET(weir_reduce_desc, num_axes, 20);
+OFFSET(weir_reduce_desc, axes, 24);
+OFFSET(weir_reduce_desc, p, 56);
+OFFSET(weir_reduce_desc, eps, 60);
+
+SIZE(weir_norm_desc, 32);
+OFFSET(weir_norm_desc, struct_size, 0);
+OFFSET(weir_norm_desc, flags, 8);
+OFFSET(weir_norm_desc, op, 16);
+OFFSET(weir_norm_desc, axis, 20);
+OFFSET(weir_norm_desc, groups, 24);
+OFFSET(weir_norm_desc, epsilon, 28);
 
 SIZE(weir_tensor_view, 88);
 OFFSET(weir_tensor_view, data, 0);
@@ -300,6 +355,40 @@ VALUE(WEIR_MATMUL_TRANSPOSE_B, 2);
 VALUE(WEIR_MATMUL_BIAS, 4);
 VALUE(WEIR_MATMUL_RELU, 8);
 
+/* weir_pad_mode_value */
+VALUE(WEIR_PAD_CONSTANT, 0);
+VALUE(WEIR_PAD_REFLECT, 1);
+VALUE(WEIR_PAD_EDGE, 2);
+
+/* weir_softmax_flags */
+VALUE(WEIR_SOFTMAX_LOG, 1);
+
+/* weir_reduce_op_value */
+VALUE(WEIR_REDUCE_SUM, 1);
+VALUE(WEIR_REDUCE_MEAN, 2);
+VALUE(WEIR_REDUCE_MIN, 3);
+VALUE(WEIR_REDUCE_MAX, 4);
+VALUE(WEIR_REDUCE_MUL, 5);
+VALUE(WEIR_REDUCE_NORM_MAX, 6);
+VALUE(WEIR_REDUCE_NORM_SUM, 7);
+VALUE(WEIR_REDUCE_NORM_POWER_MAX, 8);
+VALUE(WEIR_REDUCE_NORM_POWER_SUM, 9);
+VALUE(WEIR_REDUCE_ARGMAX, 10);
+VALUE(WEIR_REDUCE_ARGMIN, 11);
+
+/* weir_reduce_flags */
+VALUE(WEIR_REDUCE_KEEP_DIMS, 1);
+
+/* weir_norm_op_value */
+VALUE(WEIR_NORM_LAYER, 1);
+VALUE(WEIR_NORM_RMS, 2);
+VALUE(WEIR_NORM_BATCH, 3);
+VALUE(WEIR_NORM_GROUP, 4);
+
+/* weir_norm_flags */
+VALUE(WEIR_NORM_SCALE, 1);
+VALUE(WEIR_NORM_SHIFT, 2);
+
 /* weir_gemm_offset_value */
 VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
 VALUE(WEIR_GEMM_OFFSET_ROW, 2);
@@ -367,6 +456,9 @@ _Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
 _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
 _Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
+_Static_assert(sizeof(weir_pad_mode) == 4, "width of weir_pad_mode");
+_Static_assert(sizeof(weir_reduce_op) == 4, "width of weir_reduce_op");
+_Static_assert(sizeof(weir_norm_op) == 4, "width of weir_norm_op");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_eltwise_op) == 4, "width of weir_eltwise_op");
 _Static_assert(sizeof(weir_binary_op) == 4, "width of weir_binary_op");

@@ -119,7 +119,7 @@ static void rows_of_builtin_kernels(void) {
     ROW(weir_kernel_create_softmax, (good.engine, NULL, WRONG(graph), NEW(kernel)),
         INVALID, "attr is not a kernel_attr");
     ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)),
-        INVALID, "desc->struct_size is 15, expected 16");
+        INVALID, "desc->struct_size is 15, expected 24 (at least 16)");
     softmax = (weir_softmax_desc){.struct_size = sizeof softmax, .axis = 8};
     ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)), RANGE, "desc->axis is 8");
     softmax = (weir_softmax_desc){.struct_size = sizeof softmax, .reserved = 1};

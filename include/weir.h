@@ -25,6 +25,8 @@
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
+ *   moving elements     weir_kernel_create_transpose, _concat, _slice, _pad, _reshape, _gather
+ *   rows and columns    weir_kernel_create_softmax, _reduce, _argmax, _norm
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
@@ -371,6 +373,86 @@ typedef enum weir_gemm_offset_value {
   /** A column of m numbers, which is added to each column of C. */
   WEIR_GEMM_OFFSET_COLUMN = 3,
 } weir_gemm_offset_value;
+
+/** What a margin holds. */
+typedef enum weir_pad_mode_value {
+  /** One value. */
+  WEIR_PAD_CONSTANT = 0,
+  /** The tensor, mirrored at its first and its last element, which are not repeated: c b | a b c | b a. */
+  WEIR_PAD_REFLECT = 1,
+  /** The nearest element of the tensor: a a | a b c | c c. */
+  WEIR_PAD_EDGE = 2,
+} weir_pad_mode_value;
+
+/** Flags of weir_softmax_desc. */
+typedef enum weir_softmax_flags {
+  /** The logarithm of the softmax: x - max - ln(sum). */
+  WEIR_SOFTMAX_LOG = 1,
+} weir_softmax_flags;
+
+/** Normalisations. */
+typedef enum weir_norm_op_value {
+  /**
+   * Layer: (x - mean) / sqrt(variance + epsilon), with mean and variance of the elements along `axis` and all axes behind
+   * it. Scale and shift have the shape of these axes.
+   */
+  WEIR_NORM_LAYER = 1,
+  /** Root mean square: x / sqrt(mean of x * x + epsilon), of the same elements, with the same scale and shift. */
+  WEIR_NORM_RMS = 2,
+  /**
+   * Batch, with given statistics: (x - mean) / sqrt(variance + epsilon), where mean and variance are further inputs, with
+   * one element for each element along `axis`, the channels. So have scale and shift.
+   */
+  WEIR_NORM_BATCH = 3,
+  /**
+   * Group: as layer, with mean and variance of all elements of a group of channels, and of what is behind them, one by one
+   * for each place in front of the channels. Scale and shift have one element for each channel.
+   */
+  WEIR_NORM_GROUP = 4,
+} weir_norm_op_value;
+
+/** Flags of weir_norm_desc. */
+typedef enum weir_norm_flags {
+  /** The result is multiplied with an input. */
+  WEIR_NORM_SCALE = 1,
+  /** An input is added to the result, after the multiplication. */
+  WEIR_NORM_SHIFT = 2,
+} weir_norm_flags;
+
+/** Reductions. A NaN that is reduced gives a NaN. */
+typedef enum weir_reduce_op_value {
+  /** The sum; 0 of nothing. */
+  WEIR_REDUCE_SUM = 1,
+  /** The sum divided by the number of elements; a NaN of nothing. */
+  WEIR_REDUCE_MEAN = 2,
+  /** The least element; infinity of nothing. */
+  WEIR_REDUCE_MIN = 3,
+  /** The greatest element; minus infinity of nothing. */
+  WEIR_REDUCE_MAX = 4,
+  /** The product; 1 of nothing. */
+  WEIR_REDUCE_MUL = 5,
+  /** With s the sum of |x| to the power of p: the root of max(s, eps). */
+  WEIR_REDUCE_NORM_MAX = 6,
+  /** The root of s + eps. */
+  WEIR_REDUCE_NORM_SUM = 7,
+  /** max(s, eps). */
+  WEIR_REDUCE_NORM_POWER_MAX = 8,
+  /** s + eps. */
+  WEIR_REDUCE_NORM_POWER_SUM = 9,
+  /**
+   * Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory. The
+   * first of equals, and the first NaN if there is one. Of nothing it is refused.
+   */
+  WEIR_REDUCE_ARGMAX = 10,
+  /** The same of the least element. */
+  WEIR_REDUCE_ARGMIN = 11,
+} weir_reduce_op_value;
+
+/** Flags of weir_reduce_desc. */
+typedef enum weir_reduce_flags {
+  /** The axes stay, with one element each. */
+  WEIR_REDUCE_KEEP_DIMS = 1,
+} weir_reduce_flags;
 
 /** Text formats for dumps. */
 typedef enum weir_dump_format_value {
@@ -847,8 +929,8 @@ typedef struct weir_relu_desc {
 } weir_relu_desc;
 
 /**
- * Softmax along one axis: exp(x - max) / sum. f32. Input: x. Output: as x. A row whose greatest element is an infinity
- * or that holds a NaN becomes NaN.
+ * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output: as
+ * x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
  */
 typedef struct weir_softmax_desc {
   /** sizeof(weir_softmax_desc) of the caller's header. */
@@ -857,6 +939,8 @@ typedef struct weir_softmax_desc {
   int32_t axis;
   /** Reserved, 0. */
   int32_t reserved;
+  /** OR of weir_softmax_flags. */
+  uint64_t flags;
 } weir_softmax_desc;
 
 /**
@@ -971,6 +1055,169 @@ typedef struct weir_dequantize_desc {
   /** As in weir_quantize_desc. */
   int32_t axis;
 } weir_dequantize_desc;
+
+/**
+ * Another order of dimensions: dimension i of the output is dimension permutation[i] of the input.
+ *
+ * Input: x. Output: as x, with its dimensions in that order.
+ */
+typedef struct weir_transpose_desc {
+  /** sizeof(weir_transpose_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of x; 0 = any number, and their order is turned round. */
+  uint32_t rank;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** Each of 0 to rank - 1 once. */
+  int32_t permutation[8];
+} weir_transpose_desc;
+
+/**
+ * Tensors one after the other along an axis. They have one type, and the same size in all other dimensions.
+ *
+ * Inputs: num_inputs tensors. Output: as they are, and as long along the axis as all of them together.
+ */
+typedef struct weir_concat_desc {
+  /** sizeof(weir_concat_desc) of the caller's header. */
+  size_t struct_size;
+  /** 1 to WEIR_MAX_ARGS. */
+  uint32_t num_inputs;
+  /** The axis; negative counts from the end, -1 = last. */
+  int32_t axis;
+} weir_concat_desc;
+
+/**
+ * A part of a tensor: in each dimension the elements from begin on, step apart, up to end, which is not among them.
+ *
+ * Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to the
+ * last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
+ */
+typedef struct weir_slice_desc {
+  /** sizeof(weir_slice_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of x. */
+  uint32_t rank;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** The first element in each dimension. */
+  int64_t begin[8];
+  /** Where each dimension ends. */
+  int64_t end[8];
+  /** The distance; 0 = 1. Below zero it goes backwards, from begin down to end. */
+  int64_t step[8];
+} weir_slice_desc;
+
+/** What the margin of a weir_pad_desc holds: one of enum weir_pad_mode_value. */
+typedef uint32_t weir_pad_mode;
+
+/**
+ * A tensor with a margin: `before` elements in front and `after` behind in each dimension.
+ *
+ * A margin that mirrors is smaller than the dimension. Input: x. Output: x with the margin.
+ */
+typedef struct weir_pad_desc {
+  /** sizeof(weir_pad_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of x. */
+  uint32_t rank;
+  /** One of weir_pad_mode_value. */
+  weir_pad_mode mode;
+  /** Elements in front in each dimension, 0 or more. */
+  int64_t before[8];
+  /** Elements behind in each dimension, 0 or more. */
+  int64_t after[8];
+  /**
+   * What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type must
+   * hold it.
+   */
+  double value;
+} weir_pad_desc;
+
+/**
+ * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where it
+ * can, and then nothing is copied; on a stream x may be its own output.
+ *
+ * Input: x. Output: x in the shape.
+ */
+typedef struct weir_reshape_desc {
+  /** sizeof(weir_reshape_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of dimensions of the output. */
+  uint32_t rank;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** The output's shape. One dimension may be -1: what the others leave. */
+  int64_t dims[8];
+} weir_reshape_desc;
+
+/**
+ * Rows of a table by their numbers: an embedding.
+ *
+ * Inputs: table; indices, s32, of any shape. Output: the table with the indices' shape in the place of the axis. A call
+ * with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
+ */
+typedef struct weir_gather_desc {
+  /** sizeof(weir_gather_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis of the table that the indices count along; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+} weir_gather_desc;
+
+/** What weir_kernel_create_reduce computes: one of enum weir_reduce_op_value. */
+typedef uint32_t weir_reduce_op;
+
+/**
+ * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends on
+ * the shape alone.
+ *
+ * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, but for the places of
+ * elements, which are s32.
+ */
+typedef struct weir_reduce_desc {
+  /** sizeof(weir_reduce_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_reduce_flags. */
+  uint64_t flags;
+  /** One of weir_reduce_op_value. */
+  weir_reduce_op op;
+  /** Number of axes; 0 = all. */
+  uint32_t num_axes;
+  /** The axes that are reduced, in any order; negative ones count from the end. */
+  int32_t axes[8];
+  /** The power of a norm: 1 or 2. For other operations 0. */
+  float p;
+  /** The eps of a norm, 0 or more. For other operations 0. */
+  float eps;
+} weir_reduce_desc;
+
+/** What weir_kernel_create_norm computes: one of enum weir_norm_op_value. */
+typedef uint32_t weir_norm_op;
+
+/**
+ * Normalisation, then times scale and plus shift on request. f32. The variance is that of the elements themselves: divided
+ * by their number.
+ *
+ * Inputs: x; for WEIR_NORM_BATCH mean and variance; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT shift. Output: as x.
+ */
+typedef struct weir_norm_desc {
+  /** sizeof(weir_norm_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_norm_flags. */
+  uint64_t flags;
+  /** One of weir_norm_op_value. */
+  weir_norm_op op;
+  /** The first axis that is normalised, or the axis of the channels; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /**
+   * Number of groups of WEIR_NORM_GROUP, which divides that of the channels; as many make an instance normalisation. For
+   * other operations 0.
+   */
+  uint32_t groups;
+  /** Added to the variance, 0 or more. */
+  float epsilon;
+} weir_norm_desc;
 
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
@@ -2294,7 +2541,8 @@ weir_status weir_kernel_create_relu(struct weir_engine *engine,
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside
+ * -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2478,6 +2726,122 @@ weir_status weir_kernel_create_dequantize(struct weir_engine *engine,
                                           const struct weir_dequantize_desc *desc,
                                           const struct weir_kernel_attr *attr,
                                           struct weir_kernel **out_kernel);
+
+/**
+ * Makes a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
+ * WEIR_MAX_RANK, a dimension that is none).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_transpose(struct weir_engine *engine,
+                                         const struct weir_transpose_desc *desc,
+                                         const struct weir_kernel_attr *attr,
+                                         struct weir_kernel **out_kernel);
+
+/**
+ * Makes a concatenation, see weir_concat_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size); OUT_OF_RANGE (num_inputs, axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_concat(struct weir_engine *engine,
+                                      const struct weir_concat_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Makes a slice, see weir_slice_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_slice(struct weir_engine *engine,
+                                     const struct weir_slice_desc *desc,
+                                     const struct weir_kernel_attr *attr,
+                                     struct weir_kernel **out_kernel);
+
+/**
+ * Makes a padding, see weir_pad_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_pad(struct weir_engine *engine,
+                                   const struct weir_pad_desc *desc,
+                                   const struct weir_kernel_attr *attr,
+                                   struct weir_kernel **out_kernel);
+
+/**
+ * Makes a reshape, see weir_reshape_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE (rank
+ * above WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_reshape(struct weir_engine *engine,
+                                       const struct weir_reshape_desc *desc,
+                                       const struct weir_kernel_attr *attr,
+                                       struct weir_kernel **out_kernel);
+
+/**
+ * Makes a gather, see weir_gather_desc. NULL desc = axis -1.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gather(struct weir_engine *engine,
+                                      const struct weir_gather_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Makes a reduction, see weir_reduce_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a
+ * NaN, p or eps of what is no norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_reduce(struct weir_engine *engine,
+                                      const struct weir_reduce_desc *desc,
+                                      const struct weir_kernel_attr *attr,
+                                      struct weir_kernel **out_kernel);
+
+/**
+ * Makes a normalisation, see weir_norm_desc.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group normalisation or not 0 of
+ * another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_norm(struct weir_engine *engine,
+                                    const struct weir_norm_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
 
 /**
  * The inputs, an array of num_inputs views.

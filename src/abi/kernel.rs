@@ -126,8 +126,8 @@ pub struct weir_relu_desc {
     pub struct_size: usize,
 }
 
-/// Softmax along one axis: exp(x - max) / sum. f32. Input: x. Output: as x. A row whose greatest element is an infinity
-/// or that holds a NaN becomes NaN.
+/// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output: as
+/// x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_softmax_desc {
@@ -137,6 +137,16 @@ pub struct weir_softmax_desc {
     pub axis: i32,
     /// Reserved, 0.
     pub reserved: i32,
+    /// OR of weir_softmax_flags.
+    pub flags: u64,
+}
+
+/// Flags of weir_softmax_desc.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_softmax_flags {
+    /// The logarithm of the softmax: x - max - ln(sum).
+    WEIR_SOFTMAX_LOG = 1,
 }
 
 /// Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.

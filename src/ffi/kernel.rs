@@ -237,7 +237,8 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside
+/// -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_softmax(
@@ -251,7 +252,9 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read_opt(desc, "desc")?;
             let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
-            Ok(Arc::new(builtin::Softmax { axis }))
+            let bits = desc.map_or(0, |desc| desc.flags);
+            flags(bits, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
+            Ok(Arc::new(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? }))
         })
     })
 }
@@ -280,7 +283,7 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
 }
 
 /// Checks the axis members; None means the last axis.
-fn axis(members: Option<(i32, i32)>) -> Result<i32> {
+pub(super) fn axis(members: Option<(i32, i32)>) -> Result<i32> {
     let max = weir_limit::WEIR_MAX_RANK as i32;
     match members {
         None => Ok(-1),

@@ -54,6 +54,14 @@ pub fn check_f32(inputs: &[Desc]) -> Result<()> {
     }
 }
 
+/// Refuses an input that holds neither floats nor halves.
+pub fn check_floats(inputs: &[Desc]) -> Result<()> {
+    match inputs.iter().position(|desc| ![dtype::F32, dtype::F16, dtype::BF16].contains(&desc.dtype)) {
+        Some(i) => Err(mismatch("input", i, "f32, f16 or bf16 elements", &inputs[i])),
+        None => Ok(()),
+    }
+}
+
 /// The index of an axis that may count from the end.
 pub fn axis(axis: i32, input: &Desc) -> Result<usize> {
     let rank = input.rank as i32;

@@ -142,6 +142,23 @@ impl View {
         let (data, len) = self.typed();
         Shards { data, len, _life: PhantomData }
     }
+
+    /// The bytes of an input, whatever its elements are.
+    pub fn read_bytes(&self) -> &[u8] {
+        match self.bytes() {
+            0 => &[],
+            // SAFETY: the module's rules: readable during the call, and not written meanwhile.
+            len => unsafe { std::slice::from_raw_parts(self.data(), len) },
+        }
+    }
+
+    /// The bytes of an output, whatever its elements are, to be written in pieces.
+    pub fn byte_shards(&self) -> Shards<'_, u8> {
+        match self.bytes() {
+            0 => Shards { data: std::ptr::NonNull::dangling().as_ptr(), len: 0, _life: PhantomData },
+            len => Shards { data: self.data(), len, _life: PhantomData },
+        }
+    }
 }
 
 impl Clone for View {

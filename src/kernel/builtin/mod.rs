@@ -1,4 +1,4 @@
-//! The built-in operations, in f32: what they take and give, and how their work is cut. The inner loops are in
+//! The built-in operations, in f32 but for those that only move elements: what they take and give, and how their work is cut. The inner loops are in
 //! `vector`.
 //!
 //! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is
@@ -15,6 +15,9 @@ mod eltwise;
 mod matmul;
 mod operation;
 mod quantize;
+pub mod movement;
+mod norm;
+mod reduce;
 mod relu;
 mod select;
 mod softmax;
@@ -26,6 +29,8 @@ pub use convert::Convert;
 pub use matmul::Matmul;
 pub use operation::Operation;
 pub use quantize::{Quantization, Way};
+pub use norm::Norm;
+pub use reduce::Reduce;
 pub use relu::Relu;
 pub use select::Select;
 pub use softmax::Softmax;

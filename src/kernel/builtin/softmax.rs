@@ -1,23 +1,67 @@
-//! Softmax along an axis.
+//! Softmax along an axis, and its logarithm.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_NS, Operation, axis, input};
-use crate::base::{Desc, Result};
+use super::{LEAST_NS, Operation, axis, elements};
+use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::columns::{Columns, WIDTH};
-use crate::kernel::vector::softmax;
+use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::{softmax, softmax_halves};
 use crate::kernel::{KernelContext, signature};
+use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// exp(x - max) / sum along `axis`, which counts from the end if negative. A row whose greatest element is an
-/// infinity, or that holds a NaN, becomes NaN.
+/// exp(x - max) / sum along `axis`, which counts from the end if negative, or the logarithm of that. A row whose greatest
+/// element is an infinity, or that holds a NaN, becomes NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     pub axis: i32,
+    pub log: bool,
+    pub isa: Isa,
+}
+
+impl Softmax {
+    fn halves<T: Stored>(&self, columns: &Columns, context: &KernelContext<'_>) -> Result<()> {
+        let (input, output, len) = (&context.inputs()[0], &context.outputs()[0], columns.len);
+        let x = input.read::<T>();
+        if columns.inner == 1 {
+            let y = output.shards::<T>();
+            return context.parallel_for(&span(columns, 2.0), &|mut claim| {
+                let x = &x[claim.begin() * len..claim.end() * len];
+                softmax_halves::rows(self.isa, self.log, x, y.part(&mut claim, len), len);
+                Ok(())
+            });
+        }
+        context.parallel_for(&span(columns, 2.0), &|mut claim| {
+            columns.for_each(&mut claim, output, |stretch, rows| {
+                softmax_halves::columns(self.isa, self.log, x, stretch, rows);
+            });
+            Ok(())
+        })
+    }
+
+    fn floats(&self, columns: &Columns, context: &KernelContext<'_>) -> Result<()> {
+        let (x, output, len) = (context.inputs()[0].read::<f32>(), &context.outputs()[0], columns.len);
+        if columns.inner == 1 {
+            let y = output.shards::<f32>();
+            return context.parallel_for(&span(columns, 1.0), &|mut claim| {
+                let x = &x[claim.begin() * len..claim.end() * len];
+                softmax::rows(self.isa, self.log, x, y.part(&mut claim, len), len);
+                Ok(())
+            });
+        }
+        context.parallel_for(&span(columns, 1.0), &|mut claim| {
+            columns.for_each(&mut claim, output, |stretch, rows| {
+                softmax::columns(self.isa, self.log, x, stretch, rows);
+            });
+            Ok(())
+        })
+    }
 }
 
 impl Operation for Softmax {
     fn name(&self) -> &str {
-        "softmax"
+        if self.log { "log_softmax" } else { "softmax" }
     }
 
     fn num_inputs(&self) -> usize {
@@ -25,47 +69,44 @@ impl Operation for Softmax {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        signature::check_f32(inputs)?;
+        signature::check_floats(inputs)?;
         signature::axis(self.axis, &inputs[0])?;
         Ok(inputs[0])
     }
 
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         // An axis that is not one has been refused by `infer`.
+        let factor = if inputs[0].dtype == dtype::F32 { 1.0 } else { 2.0 };
         let cost = axis::split(self.axis, &inputs[0]).map_or(0.0, |columns| {
-            let span = span(&columns);
+            let span = span(&columns, factor);
             span.items as f32 * span.cost_ns
         });
         (cost as u64).max(LEAST_NS)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (x, output) = (input(context, 0), &context.outputs()[0]);
-        let columns = axis::split(self.axis, output.desc())?;
-        let len = columns.len;
-        if x.is_empty() {
+        let input = context.inputs()[0].desc();
+        let columns = axis::split(self.axis, input)?;
+        if elements(input) == 0 {
             return Ok(());
         }
-        if columns.inner == 1 {
-            let y = output.shards::<f32>();
-            return context.parallel_for(&span(&columns), &|mut claim| {
-                let x = &x[claim.begin() * len..claim.end() * len];
-                softmax::rows(x, y.part(&mut claim, len), len);
-                Ok(())
-            });
+        match input.dtype {
+            dtype::F32 => self.floats(&columns, context),
+            dtype::F16 => self.halves::<F16>(&columns, context),
+            dtype::BF16 => self.halves::<Bf16>(&columns, context),
+            _ => Err(Error::internal(format!("a softmax of {}", input.text()))),
         }
-        context.parallel_for(&span(&columns), &|mut claim| {
-            columns.for_each(&mut claim, output, |stretch, rows| softmax::columns(x, stretch, rows));
-            Ok(())
-        })
     }
 }
 
 /// The loop over rows, or over stretches of columns where the axis is not the last.
-fn span(columns: &Columns) -> Span {
+fn span(columns: &Columns, factor: f32) -> Span {
     let (items, cost_ns) = match columns.inner {
         1 => (columns.outer, softmax::row_ns(columns.len)),
         inner => (columns.stretches(), softmax::columns_ns(columns.len, inner.min(WIDTH))),
     };
-    Span { items, cost_ns, ..Span::default() }
+    Span { items, cost_ns: cost_ns * factor, ..Span::default() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 use super::fixture::{Tensor, check_pools, refusal, run};
 use super::*;
 use crate::base::dtype;
+use crate::kernel::vector::isa::Isa;
 
 const NAN: f32 = f32::NAN;
 const INF: f32 = f32::INFINITY;
@@ -132,6 +133,10 @@ fn softmax_reference(x: &[f32], outer: usize, len: usize, inner: usize) -> Vec<f
     y
 }
 
+fn softmax(axis: i32) -> Softmax {
+    Softmax { axis, log: false, isa: Isa::best() }
+}
+
 fn scaled(tensor: &Tensor, factor: f32) -> Tensor {
     let values: Vec<f32> = tensor.floats().iter().map(|x| x * factor).collect();
     Tensor::f32(tensor.desc.shape(), &values)
@@ -142,7 +147,7 @@ fn check_softmax(dims: &[i64], axis: usize, factor: f32) {
     let size = |dims: &[i64]| dims.iter().product::<i64>() as usize;
     let want = softmax_reference(&x.floats(), size(&dims[..axis]), dims[axis] as usize, size(&dims[axis + 1..]));
     for axis in [axis as i32, axis as i32 - dims.len() as i32] {
-        let y = run(&Softmax { axis }, std::slice::from_ref(&x));
+        let y = run(&softmax(axis), std::slice::from_ref(&x));
         assert_eq!(y.desc, x.desc);
         for (i, (&got, &want)) in y.floats().iter().zip(&want).enumerate() {
             let error = (f64::from(got) - want).abs();
@@ -171,29 +176,29 @@ fn softmax_of_infinities_and_nan() {
     let rows =
         [[1.0, NAN, 2.0], [1.0, INF, 2.0], [-INF, -INF, -INF], [-INF, 3.0, -INF], [INF, -INF, NAN], [NAN, 1.0, 1.0]];
     let want = [[NAN; 3], [NAN; 3], [NAN; 3], [0.0, 1.0, 0.0], [NAN; 3], [NAN; 3]];
-    let y = run(&Softmax { axis: -1 }, &[Tensor::f32(&[6, 3], rows.as_flattened())]);
+    let y = run(&softmax(-1), &[Tensor::f32(&[6, 3], rows.as_flattened())]);
     assert!(same(&y.floats(), want.as_flattened()), "{:?}", y.floats());
     // The same along the other axis.
     let transposed = |rows: &[[f32; 3]; 6]| (0..3).flat_map(|j| rows.map(|row| row[j])).collect::<Vec<_>>();
-    let y = run(&Softmax { axis: 0 }, &[Tensor::f32(&[3, 6], &transposed(&rows))]);
+    let y = run(&softmax(0), &[Tensor::f32(&[3, 6], &transposed(&rows))]);
     assert!(same(&y.floats(), &transposed(&want)), "{:?}", y.floats());
     // A special value behind the first vectors, and extremes that overflow when subtracted.
     let mut long = vec![0.5; 100];
     long[97] = NAN;
-    let y = run(&Softmax { axis: 0 }, &[Tensor::f32(&[100], &long)]);
+    let y = run(&softmax(0), &[Tensor::f32(&[100], &long)]);
     assert!(y.floats().iter().all(|y| y.is_nan()));
-    let y = run(&Softmax { axis: 0 }, &[Tensor::f32(&[3], &[f32::MAX, f32::MIN, f32::MAX])]);
+    let y = run(&softmax(0), &[Tensor::f32(&[3], &[f32::MAX, f32::MIN, f32::MAX])]);
     assert_eq!(y.floats(), [0.5, 0.0, 0.5]);
 }
 
 #[test]
 fn softmax_gives_the_same_bits_on_all_pools() {
     for axis in 0..3 {
-        check_pools(&Softmax { axis }, &[Tensor::random(&[37, 53, 71], 3)]);
+        check_pools(&softmax(axis), &[Tensor::random(&[37, 53, 71], 3)]);
     }
-    check_pools(&Softmax { axis: 0 }, &[Tensor::random(&[200, 1000], 3)]);
-    assert_eq!(refusal(&Softmax { axis: 2 }, &[f32s(&[4, 5])]), "input 0: expected a shape with axis 2, got f32[4,5]");
-    assert_eq!(refusal(&Softmax { axis: -1 }, &[f32s(&[])]), "input 0: expected a shape with axis -1, got f32[]");
+    check_pools(&softmax(0), &[Tensor::random(&[200, 1000], 3)]);
+    assert_eq!(refusal(&softmax(2), &[f32s(&[4, 5])]), "input 0: expected a shape with axis 2, got f32[4,5]");
+    assert_eq!(refusal(&softmax(-1), &[f32s(&[])]), "input 0: expected a shape with axis -1, got f32[]");
 }
 
 // Argmax

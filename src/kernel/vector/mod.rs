@@ -9,8 +9,11 @@
 //! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
 //!   lets them be in place; `functions`: exponentials, logarithms and their like; `real`: what those need of registers.
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
+//! - `softmax_halves`: the same of f16 and bf16; `norm`: normalisation.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
 //! - `binary`: functions of two elements. `affine`: scales and zero points.
+//! - `movement`: copies between layouts, transposition.
+//! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
 //! - `convert`: slices of one storage type from and to floats.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
@@ -27,11 +30,16 @@ pub mod gemm;
 pub mod int8;
 pub mod isa;
 mod lanes;
+mod levels;
 pub mod micro;
+pub mod movement;
+pub mod norm;
 mod pack;
 mod real;
+pub mod reduce;
 pub mod site;
 pub mod softmax;
+pub mod softmax_halves;
 pub mod standalone;
 
 #[cfg(test)]

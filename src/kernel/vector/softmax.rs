@@ -1,4 +1,4 @@
-//! Softmax: exp(x - max) / sum.
+//! Softmax: exp(x - max) / sum; and its logarithm: x - max - ln(sum).
 //!
 //! A row takes three passes: its maximum, exponentials and their sum, division. The exponential is a polynomial
 //! without branches, written over `lanes`, so that each instruction set has its own vectors.
@@ -17,6 +17,7 @@
 use super::columns::{Rows, Stretch, WIDTH};
 use super::isa::Isa;
 use super::lanes::{Number, Vector};
+use super::levels::{self, Loop};
 
 /// Partial sums of a row and vectors of a step, always the same, so that a row's bits depend on nothing else.
 const LANES: usize = 16;
@@ -29,7 +30,7 @@ const BLOCK: usize = 1024;
 /// # Safety
 /// As of `Number`.
 #[inline(always)]
-unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
+pub(super) unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
     // Below this the result rounds to zero after the division.
     const LOWEST: f32 = -105.0;
     // ln 2 in two parts; the first has so few digits that its product with the exponent is exact.
@@ -65,8 +66,13 @@ unsafe fn exp_of_difference<N: Number>(x: N, max: N) -> N {
 }
 
 /// One over the sum, or NaN where the maximum says that the row has no softmax.
-fn scale(max: f32, sum: f64) -> f32 {
+pub(super) fn scale(max: f32, sum: f64) -> f32 {
     if max.is_finite() { (1.0 / sum) as f32 } else { f32::NAN }
+}
+
+/// The logarithm of the sum, without the factor of 2^64 that it has; NaN as `scale`.
+pub(super) fn logarithm(max: f32, sum: f64) -> f32 {
+    if max.is_finite() { (sum * 2f64.powi(-64)).ln() as f32 } else { f32::NAN }
 }
 
 /// The greatest element, NaN if there is a NaN, -inf if there is no element.
@@ -101,7 +107,7 @@ fn element_ns(isa: Isa) -> f32 {
     }
 }
 
-/// The same for an element of a column, whose loops are portable.
+/// The same with what every processor has.
 const COLUMN_ELEMENT_NS: f32 = 1.7;
 
 /// Estimated time of a row of `len` elements in consecutive memory.
@@ -111,44 +117,45 @@ pub fn row_ns(len: usize) -> f32 {
 
 /// Estimated time of a stretch of `width` columns of `len` elements.
 pub fn columns_ns(len: usize, width: usize) -> f32 {
-    (len * width) as f32 * COLUMN_ELEMENT_NS
+    // Passes along columns are slower than those along rows.
+    (len * width) as f32 * element_ns(Isa::best()) * 1.5
 }
 
-/// Softmax of each row of `len` elements. Slices of the same length, a multiple of `len`, which is not 0.
-pub fn rows(x: &[f32], out: &mut [f32], len: usize) {
-    rows_with(Isa::best(), x, out, len);
+/// Softmax, or its logarithm, of each row of `len` elements, on a level that the processor has. Slices of the same length,
+/// a multiple of `len`, which is not 0.
+pub fn rows(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
+    if log { rows_of::<true>(isa, x, out, len) } else { rows_of::<false>(isa, x, out, len) }
 }
 
-/// The same on a level that the processor has.
-fn rows_with(isa: Isa, x: &[f32], out: &mut [f32], len: usize) {
+fn rows_of<const LOG: bool>(isa: Isa, x: &[f32], out: &mut [f32], len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     assert!(x.len() == out.len() && x.len().is_multiple_of(len));
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni => unsafe { rows_avx512(x, out, len) },
+        Isa::Avx512 | Isa::Avx512Vnni => unsafe { rows_avx512::<LOG>(x, out, len) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA.
-        Isa::Avx2 => unsafe { rows_avx2(x, out, len) },
-        _ => x.chunks_exact(len).zip(out.chunks_exact_mut(len)).for_each(|(x, out)| portable_row(x, out)),
+        Isa::Avx2 => unsafe { rows_avx2::<LOG>(x, out, len) },
+        _ => x.chunks_exact(len).zip(out.chunks_exact_mut(len)).for_each(|(x, out)| portable_row::<LOG>(x, out)),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn rows_avx512(x: &[f32], out: &mut [f32], len: usize) {
+fn rows_avx512<const LOG: bool>(x: &[f32], out: &mut [f32], len: usize) {
     for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
         // SAFETY: the processor has AVX-512.
-        unsafe { vector_row::<std::arch::x86_64::__m512>(x, out) };
+        unsafe { vector_row::<std::arch::x86_64::__m512, LOG>(x, out) };
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn rows_avx2(x: &[f32], out: &mut [f32], len: usize) {
+fn rows_avx2<const LOG: bool>(x: &[f32], out: &mut [f32], len: usize) {
     for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
         // SAFETY: the processor has AVX2 and FMA.
-        unsafe { vector_row::<std::arch::x86_64::__m256>(x, out) };
+        unsafe { vector_row::<std::arch::x86_64::__m256, LOG>(x, out) };
     }
 }
 
@@ -159,7 +166,7 @@ fn rows_avx2(x: &[f32], out: &mut [f32], len: usize) {
 /// # Safety
 /// The processor has the instructions of V.
 #[inline(always)]
-unsafe fn vector_row<V: Vector>(x: &[f32], out: &mut [f32]) {
+unsafe fn vector_row<V: Vector, const LOG: bool>(x: &[f32], out: &mut [f32]) {
     let len = x.len().min(out.len());
     let (x, out) = (x.as_ptr(), out.as_mut_ptr());
     let (steps, whole) = (len - len % (STEP * V::LANES), len - len % V::LANES);
@@ -198,6 +205,7 @@ unsafe fn vector_row<V: Vector>(x: &[f32], out: &mut [f32]) {
             y.store(out.add(at));
             sums = y.add_to(sums);
         }
+        let last_x = last;
         if left > 0 {
             last = exp_of_difference(last, V::splat(max));
             // A lane without an element held -inf, whose exponential adds nothing that a sum could show.
@@ -205,6 +213,23 @@ unsafe fn vector_row<V: Vector>(x: &[f32], out: &mut [f32]) {
             sums = once.add_to(sums);
         }
 
+        if LOG {
+            let (max, minus) = (V::splat(max), V::splat(logarithm(max, V::total(sums))));
+            for at in each_step {
+                for i in 0..STEP {
+                    let at = at + i * V::LANES;
+                    V::load(x.add(at)).sub(max).sub(minus).store(out.add(at));
+                }
+            }
+            for at in each_vector {
+                V::load(x.add(at)).sub(max).sub(minus).store(out.add(at));
+            }
+            if left > 0 {
+                let last = last_x.sub(max).sub(minus);
+                if whole > 0 { last.store(out.add(len - V::LANES)) } else { last.store_part(out, left) }
+            }
+            return;
+        }
         let scale = V::splat(scale(max, V::total(sums)));
         for at in each_step {
             for i in 0..STEP {
@@ -224,7 +249,7 @@ unsafe fn vector_row<V: Vector>(x: &[f32], out: &mut [f32]) {
 }
 
 /// Softmax of a row with what every processor has.
-fn portable_row(x: &[f32], out: &mut [f32]) {
+fn portable_row<const LOG: bool>(x: &[f32], out: &mut [f32]) {
     let max = greatest(x);
     let mut sums = [0.0; LANES];
     for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
@@ -232,6 +257,10 @@ fn portable_row(x: &[f32], out: &mut [f32]) {
         for y in out.chunks(LANES) {
             add_to(&mut sums, y);
         }
+    }
+    if LOG {
+        let minus = logarithm(max, sums.iter().sum());
+        return out.iter_mut().zip(x).for_each(|(y, x)| *y = x - max - minus);
     }
     let scale = scale(max, sums.iter().sum());
     out.iter_mut().for_each(|y| *y *= scale);
@@ -247,14 +276,35 @@ fn exponentials(x: &[f32], max: f32, out: &mut [f32]) {
 }
 
 #[inline(always)]
-fn add_to(sums: &mut [f64], y: &[f32]) {
+pub(super) fn add_to(sums: &mut [f64], y: &[f32]) {
     for (sum, &y) in sums.iter_mut().zip(y) {
         *sum += f64::from(y);
     }
 }
 
-/// Softmax of each column of a stretch.
-pub fn columns(x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
+/// Softmax, or its logarithm, of each column of a stretch, on a level that the processor has.
+pub fn columns(isa: Isa, log: bool, x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
+    levels::on(isa, OfColumns { log, x, at, out });
+}
+
+struct OfColumns<'a, 'b> {
+    log: bool,
+    x: &'a [f32],
+    at: Stretch,
+    out: &'a mut Rows<'b, f32>,
+}
+
+impl Loop for OfColumns<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        columns_of(self.log, self.x, self.at, self.out);
+    }
+}
+
+#[inline(always)]
+fn columns_of(log: bool, x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
     let input = |i: usize| &x[at.first + i * at.stride..][..at.width];
     let mut max = [f32::NEG_INFINITY; WIDTH];
     for i in 0..at.len {
@@ -271,6 +321,19 @@ pub fn columns(x: &[f32], at: Stretch, out: &mut Rows<'_, f32>) {
             *y = unsafe { exp_of_difference(x, max) };
         }
         add_to(&mut sums, y);
+    }
+    if log {
+        let mut minus = [0.0; WIDTH];
+        for (minus, (&max, &sum)) in minus.iter_mut().zip(max.iter().zip(&sums)) {
+            *minus = logarithm(max, sum);
+        }
+        for i in 0..at.len {
+            let constants = max.iter().zip(&minus);
+            for ((y, &x), (&max, &minus)) in out.row(i).iter_mut().zip(input(i)).zip(constants) {
+                *y = x - max - minus;
+            }
+        }
+        return;
     }
     let mut scales = [0.0; WIDTH];
     for (scale_of, (&max, &sum)) in scales.iter_mut().zip(max.iter().zip(&sums)) {
@@ -338,7 +401,7 @@ mod tests {
     fn softmax(isa: Isa, x: &[f32], len: usize) -> Vec<f32> {
         // Guards show a write behind the end.
         let mut out = vec![7.0; x.len() + 64];
-        rows_with(isa, x, &mut out[..x.len()], len);
+        rows(isa, false, x, &mut out[..x.len()], len);
         assert!(out[x.len()..].iter().all(|&guard| guard == 7.0));
         out.truncate(x.len());
         out

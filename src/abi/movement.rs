@@ -1,0 +1,120 @@
+//! Descriptions of the kernels that move elements and compute nothing. They take tensors of any element type.
+
+/// Another order of dimensions: dimension i of the output is dimension permutation[i] of the input.
+///
+/// Input: x. Output: as x, with its dimensions in that order.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_transpose_desc {
+    /// sizeof(weir_transpose_desc) of the caller's header.
+    pub struct_size: usize,
+    /// Number of dimensions of x; 0 = any number, and their order is turned round.
+    pub rank: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+    /// Each of 0 to rank - 1 once.
+    pub permutation: [i32; 8],
+}
+
+/// Tensors one after the other along an axis. They have one type, and the same size in all other dimensions.
+///
+/// Inputs: num_inputs tensors. Output: as they are, and as long along the axis as all of them together.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_concat_desc {
+    /// sizeof(weir_concat_desc) of the caller's header.
+    pub struct_size: usize,
+    /// 1 to WEIR_MAX_ARGS.
+    pub num_inputs: u32,
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+}
+
+/// A part of a tensor: in each dimension the elements from begin on, step apart, up to end, which is not among them.
+///
+/// Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to the
+/// last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_slice_desc {
+    /// sizeof(weir_slice_desc) of the caller's header.
+    pub struct_size: usize,
+    /// Number of dimensions of x.
+    pub rank: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+    /// The first element in each dimension.
+    pub begin: [i64; 8],
+    /// Where each dimension ends.
+    pub end: [i64; 8],
+    /// The distance; 0 = 1. Below zero it goes backwards, from begin down to end.
+    pub step: [i64; 8],
+}
+
+/// What the margin of a weir_pad_desc holds: one of enum weir_pad_mode_value.
+pub type weir_pad_mode = u32;
+
+/// What a margin holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_pad_mode_value {
+    /// One value.
+    WEIR_PAD_CONSTANT = 0,
+    /// The tensor, mirrored at its first and its last element, which are not repeated: c b | a b c | b a.
+    WEIR_PAD_REFLECT = 1,
+    /// The nearest element of the tensor: a a | a b c | c c.
+    WEIR_PAD_EDGE = 2,
+}
+
+/// A tensor with a margin: `before` elements in front and `after` behind in each dimension.
+///
+/// A margin that mirrors is smaller than the dimension. Input: x. Output: x with the margin.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_pad_desc {
+    /// sizeof(weir_pad_desc) of the caller's header.
+    pub struct_size: usize,
+    /// Number of dimensions of x.
+    pub rank: u32,
+    /// One of weir_pad_mode_value.
+    pub mode: weir_pad_mode,
+    /// Elements in front in each dimension, 0 or more.
+    pub before: [i64; 8],
+    /// Elements behind in each dimension, 0 or more.
+    pub after: [i64; 8],
+    /// What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type must
+    /// hold it.
+    pub value: f64,
+}
+
+/// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where it
+/// can, and then nothing is copied; on a stream x may be its own output.
+///
+/// Input: x. Output: x in the shape.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_reshape_desc {
+    /// sizeof(weir_reshape_desc) of the caller's header.
+    pub struct_size: usize,
+    /// Number of dimensions of the output.
+    pub rank: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+    /// The output's shape. One dimension may be -1: what the others leave.
+    pub dims: [i64; 8],
+}
+
+/// Rows of a table by their numbers: an embedding.
+///
+/// Inputs: table; indices, s32, of any shape. Output: the table with the indices' shape in the place of the axis. A call
+/// with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_gather_desc {
+    /// sizeof(weir_gather_desc) of the caller's header.
+    pub struct_size: usize,
+    /// The axis of the table that the indices count along; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Reserved, 0.
+    pub reserved: i32,
+}

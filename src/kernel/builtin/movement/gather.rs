@@ -1,0 +1,113 @@
+//! Rows of a table by their numbers: an embedding.
+#![forbid(unsafe_code)]
+
+use super::{NS_PER_BYTE, bytes_span, element};
+use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::builtin::LEAST_NS;
+use crate::kernel::{Kernel, KernelContext, signature};
+
+/// The elements of input 0 along `axis` that input 1, of s32, names: the output has the indices' shape in the place of the
+/// axis. An index below zero or beyond the axis is refused before anything is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Gather {
+    pub axis: i32,
+}
+
+/// Time for an index: the row that it names is somewhere in memory.
+const INDEX_NS: f32 = 5.0;
+
+impl Gather {
+    fn check_indices(indices: &[i32], table: &Desc, axis: usize) -> Result<()> {
+        let size = table.shape()[axis];
+        // The first look is a loop without branches.
+        let good = indices.iter().fold(true, |good, &index| good & (index >= 0 && i64::from(index) < size));
+        let bad = |&index: &i32| index < 0 || i64::from(index) >= size;
+        match indices.iter().position(bad).filter(|_| !good) {
+            None => Ok(()),
+            Some(i) => Err(Error::out_of_range(format!(
+                "input 1: element {i} is {}, expected an index from 0 to {} along axis {axis} of input 0, {}",
+                indices[i],
+                size - 1,
+                table.text()
+            ))),
+        }
+    }
+}
+
+impl Kernel for Gather {
+    fn name(&self) -> &str {
+        "gather"
+    }
+
+    fn num_inputs(&self) -> usize {
+        2
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        let (table, indices) = (&inputs[0], &inputs[1]);
+        let axis = signature::axis(self.axis, table)?;
+        if indices.dtype != dtype::S32 {
+            return Err(signature::mismatch("input", 1, "s32 elements", indices));
+        }
+        let shape = [&table.shape()[..axis], indices.shape(), &table.shape()[axis + 1..]].concat();
+        Ok(vec![Desc::new(table.dtype, &shape).check()?])
+    }
+
+    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
+        let indices = inputs[1].elements().unwrap_or(0) as f32 * INDEX_NS;
+        let bytes = outputs[0].bytes().unwrap_or(0) as f32 * NS_PER_BYTE;
+        ((indices + bytes) as u64).max(LEAST_NS)
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        let (table, output) = (&context.inputs()[0], &context.outputs()[0]);
+        let axis = signature::axis(self.axis, table.desc())?;
+        let indices = &context.inputs()[1].read::<i32>()[..context.inputs()[1].desc().elements()?];
+        let total = output.desc().bytes()?;
+        Gather::check_indices(indices, table.desc(), axis)?;
+        if total == 0 {
+            return Ok(());
+        }
+        let shape = table.desc().shape();
+        let (size, unit) =
+            (shape[axis] as usize, shape[axis + 1..].iter().product::<i64>() as usize * element(table.desc()));
+        let from = table.read_bytes();
+        let to = output.byte_shards();
+        context.parallel_for(&bytes_span(total / unit, unit), &|mut claim| {
+            let (mut block, mut at) = (claim.begin() / indices.len(), claim.begin() % indices.len());
+            let mut out = to.part(&mut claim, unit);
+            while !out.is_empty() {
+                let rows = (indices.len() - at).min(out.len() / unit);
+                let (part, rest) = out.split_at_mut(rows * unit);
+                let table = &from[block * size * unit..][..size * unit];
+                match unit {
+                    1 => rows_of::<1>(table, &indices[at..], part),
+                    2 => rows_of::<2>(table, &indices[at..], part),
+                    4 => rows_of::<4>(table, &indices[at..], part),
+                    _ => {
+                        for (row, &index) in part.chunks_exact_mut(unit).zip(&indices[at..]) {
+                            row.copy_from_slice(&table[index as usize * unit..][..unit]);
+                        }
+                    }
+                }
+                (out, block, at) = (rest, block + 1, 0);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The same for elements of a size that the compiler knows.
+fn rows_of<const UNIT: usize>(table: &[u8], indices: &[i32], out: &mut [u8]) {
+    for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
+        *row = table.as_chunks::<UNIT>().0[index as usize];
+    }
+}

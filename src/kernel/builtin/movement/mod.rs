@@ -1,0 +1,88 @@
+//! Operations that move elements and compute nothing. They take every element type, by its size.
+#![forbid(unsafe_code)]
+
+mod concat;
+mod gather;
+mod pad;
+mod reshape;
+mod slice;
+mod transpose;
+
+pub use concat::Concat;
+pub use gather::Gather;
+pub use pad::{Pad, PadMode};
+pub use reshape::Reshape;
+pub use slice::Slice;
+pub use transpose::Transpose;
+
+use super::LEAST_NS;
+use crate::base::desc::MAX_RANK;
+use crate::base::{Desc, Result, dtype};
+use crate::kernel::vector::movement::{Dim, Movement};
+use crate::kernel::{KernelContext, signature};
+use crate::threadpool::Span;
+
+/// Time to read and write a byte, and fewest bytes of a piece: about a microsecond.
+const NS_PER_BYTE: f32 = 0.05;
+const GRAIN: usize = 16 << 10;
+
+/// Bytes of an element of a checked descriptor.
+fn element(desc: &Desc) -> usize {
+    dtype::size(desc.dtype).unwrap_or(1)
+}
+
+/// Bytes of a step in each dimension of a dense tensor; anything if it has no elements.
+fn strides(desc: &Desc) -> [isize; MAX_RANK] {
+    let mut strides = [0; MAX_RANK];
+    let mut step = element(desc) as isize;
+    for (stride, &dim) in strides.iter_mut().zip(desc.shape()).rev() {
+        *stride = step;
+        step = step.wrapping_mul(dim as isize);
+    }
+    strides
+}
+
+/// Refuses an input of another rank.
+fn check_rank(rank: usize, input: &Desc) -> Result<()> {
+    if input.shape().len() != rank {
+        return Err(signature::mismatch("input", 0, &format!("a tensor of rank {rank}"), input));
+    }
+    Ok(())
+}
+
+/// Time to read and write an output's bytes.
+fn traffic_ns(output: &Desc) -> u64 {
+    ((output.bytes().unwrap_or(0) as f32 * NS_PER_BYTE) as u64).max(LEAST_NS)
+}
+
+/// The copy of input 0 to output 0 that has these steps in the source for each dimension of the output.
+fn movement(input: &Desc, output: &Desc, from: isize, steps: &[isize]) -> Movement {
+    let to = strides(output);
+    let mut dims = [Dim::default(); MAX_RANK];
+    let rank = output.shape().len();
+    for (i, dim) in dims[..rank].iter_mut().enumerate() {
+        *dim = Dim { size: output.shape()[i] as usize, from: steps[i], to: to[i] };
+    }
+    Movement::new(element(input), &dims[..rank], from, 0)
+}
+
+/// Does it, in a region.
+fn go(movement: &Movement, context: &KernelContext<'_>) -> Result<()> {
+    let (from, to) = (&context.inputs()[0], &context.outputs()[0]);
+    let span = Span { items: movement.items(), cost_ns: movement.item_ns(), ..Span::default() };
+    context.parallel_for(&span, &|mut claim| {
+        movement.run(&mut claim, from, to);
+        Ok(())
+    })
+}
+
+/// A loop over the bytes of an output, in units of some bytes.
+fn bytes_span(units: usize, unit: usize) -> Span {
+    let unit_ns = (unit as f32 * NS_PER_BYTE).max(1.0);
+    Span { items: units, cost_ns: unit_ns, grain: (GRAIN / unit.max(1)).max(1), ..Span::default() }
+}
+
+#[cfg(test)]
+pub mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! A part of a tensor: from, to, and in steps.
+#![forbid(unsafe_code)]
+
+use super::{check_rank, go, movement, strides, traffic_ns};
+use crate::base::desc::MAX_RANK;
+use crate::base::{Desc, Result};
+use crate::kernel::vector::movement::Movement;
+use crate::kernel::{Kernel, KernelContext};
+
+/// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is not among them. Places below zero
+/// count from the end; places outside are the nearest inside, so that i64::MAX is "to the end" and i64::MIN, with a
+/// negative step, "to the beginning". A step of 0 is 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice {
+    pub rank: usize,
+    pub begin: [i64; MAX_RANK],
+    pub end: [i64; MAX_RANK],
+    pub step: [i64; MAX_RANK],
+}
+
+impl Slice {
+    /// First place, step and number of elements in a dimension.
+    fn range(&self, axis: usize, size: i64) -> (i64, i64, i64) {
+        let step = if self.step[axis] == 0 { 1 } else { self.step[axis] };
+        // Going backwards the places are -1 to size - 1, with -1 as an end only.
+        let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
+        let place = |at: i64| (if at < 0 { at.saturating_add(size) } else { at }).clamp(low, high);
+        let (begin, end) = (place(self.begin[axis]), place(self.end[axis]));
+        let distance = if step > 0 { end - begin } else { begin - end };
+        // In whole steps, rounded up; the sizes of tensors leave room for that.
+        let count = if distance > 0 { (distance as u64 - 1) / step.unsigned_abs() + 1 } else { 0 };
+        (begin, step, count as i64)
+    }
+
+    fn movement(&self, input: &Desc, output: &Desc) -> Movement {
+        let strides = strides(input);
+        let (mut from, mut steps) = (0, [0; MAX_RANK]);
+        for (axis, &size) in input.shape().iter().enumerate() {
+            let (begin, step, count) = self.range(axis, size);
+            if count > 0 {
+                from += begin as isize * strides[axis];
+            }
+            if count > 1 {
+                steps[axis] = step as isize * strides[axis];
+            }
+        }
+        movement(input, output, from, &steps)
+    }
+}
+
+impl Kernel for Slice {
+    fn name(&self) -> &str {
+        "slice"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        check_rank(self.rank, &inputs[0])?;
+        let mut output = inputs[0];
+        for (axis, dim) in output.dims[..self.rank].iter_mut().enumerate() {
+            *dim = self.range(axis, *dim).2;
+        }
+        Ok(vec![output])
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], outputs: &[Desc]) -> u64 {
+        traffic_ns(&outputs[0])
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        go(&self.movement(context.inputs()[0].desc(), context.outputs()[0].desc()), context)
+    }
+}

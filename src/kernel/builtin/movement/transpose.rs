@@ -1,0 +1,92 @@
+//! Dimensions in another order.
+#![forbid(unsafe_code)]
+
+use super::{check_rank, go, movement, strides, traffic_ns};
+use crate::base::desc::MAX_RANK;
+use crate::base::{Desc, Error, Result};
+use crate::kernel::vector::movement::Movement;
+use crate::kernel::{Kernel, KernelContext};
+
+/// Dimension i of the output is dimension `permutation[i]` of the input.
+#[derive(Clone, Copy, Debug)]
+pub struct Transpose {
+    /// None turns the order of any number of dimensions round.
+    permutation: Option<([usize; MAX_RANK], usize)>,
+}
+
+impl Transpose {
+    /// Refuses what is no permutation; an empty one is the reverse order.
+    pub fn new(permutation: &[i32]) -> Result<Transpose> {
+        let rank = permutation.len();
+        let mut all = [0; MAX_RANK];
+        for (i, &axis) in permutation.iter().enumerate() {
+            if axis < 0 || axis as usize >= rank {
+                return Err(Error::out_of_range(format!(
+                    "desc->permutation[{i}] is {axis}, expected 0 to {}",
+                    rank - 1
+                )));
+            }
+            if let Some(before) = permutation[..i].iter().position(|&other| other == axis) {
+                return Err(Error::invalid(format!(
+                    "desc->permutation[{i}] is {axis}, and so is desc->permutation[{before}]"
+                )));
+            }
+            all[i] = axis as usize;
+        }
+        Ok(Transpose { permutation: (rank > 0).then_some((all, rank)) })
+    }
+
+    fn order(&self, input: &Desc) -> [usize; MAX_RANK] {
+        let rank = input.shape().len();
+        self.permutation.map_or_else(|| std::array::from_fn(|i| rank.wrapping_sub(1 + i)), |(order, _)| order)
+    }
+
+    fn movement(&self, input: &Desc, output: &Desc) -> Movement {
+        let (order, from) = (self.order(input), strides(input));
+        let mut steps = [0; MAX_RANK];
+        for (step, &axis) in steps.iter_mut().zip(&order[..input.shape().len()]) {
+            *step = from[axis];
+        }
+        movement(input, output, 0, &steps)
+    }
+}
+
+impl Kernel for Transpose {
+    fn name(&self) -> &str {
+        "transpose"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        let input = &inputs[0];
+        if let Some((_, rank)) = self.permutation {
+            check_rank(rank, input)?;
+        }
+        let rank = input.shape().len();
+        let mut output = *input;
+        if rank > 0 {
+            let order = self.order(input);
+            (0..rank).for_each(|i| output.dims[i] = input.dims[order[i]]);
+        }
+        Ok(vec![output])
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], outputs: &[Desc]) -> u64 {
+        2 * traffic_ns(&outputs[0])
+    }
+
+    fn is_pure(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        go(&self.movement(context.inputs()[0].desc(), context.outputs()[0].desc()), context)
+    }
+}

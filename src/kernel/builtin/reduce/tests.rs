@@ -1,0 +1,339 @@
+//! Reductions against their definition in f64: the shapes of the conformance set, all types, every level, all pools.
+
+use super::*;
+use crate::kernel::builtin::fixture::refusal;
+use crate::kernel::builtin::movement::fixture::{Any, check_pools, run};
+use crate::kernel::vector::convert::{self, Stored};
+
+const INF: f32 = f32::INFINITY;
+const NAN: f32 = f32::NAN;
+const NUMBERS: [Op; 9] = [
+    Op::WEIR_REDUCE_SUM,
+    Op::WEIR_REDUCE_MEAN,
+    Op::WEIR_REDUCE_MIN,
+    Op::WEIR_REDUCE_MAX,
+    Op::WEIR_REDUCE_MUL,
+    Op::WEIR_REDUCE_NORM_MAX,
+    Op::WEIR_REDUCE_NORM_SUM,
+    Op::WEIR_REDUCE_NORM_POWER_MAX,
+    Op::WEIR_REDUCE_NORM_POWER_SUM,
+];
+
+fn reduce(op: Op, axes: &[i32]) -> Reduce {
+    let mut all = [0; MAX_RANK];
+    all[..axes.len()].copy_from_slice(axes);
+    Reduce { op, axes: all, num_axes: axes.len(), keep_dims: false, squares: true, eps: 0.5, isa: Isa::best() }
+}
+
+/// A tensor of a type with these values, and the values as it holds them.
+fn tensor(of: u32, dims: &[i64], values: &[f32]) -> (Any, Vec<f32>) {
+    fn halves<T: Stored>(values: &[f32]) -> (Vec<T>, Vec<f32>) {
+        let mut stored: Vec<T> = values.iter().map(|&x| T::narrowed(x)).collect();
+        convert::narrow(Isa::Portable, values, &mut stored);
+        let floats = stored.iter().map(|x| x.widened()).collect();
+        (stored, floats)
+    }
+    match of {
+        dtype::F16 => {
+            let (stored, floats) = halves::<F16>(values);
+            (Any::halves(of, dims, &stored.iter().map(|x| x.0).collect::<Vec<_>>()), floats)
+        }
+        dtype::BF16 => {
+            let (stored, floats) = halves::<Bf16>(values);
+            (Any::halves(of, dims, &stored.iter().map(|x| x.0).collect::<Vec<_>>()), floats)
+        }
+        _ => (Any::f32(dims, values), values.to_vec()),
+    }
+}
+
+/// What a tensor holds, as floats.
+fn floats(tensor: &Any) -> Vec<f32> {
+    match tensor.desc.dtype {
+        dtype::F16 => tensor.shorts().iter().map(|&bits| F16(bits).widened()).collect(),
+        dtype::BF16 => tensor.shorts().iter().map(|&bits| Bf16(bits).widened()).collect(),
+        _ => tensor.floats(),
+    }
+}
+
+/// A value as the type holds it.
+fn stored(of: u32, x: f32) -> f32 {
+    match of {
+        dtype::F16 => F16::narrowed(x).widened(),
+        dtype::BF16 => Bf16::narrowed(x).widened(),
+        _ => x,
+    }
+}
+
+/// The numbers that become one, for each element of the output, in their order in memory.
+fn groups(dims: &[i64], axes: &[i32], x: &[f32]) -> Vec<Vec<f32>> {
+    let reduced: Vec<bool> = (0..dims.len() as i32)
+        .map(|i| axes.is_empty() || axes.contains(&i) || axes.contains(&(i - dims.len() as i32)))
+        .collect();
+    let size = |kept: bool| -> usize {
+        dims.iter().zip(&reduced).filter(|(_, r)| **r != kept).map(|(d, _)| *d as usize).product()
+    };
+    let mut groups = vec![Vec::with_capacity(size(false)); size(true)];
+    for (number, &x) in x.iter().enumerate() {
+        let (mut rest, mut output, mut step) = (number, 0, 1);
+        for (&dim, &reduced) in dims.iter().zip(&reduced).rev() {
+            let at = rest % dim as usize;
+            rest /= dim as usize;
+            if !reduced {
+                output += at * step;
+                step *= dim as usize;
+            }
+        }
+        groups[output].push(x);
+    }
+    groups
+}
+
+fn reference(kernel: &Reduce, x: &[f32]) -> f64 {
+    let wide = || x.iter().map(|&x| f64::from(x));
+    let has_nan = x.iter().any(|x| x.is_nan());
+    let power = |x: f64| if kernel.squares { x * x } else { x.abs() };
+    let root = |x: f64| if kernel.squares { x.sqrt() } else { x };
+    let norm = || wide().map(power).sum::<f64>();
+    let eps = f64::from(kernel.eps);
+    match kernel.op {
+        Op::WEIR_REDUCE_SUM => wide().sum(),
+        Op::WEIR_REDUCE_MEAN => wide().sum::<f64>() / x.len() as f64,
+        Op::WEIR_REDUCE_MIN | Op::WEIR_REDUCE_MAX if has_nan => f64::NAN,
+        Op::WEIR_REDUCE_MIN => wide().fold(f64::INFINITY, f64::min),
+        Op::WEIR_REDUCE_MAX => wide().fold(f64::NEG_INFINITY, f64::max),
+        Op::WEIR_REDUCE_MUL => wide().product(),
+        _ if has_nan => f64::NAN,
+        Op::WEIR_REDUCE_NORM_MAX => root(norm().max(eps)),
+        Op::WEIR_REDUCE_NORM_SUM => root(norm() + eps),
+        Op::WEIR_REDUCE_NORM_POWER_MAX => norm().max(eps),
+        _ => norm() + eps,
+    }
+}
+
+/// The rule of the conformance set.
+fn is_near(got: f32, want: f64, of: u32, tolerance: f64) -> bool {
+    let rounded = stored(of, want as f32);
+    if got == rounded || (got.is_nan() && want.is_nan()) {
+        return true;
+    }
+    let (got, want) = (f64::from(got), f64::from(rounded));
+    let error = (got - want).abs();
+    if want.abs() <= 1e-5 { error < tolerance.max(1.19e-7) } else { error / want.abs() <= tolerance }
+}
+
+/// Whole numbers, few of them not neutral, so that every order gives the same: what the conformance set asks for.
+fn data(op: Op, of: u32, count: usize, group: usize) -> Vec<f32> {
+    let (most, size, factors) = if of == dtype::F16 { (1000, 8, 1) } else { (10_000, 16, 3) };
+    let mut state = 12345u32;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % below
+    };
+    (0..count)
+        .map(|i| {
+            let sign = if next(2) == 0 { -1.0 } else { 1.0 };
+            match op {
+                Op::WEIR_REDUCE_MUL if (i * 7 + i / 13) % group.max(1) < 20 => sign * (1 << next(factors + 1)) as f32,
+                Op::WEIR_REDUCE_MUL => 1.0,
+                Op::WEIR_REDUCE_MIN | Op::WEIR_REDUCE_MAX | Op::WEIR_REDUCE_ARGMAX | Op::WEIR_REDUCE_ARGMIN => {
+                    sign * next(1000) as f32
+                }
+                _ if group > most && next(group) >= most => 0.0,
+                _ => sign * (1 + next(size)) as f32,
+            }
+        })
+        .collect()
+}
+
+const SHAPES: &[(&[i64], &[i32])] = &[
+    (&[5, 3, 2, 9], &[0]),
+    (&[32, 17, 2, 3], &[2, 3]),
+    (&[32, 17, 2, 3], &[0, 2, 3]),
+    (&[15, 12, 3, 5], &[1, 2, 3]),
+    (&[15, 12, 3, 5], &[]),
+    (&[12, 12], &[0]),
+    (&[10, 16, 32], &[1]),
+    (&[1, 17, 64], &[1]),
+    (&[127], &[0]),
+    (&[2, 9, 12, 12], &[0, 2, 3]),
+    (&[3, 4, 5, 6], &[-3, -1]),
+    (&[3, 4, 5, 70], &[0, 2]),
+    (&[7], &[]),
+    (&[], &[]),
+    (&[1, 1], &[0]),
+    (&[5, 1, 3], &[1]),
+    (&[2, 100], &[0]),
+    (&[3, 4096 + 4], &[1]),
+];
+
+fn check(kernel: Reduce, of: u32, dims: &[i64], axes: &[i32], tolerance: f64) {
+    let count: i64 = dims.iter().product();
+    let values = data(kernel.op, of, count as usize, count as usize / 2);
+    let (x, values) = tensor(of, dims, &values);
+    let y = floats(&run(&kernel, &[x]));
+    let groups = groups(dims, axes, &values);
+    assert_eq!(y.len(), groups.len());
+    for (i, (&got, group)) in y.iter().zip(&groups).enumerate() {
+        let want = reference(&kernel, group);
+        assert!(is_near(got, want, of, tolerance), "{kernel:?} of {of} {dims:?}: {i}: {got} for {want}");
+    }
+    // Not trusted if it could be all zeros.
+    let zeros = y.iter().filter(|&&y| y == 0.0).count();
+    assert!(y.len() < 10 || zeros * 10 <= y.len() * 3, "{kernel:?} {dims:?}: {zeros} zeros of {}", y.len());
+}
+
+#[test]
+fn every_operation_on_every_shape_and_level() {
+    for isa in Isa::available() {
+        for op in NUMBERS {
+            for (of, epsilon) in [(dtype::F32, 1.19e-7), (dtype::F16, 9.77e-4), (dtype::BF16, 7.82e-3)] {
+                for &(dims, axes) in SHAPES {
+                    for squares in [false, true] {
+                        let is_norm = op as u32 >= Op::WEIR_REDUCE_NORM_MAX as u32;
+                        if is_norm || squares {
+                            let kernel = Reduce { squares, isa, ..reduce(op, axes) };
+                            check(
+                                kernel,
+                                of,
+                                dims,
+                                axes,
+                                if is_norm && of == dtype::F32 { 5.0 * epsilon } else { epsilon },
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The number of the best one: the first of equals, or the first NaN.
+fn place(x: &[f32], least: bool) -> i32 {
+    let beats = |a: f32, b: f32| (if least { a < b } else { a > b }) || (a.is_nan() && !b.is_nan());
+    (1..x.len()).fold(0, |best, i| if beats(x[i], x[best]) { i } else { best }) as i32
+}
+
+#[test]
+fn places_are_those_of_the_first_of_equals_and_the_first_nan() {
+    for isa in Isa::available() {
+        for &(dims, axes) in SHAPES {
+            for of in [dtype::F32, dtype::F16, dtype::BF16] {
+                for (op, least) in [(Op::WEIR_REDUCE_ARGMAX, false), (Op::WEIR_REDUCE_ARGMIN, true)] {
+                    let count: i64 = dims.iter().product();
+                    let mut values: Vec<f32> =
+                        data(op, of, count as usize, 1).iter().map(|x| (x / 300.0).round()).collect();
+                    for (i, x) in values.iter_mut().enumerate() {
+                        *x = [NAN, INF, -INF, -0.0, 0.0, *x][(i * 7 % 1009).min(5)];
+                    }
+                    let (x, values) = tensor(of, dims, &values);
+                    let got = run(&Reduce { isa, ..reduce(op, axes) }, &[x]).integers();
+                    let want: Vec<i32> = groups(dims, axes, &values).iter().map(|x| place(x, least)).collect();
+                    assert_eq!(got, want, "{isa:?} {op:?} of {of} {dims:?} {axes:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn special_values_count_wherever_they_are() {
+    for isa in Isa::available() {
+        for len in [1, 5, 16, 100, 4200] {
+            for at in (0..len).step_by(1 + len / 8) {
+                for value in [NAN, -NAN, INF, -INF, -0.0] {
+                    // Not so many that their product leaves the range.
+                    let mut x = vec![if len > 100 { 1.0 } else { 1.5 }; len];
+                    x[at] = value;
+                    let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
+                    for op in NUMBERS {
+                        let row = run(&Reduce { isa, ..reduce(op, &[0]) }, &[Any::f32(&[len as i64], &x)]).floats();
+                        let columns =
+                            run(&Reduce { isa, ..reduce(op, &[0]) }, &[Any::f32(&[len as i64, 2], &twice)]).floats();
+                        let want = reference(&reduce(op, &[]), &x);
+                        for got in [row[0], columns[0], columns[1]] {
+                            assert!(
+                                is_near(got, want, dtype::F32, 6e-7),
+                                "{isa:?} {op:?} {len} {value} at {at}: {got}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_sums_are_exact_and_the_same_on_every_level() {
+    let x = vec![16.0; (1 << 21) + 4099];
+    // Sums of more than 2^24 in f32 would lose ones.
+    let long = [x.len() as i64];
+    let tensor = Any::f32(&long, &x);
+    let y = run(&reduce(Op::WEIR_REDUCE_SUM, &[]), std::slice::from_ref(&tensor)).floats();
+    assert_eq!(y, [(16.0 * x.len() as f64) as f32]);
+    let rough: Vec<f32> = (0..70_003).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
+    for dims in [&[70_003][..], &[3, 23_333], &[23_333, 3], &[2, 1000, 35]] {
+        let x = Any::f32(dims, &rough[..dims.iter().product::<i64>() as usize]);
+        for axes in [&[][..], &[0], &[-1], &[0, -1]] {
+            let axes = if dims.len() == 1 { &[][..] } else { axes };
+            for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_MAX, Op::WEIR_REDUCE_NORM_SUM] {
+                let portable =
+                    run(&Reduce { isa: Isa::Portable, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
+                for isa in Isa::available() {
+                    let got = run(&Reduce { isa, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
+                    assert!(got == portable, "{isa:?} {op:?} {dims:?} {axes:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_gives_what_the_operation_begins_with() {
+    for (op, want) in NUMBERS.into_iter().zip([0.0, NAN, INF, -INF, 1.0, 0.5f32.sqrt(), 0.5f32.sqrt(), 0.5, 0.5]) {
+        let y = run(&reduce(op, &[1]), &[Any::f32(&[3, 0, 2], &[])]);
+        assert_eq!(y.desc.shape(), [3, 2]);
+        assert!(y.floats().iter().all(|&y| y == want || (y.is_nan() && want.is_nan())), "{op:?}: {:?}", y.floats());
+        assert_eq!(run(&reduce(op, &[1]), &[Any::f32(&[0, 5], &[])]).floats(), [0f32; 0]);
+        // More elements than can be counted, of which there is none.
+        assert_eq!(run(&reduce(op, &[1, 2]), &[Any::f32(&[0, 1 << 40, 1 << 40], &[])]).floats(), [0f32; 0]);
+    }
+}
+
+#[test]
+fn axes_stay_as_ones_on_request() {
+    let x = Desc::new(dtype::BF16, &[2, 3, 4]);
+    let kept = |axes: &[i32], op| Reduce { keep_dims: true, ..reduce(op, axes) }.infer(&[x]).unwrap()[0];
+    assert_eq!(kept(&[-1, 0], Op::WEIR_REDUCE_SUM), Desc::new(dtype::BF16, &[1, 3, 1]));
+    assert_eq!(kept(&[], Op::WEIR_REDUCE_MAX), Desc::new(dtype::BF16, &[1, 1, 1]));
+    assert_eq!(kept(&[1], Op::WEIR_REDUCE_ARGMIN), Desc::new(dtype::S32, &[2, 1, 4]));
+    assert_eq!(reduce(Op::WEIR_REDUCE_SUM, &[]).infer(&[x]).unwrap()[0], Desc::new(dtype::BF16, &[]));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let f32s = |dims: &[i64]| Desc::new(dtype::F32, dims);
+    let sum = |axes: &[i32], x: Desc| refusal(&reduce(Op::WEIR_REDUCE_SUM, axes), &[x]);
+    assert_eq!(sum(&[2], f32s(&[2, 3])), "input 0: expected a shape with axis 2, got f32[2,3]");
+    let text =
+        "input 0: expected a shape in which the axes are different, where axis -1 is one that was named, got f32[2,3]";
+    assert_eq!(sum(&[1, -1], f32s(&[2, 3])), text);
+    let text = "input 0: expected f32, f16 or bf16 elements, got s32[2]";
+    assert_eq!(sum(&[0], Desc::new(dtype::S32, &[2])), text);
+    let text = "input 0: expected 1 to 2147483647 elements along the axes together, got f32[2,0]";
+    assert_eq!(refusal(&reduce(Op::WEIR_REDUCE_ARGMAX, &[1]), &[f32s(&[2, 0])]), text);
+    assert!(refusal(&reduce(Op::WEIR_REDUCE_ARGMIN, &[]), &[f32s(&[0, 3])]).contains("1 to 2147483647"));
+}
+
+#[test]
+fn the_same_bits_on_all_pools() {
+    let rough: Vec<f32> = (0..17 * 53 * 71).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
+    let cubes = [Any::f32(&[17, 53, 71], &rough), tensor(dtype::BF16, &[17, 53, 71], &rough).0];
+    for x in &cubes {
+        for axes in [&[][..], &[0], &[1], &[2], &[0, 2]] {
+            for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_ARGMAX] {
+                check_pools(&reduce(op, axes), std::slice::from_ref(x));
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Plain loops that the compiler turns into vector instructions, compiled once for each level.
+//!
+//! A loop is a value whose `run`, and all that it calls in its inner part, is always inlined, into a function with the
+//! level's instructions. None of them is fused or put in another order: all levels give the same bits.
+
+use super::isa::Isa;
+
+/// A piece of work that is compiled for every level.
+pub trait Loop {
+    type Output;
+
+    /// To be `#[inline(always)]`.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs it with the instructions of a level that the processor has.
+pub fn on<L: Loop>(isa: Isa, work: L) -> L::Output {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512.
+        Isa::Avx512 | Isa::Avx512Vnni => unsafe { avx512(work) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2 and FMA.
+        Isa::Avx2 => unsafe { avx2(work) },
+        _ => work.run(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn avx512<L: Loop>(work: L) -> L::Output {
+    work.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2<L: Loop>(work: L) -> L::Output {
+    work.run()
+}

@@ -1,0 +1,332 @@
+//! Copies between layouts: elements of any type, known by their size alone, from places that are some strides apart to
+//! places that are other strides apart.
+//!
+//! A copy is given dimension by dimension and then made simple: what is consecutive on both sides is one larger element,
+//! and neighbours that both sides walk through in one stride are one dimension. What is left is one of three things:
+//!
+//! - lines: elements one after the other in one dimension, each moved as a run of bytes;
+//! - tiles: the destination is consecutive along one dimension and the source along another one, which is a transposition
+//!   of both, done in blocks that fit into registers (`tile`);
+//! - nothing: a single run of bytes.
+//!
+//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so what a piece writes is
+//! nobody else's. Nothing is computed, so nothing depends on how the work is cut.
+
+mod tile;
+
+use super::isa::Isa;
+use crate::base::desc::MAX_RANK;
+use crate::memory::View;
+use crate::sync::Claim;
+use std::ops::Range;
+
+/// A dimension: how many elements, and how far apart they lie in the source and in the destination, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dim {
+    pub size: usize,
+    pub from: isize,
+    pub to: isize,
+}
+
+/// Bytes of an item of lines, about.
+const LINE_BYTES: usize = 16 << 10;
+/// Elements of a side of a tile; the last one of a side has what is left too.
+const SIDE: usize = 64;
+/// Time for a byte that is copied: read and written at 40 GB/s each. A tile takes longer, and an element of a line has a
+/// price of its own.
+const NS_PER_BYTE: f32 = 0.05;
+const NS_PER_ELEMENT: f32 = 1.0;
+
+/// A copy from one layout to another.
+#[derive(Clone, Debug)]
+pub struct Movement {
+    /// All dimensions but those of the inner loop, the outermost first.
+    outer: [Dim; MAX_RANK],
+    rank: usize,
+    /// Where the first element lies.
+    from: isize,
+    to: isize,
+    /// Bytes of an element.
+    unit: usize,
+    inner: Inner,
+    /// Items for each place of the outer dimensions.
+    per_place: usize,
+    items: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Inner {
+    /// `count` elements in an item, or `bytes` of one element.
+    Line { dim: Dim, count: usize, bytes: usize },
+    /// The source is consecutive along `columns`, the destination along `rows`.
+    Tile { columns: Dim, rows: Dim, transpose: tile::Transpose },
+}
+
+impl Movement {
+    /// A copy of elements of `unit` bytes. The dimensions are those of the destination, the outermost first, and each
+    /// step in one of them goes beyond all that the later ones reach, so that no two elements have the same place.
+    pub fn new(unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
+        Movement::with(Isa::best(), unit, dims, from, to)
+    }
+
+    /// The same for an instruction set that the processor has.
+    pub fn with(isa: Isa, mut unit: usize, dims: &[Dim], from: isize, to: isize) -> Movement {
+        assert!(isa <= Isa::detected() && dims.len() <= MAX_RANK && unit > 0);
+        let mut all = [Dim::default(); MAX_RANK];
+        let mut rank = 0usize;
+        let is_empty = dims.iter().any(|dim| dim.size == 0);
+        let mut reach = unit as isize;
+        for dim in dims.iter().rev().filter(|dim| dim.size > 1 && !is_empty) {
+            // What `run` relies on: places of the destination are distinct.
+            assert!(dim.to >= reach, "a step of {} in the destination after {reach} bytes", dim.to);
+            reach += dim.to * (dim.size - 1) as isize;
+            let bytes = unit as isize;
+            if rank == 0 && (dim.from, dim.to) == (bytes, bytes) {
+                unit *= dim.size;
+                continue;
+            }
+            match rank.checked_sub(1).map(|last| &mut all[last]) {
+                Some(last) if last.joins(dim) => last.size *= dim.size,
+                _ => {
+                    all[rank] = *dim;
+                    rank += 1;
+                }
+            }
+        }
+        let mut movement = Movement {
+            outer: all,
+            rank,
+            from,
+            to,
+            unit,
+            inner: Inner::Line { dim: Dim { size: 1, from: 0, to: 0 }, count: 1, bytes: unit },
+            per_place: 0,
+            items: 0,
+        };
+        if !is_empty {
+            movement.settle(isa);
+        }
+        movement
+    }
+
+    /// Chooses the inner loop; the dimensions are the innermost first until then.
+    fn settle(&mut self, isa: Isa) {
+        let bytes = self.unit as isize;
+        let source = (0..self.rank).find(|&i| self.outer[i].from == bytes);
+        let transpose = tile::Transpose::of(isa, self.unit);
+        (self.inner, self.per_place) = match (source, transpose) {
+            (Some(i), Some(transpose)) if i > 0 && self.outer[0].to == bytes => {
+                let (columns, rows) = (self.take(i), self.take(0));
+                (Inner::Tile { columns, rows, transpose }, sides(columns.size) * sides(rows.size))
+            }
+            _ => {
+                let dim = if self.rank > 0 { self.take(0) } else { Dim { size: 1, from: 0, to: 0 } };
+                let count = (LINE_BYTES / self.unit).clamp(1, dim.size);
+                let bytes = self.unit.min(LINE_BYTES);
+                let pieces = if count == 1 { self.unit.div_ceil(bytes) } else { 1 };
+                (Inner::Line { dim, count, bytes }, dim.size.div_ceil(count) * pieces)
+            }
+        };
+        self.outer[..self.rank].reverse();
+        self.items = self.outer[..self.rank].iter().map(|dim| dim.size).product::<usize>() * self.per_place;
+    }
+
+    fn take(&mut self, index: usize) -> Dim {
+        let dim = self.outer[index];
+        self.outer.copy_within(index + 1..self.rank, index);
+        self.rank -= 1;
+        dim
+    }
+
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Estimated time of an item.
+    pub fn item_ns(&self) -> f32 {
+        let (elements, factor) = match self.inner {
+            Inner::Line { count: 1, bytes, .. } => return 5.0 + bytes as f32 * NS_PER_BYTE,
+            Inner::Line { count, .. } => (count as f32, 1.0),
+            Inner::Tile { columns, rows, .. } => (columns.size.min(SIDE) as f32 * rows.size.min(SIDE) as f32, 2.0),
+        };
+        let each = if factor > 1.0 { 0.0 } else { NS_PER_ELEMENT };
+        5.0 + elements * (each + factor * self.unit as f32 * NS_PER_BYTE)
+    }
+
+    /// Whether all that is read lies in so many bytes.
+    fn fits(&self, from: usize, to: usize) -> bool {
+        let (mut low, mut high, mut end) = (self.from, self.from, self.to);
+        let (a, b) = match &self.inner {
+            Inner::Line { dim, .. } => (*dim, Dim { size: 1, from: 0, to: 0 }),
+            Inner::Tile { columns, rows, .. } => (*columns, *rows),
+        };
+        for dim in self.outer[..self.rank].iter().chain([&a, &b]) {
+            let steps = dim.size as isize - 1;
+            low += (steps * dim.from).min(0);
+            high += (steps * dim.from).max(0);
+            end += steps * dim.to;
+        }
+        let unit = self.unit as isize;
+        low >= 0 && self.to >= 0 && high + unit <= from as isize && end + unit <= to as isize
+    }
+
+    /// Moves the claimed items.
+    pub fn run(&self, claim: &mut Claim, from: &View, to: &View) {
+        assert!(claim.end() <= self.items);
+        if claim.begin() == claim.end() {
+            return;
+        }
+        assert!(self.fits(from.bytes(), to.bytes()), "{self:?} from {} to {} bytes", from.bytes(), to.bytes());
+        let (from, to) = (from.data().cast_const(), to.data());
+        let mut item = claim.begin();
+        while item < claim.end() {
+            let (place, first) = (item / self.per_place, item % self.per_place);
+            let count = (self.per_place - first).min(claim.end() - item);
+            let (at_from, at_to) = self.place(place);
+            // SAFETY: every place lies in the views, which were compared with it above; the source is not written
+            // meanwhile (View), and the items' places in the destination are this claim's alone: they are distinct
+            // (`new`), and so are items.
+            unsafe {
+                let (from, to) = (from.offset(at_from), to.offset(at_to));
+                match self.inner {
+                    Inner::Line { dim, count: each, bytes } => {
+                        self.lines(first..first + count, &dim, each, bytes, from, to)
+                    }
+                    Inner::Tile { columns, rows, transpose } => {
+                        let across = sides(columns.size);
+                        for number in first..first + count {
+                            // Down the rows of the source first: along the destination.
+                            let (c, r) = (side(number % across, columns.size), side(number / across, rows.size));
+                            let source = from.offset(c.start as isize * columns.from + r.start as isize * rows.from);
+                            let target = to.offset(c.start as isize * columns.to + r.start as isize * rows.to);
+                            transpose.run((source, rows.from), (target, columns.to), r.len(), c.len());
+                        }
+                    }
+                }
+            }
+            item += count;
+        }
+    }
+
+    /// Where a place of the outer dimensions is.
+    fn place(&self, mut number: usize) -> (isize, isize) {
+        let (mut from, mut to) = (self.from, self.to);
+        for dim in self.outer[..self.rank].iter().rev() {
+            let at = (number % dim.size) as isize;
+            number /= dim.size;
+            from += at * dim.from;
+            to += at * dim.to;
+        }
+        (from, to)
+    }
+
+    /// # Safety
+    /// The elements of these items of a line that begins at `from` and `to` are readable and writable.
+    unsafe fn lines(&self, items: Range<usize>, dim: &Dim, each: usize, bytes: usize, from: *const u8, to: *mut u8) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            if each == 1 {
+                let pieces = self.unit.div_ceil(bytes);
+                for item in items {
+                    let (element, begin) = ((item / pieces) as isize, item % pieces * bytes);
+                    let (from, to) =
+                        (from.offset(element * dim.from).add(begin), to.offset(element * dim.to).add(begin));
+                    run(from, to, bytes.min(self.unit - begin));
+                }
+                return;
+            }
+            let elements = items.start * each..(items.end * each).min(dim.size);
+            let first = elements.start as isize;
+            let (from, to) = (from.offset(first * dim.from), to.offset(first * dim.to));
+            match self.unit {
+                1 => elements_of::<u8>(elements.len(), dim, from, to),
+                2 => elements_of::<u16>(elements.len(), dim, from, to),
+                4 => elements_of::<u32>(elements.len(), dim, from, to),
+                8 => elements_of::<u64>(elements.len(), dim, from, to),
+                16 => elements_of::<u128>(elements.len(), dim, from, to),
+                unit => {
+                    for i in 0..elements.len() as isize {
+                        run(from.offset(i * dim.from), to.offset(i * dim.to), unit);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Dim {
+    /// Whether `outer` goes on where this one ends, on both sides.
+    fn joins(&self, outer: &Dim) -> bool {
+        let size = self.size as isize;
+        outer.from == self.from * size && outer.to == self.to * size
+    }
+}
+
+/// How many parts a side of a tiled plane has, and what one of them is: the last one has up to twice as many, so that
+/// none is too small for the blocks of `tile`.
+fn sides(size: usize) -> usize {
+    (size / SIDE).max(1)
+}
+
+fn side(number: usize, size: usize) -> Range<usize> {
+    let end = if number + 1 == sides(size) { size } else { (number + 1) * SIDE };
+    number * SIDE..end
+}
+
+/// # Safety
+/// `count` elements of the type lie at `from` and may be written at `to`, as far apart as `dim` says.
+unsafe fn elements_of<T: Copy>(count: usize, dim: &Dim, from: *const u8, to: *mut u8) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        if dim.to == size_of::<T>() as isize {
+            // The usual case: a step in the source, none in the destination.
+            for i in 0..count {
+                let value = from.offset(i as isize * dim.from).cast::<T>().read_unaligned();
+                to.cast::<T>().add(i).write_unaligned(value);
+            }
+            return;
+        }
+        for i in 0..count as isize {
+            let value = from.offset(i * dim.from).cast::<T>().read_unaligned();
+            to.offset(i * dim.to).cast::<T>().write_unaligned(value);
+        }
+    }
+}
+
+/// Copies bytes; a call of the C library only if there are many.
+///
+/// # Safety
+/// So many bytes are readable and writable, and not the same.
+#[inline(always)]
+unsafe fn run(from: *const u8, to: *mut u8, bytes: usize) {
+    /// The first and the last bytes, which may overlap.
+    ///
+    /// # Safety
+    /// As of `run`, with at least as many bytes as the type has.
+    #[inline(always)]
+    unsafe fn ends<T: Copy>(from: *const u8, to: *mut u8, bytes: usize) {
+        let last = bytes - size_of::<T>();
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let (a, b) = (from.cast::<T>().read_unaligned(), from.add(last).cast::<T>().read_unaligned());
+            to.cast::<T>().write_unaligned(a);
+            to.add(last).cast::<T>().write_unaligned(b);
+        }
+    }
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        match bytes {
+            0 => {}
+            1 => to.write(from.read()),
+            2..4 => ends::<u16>(from, to, bytes),
+            4..8 => ends::<u32>(from, to, bytes),
+            8..16 => ends::<u64>(from, to, bytes),
+            16..=32 => ends::<u128>(from, to, bytes),
+            33..=64 => ends::<[u128; 2]>(from, to, bytes),
+            _ => std::ptr::copy_nonoverlapping(from, to, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! Transposition of tiles in registers.
+//!
+//! Lanes of 16 bytes hold n elements. n lanes, each from another row, become n lanes of a column each by log2(n) rounds
+//! of one step: lane i and lane i + n/2 are interleaved into the new lanes 2i and 2i + 1. (Number the elements with the
+//! bits of their row and then those of their column: each round rotates these bits by one.) A wider register does this in
+//! all of its lanes at once; lane l is loaded from row l * n, so that what is stored is a longer piece of a column:
+//! 16 floats from 16 rows with AVX-512.
+//!
+//! What is left at the edges is done with blocks that overlap those before them, within the tile, so every element is
+//! written by the same piece. Tiles that are thinner than a block go element by element.
+
+use super::super::isa::Isa;
+
+/// Transposes a tile of `rows` x `columns` elements: source with a distance between rows, destination with one between
+/// what becomes its rows, in bytes.
+type Tile = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, rows: usize, columns: usize);
+
+/// The best way for a size of elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transpose {
+    tile: Tile,
+}
+
+impl Transpose {
+    /// None for sizes that no register holds.
+    pub fn of(isa: Isa, size: usize) -> Option<Transpose> {
+        #[cfg(target_arch = "x86_64")]
+        let tile: Tile = match (isa, size) {
+            (Isa::Avx512 | Isa::Avx512Vnni, 1) => x86::tile_avx512::<1, 16>,
+            (Isa::Avx512 | Isa::Avx512Vnni, 2) => x86::tile_avx512::<2, 8>,
+            (Isa::Avx512 | Isa::Avx512Vnni, 4) => x86::tile_avx512::<4, 4>,
+            (Isa::Avx512 | Isa::Avx512Vnni, 8) => x86::tile_avx512::<8, 2>,
+            (Isa::Avx2, 1) => x86::tile_avx2::<1, 16>,
+            (Isa::Avx2, 2) => x86::tile_avx2::<2, 8>,
+            (Isa::Avx2, 4) => x86::tile_avx2::<4, 4>,
+            (Isa::Avx2, 8) => x86::tile_avx2::<8, 2>,
+            (_, 1) => x86::tile_sse2::<1, 16>,
+            (_, 2) => x86::tile_sse2::<2, 8>,
+            (_, 4) => x86::tile_sse2::<4, 4>,
+            (_, 8) => x86::tile_sse2::<8, 2>,
+            (_, 16) => elements::<u128>,
+            _ => return None,
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let tile: Tile = match (isa, size) {
+            (_, 1) => elements::<u8>,
+            (_, 2) => elements::<u16>,
+            (_, 4) => elements::<u32>,
+            (_, 8) => elements::<u64>,
+            (_, 16) => elements::<u128>,
+            _ => return None,
+        };
+        Some(Transpose { tile })
+    }
+
+    /// # Safety
+    /// The processor has the instruction set, and all elements of the tile are readable at the source and writable at
+    /// the destination, by nobody else.
+    pub unsafe fn run(&self, from: (*const u8, isize), to: (*mut u8, isize), rows: usize, columns: usize) {
+        // SAFETY: as demanded of the caller.
+        unsafe { (self.tile)(from.0, from.1, to.0, to.1, rows, columns) }
+    }
+}
+
+/// Element by element, along the shorter side in the inner loop.
+///
+/// # Safety
+/// As of `Transpose::run`.
+unsafe fn elements<T: Copy>(
+    from: *const u8,
+    from_stride: isize,
+    to: *mut u8,
+    to_stride: isize,
+    rows: usize,
+    columns: usize,
+) {
+    // SAFETY: as demanded of the caller.
+    let one = |r: usize, c: usize| unsafe {
+        let value = from.offset(r as isize * from_stride).cast::<T>().add(c).read_unaligned();
+        to.offset(c as isize * to_stride).cast::<T>().add(r).write_unaligned(value);
+    };
+    if rows < columns {
+        (0..columns).for_each(|c| (0..rows).for_each(|r| one(r, c)));
+    } else {
+        (0..rows).for_each(|r| (0..columns).for_each(|c| one(r, c)));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::elements;
+    use std::arch::x86_64::*;
+
+    /// A register of some lanes.
+    ///
+    /// # Safety
+    /// The processor has the instructions of the type.
+    trait Register: Copy {
+        const LANES: usize;
+        /// Lane l from `from + l * apart`, where 16 bytes are readable each.
+        unsafe fn load(from: *const u8, apart: isize) -> Self;
+        /// The register at a writable place.
+        unsafe fn store(self, to: *mut u8);
+        /// The lower halves of each pair of lanes, element by element of SIZE bytes in turn, and the upper ones.
+        unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self);
+    }
+
+    macro_rules! interleaved {
+        ($a:ident, $b:ident, $($size:literal: $low:ident $high:ident),*) => {
+            match SIZE {
+                $($size => {
+                    // SAFETY: as demanded of the caller.
+                    unsafe { ($low($a, $b), $high($a, $b)) }
+                })*
+                _ => unreachable!(),
+            }
+        };
+    }
+
+    impl Register for __m128i {
+        const LANES: usize = 1;
+        #[inline(always)]
+        unsafe fn load(from: *const u8, _: isize) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_loadu_si128(from.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_storeu_si128(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self) {
+            interleaved!(self, other,
+                1: _mm_unpacklo_epi8 _mm_unpackhi_epi8, 2: _mm_unpacklo_epi16 _mm_unpackhi_epi16,
+                4: _mm_unpacklo_epi32 _mm_unpackhi_epi32, 8: _mm_unpacklo_epi64 _mm_unpackhi_epi64)
+        }
+    }
+
+    impl Register for __m256i {
+        const LANES: usize = 2;
+        #[inline(always)]
+        unsafe fn load(from: *const u8, apart: isize) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                let low = _mm256_castsi128_si256(_mm_loadu_si128(from.cast()));
+                _mm256_inserti128_si256::<1>(low, _mm_loadu_si128(from.offset(apart).cast()))
+            }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_storeu_si256(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self) {
+            interleaved!(self, other,
+                1: _mm256_unpacklo_epi8 _mm256_unpackhi_epi8, 2: _mm256_unpacklo_epi16 _mm256_unpackhi_epi16,
+                4: _mm256_unpacklo_epi32 _mm256_unpackhi_epi32, 8: _mm256_unpacklo_epi64 _mm256_unpackhi_epi64)
+        }
+    }
+
+    impl Register for __m512i {
+        const LANES: usize = 4;
+        #[inline(always)]
+        unsafe fn load(from: *const u8, apart: isize) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                let lane = |l: isize| _mm_loadu_si128(from.offset(l * apart).cast());
+                let one = _mm512_castsi128_si512(lane(0));
+                let two = _mm512_inserti32x4::<1>(one, lane(1));
+                _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(two, lane(2)), lane(3))
+            }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm512_storeu_si512(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self) {
+            interleaved!(self, other,
+                1: _mm512_unpacklo_epi8 _mm512_unpackhi_epi8, 2: _mm512_unpacklo_epi16 _mm512_unpackhi_epi16,
+                4: _mm512_unpacklo_epi32 _mm512_unpackhi_epi32, 8: _mm512_unpacklo_epi64 _mm512_unpackhi_epi64)
+        }
+    }
+
+    /// LANES * N rows, N columns of elements of SIZE bytes, where N elements fill a lane.
+    #[inline(always)]
+    unsafe fn block<R: Register, const SIZE: usize, const N: usize>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+    ) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let mut lanes: [R; N] = [R::load(from, N as isize * from_stride); N];
+            for (i, lane) in lanes.iter_mut().enumerate().skip(1) {
+                *lane = R::load(from.offset(i as isize * from_stride), N as isize * from_stride);
+            }
+            for _ in 0..N.ilog2() {
+                let old = lanes;
+                for i in 0..N / 2 {
+                    (lanes[2 * i], lanes[2 * i + 1]) = old[i].interleave::<SIZE>(old[i + N / 2]);
+                }
+            }
+            for (i, lane) in lanes.iter().enumerate() {
+                lane.store(to.offset(i as isize * to_stride));
+            }
+        }
+    }
+
+    /// Where the block after the one at `at` begins: the last one of a side ends with it.
+    #[inline(always)]
+    fn next(at: usize, block: usize, size: usize) -> usize {
+        if at + block == size { size } else { (at + block).min(size - block) }
+    }
+
+    /// A tile of at least one block each way; false if it is thinner.
+    #[inline(always)]
+    unsafe fn tile<R: Register, const SIZE: usize, const N: usize>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+        rows: usize,
+        columns: usize,
+    ) -> bool {
+        if rows < R::LANES * N || columns < N {
+            return false;
+        }
+        let mut r = 0;
+        while r < rows {
+            let mut c = 0;
+            while c < columns {
+                // SAFETY: as demanded of the caller; the block lies in the tile.
+                unsafe {
+                    let from = from.offset(r as isize * from_stride).add(c * SIZE);
+                    block::<R, SIZE, N>(from, from_stride, to.offset(c as isize * to_stride).add(r * SIZE), to_stride);
+                }
+                c = next(c, N, columns);
+            }
+            r = next(r, R::LANES * N, rows);
+        }
+        true
+    }
+
+    /// # Safety
+    /// As of `Transpose::run`.
+    pub unsafe fn tile_sse2<const SIZE: usize, const N: usize>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+        rows: usize,
+        columns: usize,
+    ) {
+        // SAFETY: as demanded of the caller; every processor of the target has SSE2.
+        unsafe {
+            if tile::<__m128i, SIZE, N>(from, from_stride, to, to_stride, rows, columns) {
+                return;
+            }
+            match SIZE {
+                1 => elements::<u8>(from, from_stride, to, to_stride, rows, columns),
+                2 => elements::<u16>(from, from_stride, to, to_stride, rows, columns),
+                4 => elements::<u32>(from, from_stride, to, to_stride, rows, columns),
+                _ => elements::<u64>(from, from_stride, to, to_stride, rows, columns),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As of `Transpose::run`.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn tile_avx2<const SIZE: usize, const N: usize>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+        rows: usize,
+        columns: usize,
+    ) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            if !tile::<__m256i, SIZE, N>(from, from_stride, to, to_stride, rows, columns) {
+                tile_sse2::<SIZE, N>(from, from_stride, to, to_stride, rows, columns);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As of `Transpose::run`.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub unsafe fn tile_avx512<const SIZE: usize, const N: usize>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+        rows: usize,
+        columns: usize,
+    ) {
+        // SAFETY: as demanded of the caller; a processor with AVX-512 has AVX2.
+        unsafe {
+            if !tile::<__m512i, SIZE, N>(from, from_stride, to, to_stride, rows, columns) {
+                tile_avx2::<SIZE, N>(from, from_stride, to, to_stride, rows, columns);
+            }
+        }
+    }
+}

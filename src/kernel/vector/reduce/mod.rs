@@ -1,0 +1,377 @@
+//! Reductions over any dimensions of a tensor.
+//!
+//! The shape is seen as groups of neighbouring dimensions, which are reduced or kept in turn. If the last group is reduced
+//! an item is one element of the output, made from consecutive numbers; if it is kept an item is a stretch of up to WIDTH
+//! elements, made from as many columns. The numbers of an item come in units, in the order of memory:
+//!
+//! ```text
+//! for each place in the reduced dimensions but the last      'runs'
+//!     for each CHUNK numbers, or ROWS rows, of the last       units
+//!         reduce                                              in vectors
+//! ```
+//!
+//! Where there are few items and many units, an item is made in parts that run side by side, and then merged in their
+//! order. How many parts depends on the shape alone, not on the pool, so the result does too.
+//!
+//! Halves are widened to floats on their way, some KiB at a time.
+
+mod fold;
+mod place;
+
+pub use fold::{Fold, Greatest, Least, Product, Sizes, Squares, Sum};
+pub use place::{Best, Place};
+
+use super::columns::WIDTH;
+use super::convert::{self, Stored};
+use super::isa::Isa;
+use super::levels::{self, Loop};
+use crate::base::Result;
+use crate::base::desc::MAX_RANK;
+use crate::kernel::KernelContext;
+use crate::memory::{Bf16, Element, F16, View};
+use crate::threadpool::Span;
+use std::ops::Range;
+
+/// Numbers, or rows of a stretch of columns, that are reduced at once.
+const CHUNK: usize = 16 << 10;
+const ROWS: usize = 256;
+/// Most parts of all items together, and fewest elements of a tensor whose items are made in parts.
+const MOST_PARTS: usize = 64;
+const WORTH_PARTS: usize = 64 << 10;
+/// Floats of a buffer for halves.
+const BUFFER: usize = 1024;
+
+/// A reduction: how consecutive numbers, and how columns of them, become partial results, and how these are merged.
+pub trait Reduction: Copy + Sync {
+    /// Plain data.
+    type Partial: Copy + Send + Sync;
+
+    fn neutral(self) -> Self::Partial;
+    /// Of some numbers, at least one; `first` is the place of the first of them among all that are reduced to one.
+    fn row(self, x: &[f32], first: usize) -> Self::Partial;
+    /// Of `rows` rows, at least one, `stride` apart: each column is merged with its element of `to`.
+    fn columns(self, x: &[f32], stride: usize, rows: usize, first: usize, to: &mut [Self::Partial]);
+    /// `a` is of numbers before those of `b`.
+    fn merge(self, a: Self::Partial, b: Self::Partial) -> Self::Partial;
+}
+
+/// What reductions read: floats, or halves that are made floats.
+pub trait Source: Stored {
+    /// The numbers as floats, in the buffer if they are not.
+    fn floats<'a>(x: &'a [Self], isa: Isa, buffer: &'a mut [f32; BUFFER]) -> &'a [f32];
+    /// So many at a time.
+    const AT_ONCE: usize;
+}
+
+impl Source for f32 {
+    const AT_ONCE: usize = usize::MAX;
+
+    fn floats<'a>(x: &'a [f32], _: Isa, _: &'a mut [f32; BUFFER]) -> &'a [f32] {
+        x
+    }
+}
+
+macro_rules! halves {
+    ($($half:ty),*) => {$(
+        impl Source for $half {
+            const AT_ONCE: usize = BUFFER;
+
+            fn floats<'a>(x: &'a [$half], isa: Isa, buffer: &'a mut [f32; BUFFER]) -> &'a [f32] {
+                let floats = &mut buffer[..x.len()];
+                convert::widen(isa, x, floats);
+                floats
+            }
+        }
+    )*};
+}
+
+halves!(F16, Bf16);
+
+/// Neighbouring dimensions: how many elements, and how far apart.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    size: usize,
+    stride: usize,
+}
+
+/// Groups of one kind, the outermost first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Groups {
+    all: [Group; MAX_RANK],
+    count: usize,
+}
+
+impl Groups {
+    fn push_front(&mut self, group: Group) {
+        self.all.copy_within(0..self.count, 1);
+        self.all[0] = group;
+        self.count += 1;
+    }
+
+    fn pop_last(&mut self) -> Option<Group> {
+        self.count = self.count.checked_sub(1)?;
+        Some(self.all[self.count])
+    }
+
+    fn places(&self) -> usize {
+        self.all[..self.count].iter().map(|group| group.size).product()
+    }
+
+    /// Offset of the place with this number.
+    fn offset(&self, mut number: usize) -> usize {
+        let mut offset = 0;
+        for group in self.all[..self.count].iter().rev() {
+            offset += number % group.size * group.stride;
+            number /= group.size;
+        }
+        offset
+    }
+}
+
+/// How a tensor is reduced. Depends on its shape alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    kept: Groups,
+    runs: Groups,
+    /// The last group that is reduced.
+    last: Group,
+    /// Columns, if the last group of all is kept.
+    columns: Option<usize>,
+    /// Numbers that become one.
+    reduced: usize,
+    outputs: usize,
+    /// Units of an item in each of its runs, and parts of an item.
+    units: usize,
+    parts: usize,
+    items: usize,
+}
+
+impl Plan {
+    /// For sizes that say whether they are reduced, the outermost first.
+    pub fn new(sizes: impl DoubleEndedIterator<Item = (usize, bool)> + Clone) -> Plan {
+        let count =
+            |reduced: bool| sizes.clone().filter(|dim| dim.1 == reduced).fold(1usize, |n, dim| n.saturating_mul(dim.0));
+        let (reduced, outputs) = (count(true), count(false));
+        let (mut kept, mut runs) = (Groups::default(), Groups::default());
+        let (mut stride, mut before) = (1, None);
+        if reduced > 0 && outputs > 0 {
+            for (size, is_reduced) in sizes.clone().rev().filter(|dim| dim.0 > 1) {
+                let groups = if is_reduced { &mut runs } else { &mut kept };
+                if before == Some(is_reduced) {
+                    groups.all[0].size *= size;
+                } else {
+                    groups.push_front(Group { size, stride });
+                }
+                (stride, before) = (stride * size, Some(is_reduced));
+            }
+        }
+        let is_kept = |group: &Group| group.stride == 1;
+        let columns = kept.all[..kept.count].last().copied().filter(is_kept).map(|group| group.size);
+        if columns.is_some() {
+            kept.pop_last();
+        }
+        let last = runs.pop_last().unwrap_or(Group { size: 1, stride: 1 });
+        let units = last.size.div_ceil(if columns.is_some() { ROWS } else { CHUNK });
+        let items = match (outputs, reduced) {
+            (0, _) | (_, 0) => 0,
+            _ => kept.places() * columns.map_or(1, |width| width.div_ceil(WIDTH)),
+        };
+        let few = reduced.saturating_mul(outputs) >= WORTH_PARTS && items < MOST_PARTS;
+        let parts = if few { (MOST_PARTS / items.max(1)).min(units * runs.places()) } else { 1 };
+        Plan { kept, runs, last, columns, reduced, outputs, units, parts, items }
+    }
+
+    /// Numbers that become one.
+    pub fn reduced(&self) -> usize {
+        self.reduced
+    }
+
+    /// Scratch memory per slot.
+    pub fn scratch_bytes<R: Reduction>(&self) -> usize {
+        if self.parts == 1 { 0 } else { self.items * self.parts * self.width() * size_of::<R::Partial>() }
+    }
+
+    /// Partial results of an item.
+    fn width(&self) -> usize {
+        self.columns.map_or(1, |width| width.min(WIDTH))
+    }
+
+    /// Time for a part of an item, where a number takes so long.
+    fn part_ns(&self, number_ns: f32) -> f32 {
+        let runs = 10.0 * self.runs.places() as f32;
+        (10.0 + runs + (self.reduced * self.width()) as f32 * number_ns) / self.parts as f32
+    }
+
+    pub fn cost_ns(&self, number_ns: f32) -> u64 {
+        (self.part_ns(number_ns) * (self.items * self.parts) as f32) as u64
+    }
+
+    /// Where an item's numbers and its outputs begin, and how many outputs it has.
+    fn item(&self, item: usize) -> (usize, usize, usize) {
+        let Some(columns) = self.columns else { return (self.kept.offset(item), item, 1) };
+        let stretches = columns.div_ceil(WIDTH);
+        let (place, first) = (item / stretches, item % stretches * WIDTH);
+        (self.kept.offset(place) + first, place * columns + first, WIDTH.min(columns - first))
+    }
+
+    /// Reduces input 0 to output 0. `finish` makes an element of a result.
+    pub fn compute<R: Reduction, T: Source, O: Element>(
+        &self,
+        isa: Isa,
+        reduction: R,
+        number_ns: f32,
+        context: &KernelContext<'_>,
+        finish: &(dyn Fn(R::Partial) -> O + Sync),
+    ) -> Result<()> {
+        let (x, output) = (context.inputs()[0].read::<T>(), &context.outputs()[0]);
+        assert!(x.len() >= self.reduced * self.outputs && output.bytes() / size_of::<O>() >= self.outputs);
+        if self.items == 0 {
+            return nothing(self.outputs, finish(reduction.neutral()), output, context);
+        }
+        let outputs = output.shards::<O>();
+        let bytes = self.scratch_bytes::<R>();
+        let partials: *mut R::Partial = if self.parts > 1 { context.scratch(0).cast() } else { std::ptr::null_mut() };
+        let partials = Partials(partials, bytes / size_of::<R::Partial>());
+        let span = Span { items: self.items * self.parts, cost_ns: self.part_ns(number_ns), ..Span::default() };
+        let write = |begin: usize, results: &[R::Partial]| {
+            assert!(begin + results.len() <= self.outputs);
+            for (i, &result) in results.iter().enumerate() {
+                // SAFETY: in bounds; an item's outputs are nobody else's, and the caller has claimed the item.
+                unsafe { outputs.as_ptr().add(begin + i).write(finish(result)) };
+            }
+        };
+        context.parallel_for(&span, &|claim| {
+            let numbers = claim.begin()..claim.end();
+            let put = |number: usize, results: &[R::Partial]| {
+                if self.parts == 1 {
+                    write(self.item(number).1, results);
+                } else {
+                    // SAFETY: this part of the item is the claim's alone.
+                    unsafe { partials.put(number * self.width(), results) };
+                }
+            };
+            levels::on(isa, Piece { plan: self, isa, reduction, x, numbers, put });
+            Ok(())
+        })?;
+        if self.parts > 1 {
+            for item in 0..self.items {
+                let (_, to, width) = self.item(item);
+                let mut results = [reduction.neutral(); WIDTH];
+                for part in 0..self.parts {
+                    for (i, result) in results[..width].iter_mut().enumerate() {
+                        // SAFETY: the region has ended, and all parts have been put.
+                        let partial = unsafe { partials.get((item * self.parts + part) * self.width() + i) };
+                        *result = reduction.merge(*result, partial);
+                    }
+                }
+                write(to, &results[..width]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The units of a part, in order. `x` begins with the item's first number.
+    #[inline(always)]
+    fn part<R: Reduction, T: Source>(
+        &self,
+        isa: Isa,
+        reduction: R,
+        x: &[T],
+        part: usize,
+        buffers: &mut [[f32; BUFFER]; 2],
+        to: &mut [R::Partial],
+    ) {
+        let all = self.units * self.runs.places();
+        let [buffer, rows] = buffers;
+        for unit in part * all / self.parts..(part + 1) * all / self.parts {
+            let (run, number) = (unit / self.units, unit % self.units);
+            let each = if self.columns.is_some() { ROWS } else { CHUNK };
+            let (begin, end) = (number * each, ((number + 1) * each).min(self.last.size));
+            let (x, first) = (&x[self.runs.offset(run)..], run * self.last.size);
+            if self.columns.is_none() {
+                let at_once = T::AT_ONCE.min(end - begin);
+                for at in (begin..end).step_by(at_once) {
+                    let x = T::floats(&x[at..(at + at_once).min(end)], isa, buffer);
+                    to[0] = reduction.merge(to[0], reduction.row(x, first + at));
+                }
+            } else if T::AT_ONCE == usize::MAX {
+                let x = T::floats(&x[begin * self.last.stride..], isa, buffer);
+                reduction.columns(x, self.last.stride, end - begin, first + begin, to);
+            } else {
+                // Some rows, side by side in a buffer of their own.
+                let at_once = BUFFER / to.len();
+                for at in (begin..end).step_by(at_once) {
+                    let count = at_once.min(end - at);
+                    for (i, row) in rows.chunks_exact_mut(to.len()).take(count).enumerate() {
+                        let x = &x[(at + i) * self.last.stride..][..to.len()];
+                        row.copy_from_slice(T::floats(x, isa, buffer));
+                    }
+                    reduction.columns(rows, to.len(), count, first + at, to);
+                }
+            }
+        }
+    }
+}
+
+/// Some parts of items.
+struct Piece<'a, R, T, P> {
+    plan: &'a Plan,
+    isa: Isa,
+    reduction: R,
+    x: &'a [T],
+    numbers: Range<usize>,
+    /// Takes the results of the part with a number.
+    put: P,
+}
+
+impl<R: Reduction, T: Source, P: Fn(usize, &[R::Partial])> Loop for Piece<'_, R, T, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut buffers = [[0.0; BUFFER]; 2];
+        let mut results = [self.reduction.neutral(); WIDTH];
+        for number in self.numbers {
+            let (item, part) = (number / self.plan.parts, number % self.plan.parts);
+            let (from, _, width) = self.plan.item(item);
+            let results = &mut results[..width];
+            results.fill(self.reduction.neutral());
+            self.plan.part(self.isa, self.reduction, &self.x[from..], part, &mut buffers, results);
+            (self.put)(number, results);
+        }
+    }
+}
+
+/// Fills the output where no number is read.
+fn nothing<O: Element>(outputs: usize, value: O, output: &View, context: &KernelContext<'_>) -> Result<()> {
+    let shards = output.shards::<O>();
+    let span = Span { items: outputs, cost_ns: 1.0, grain: 4096, ..Span::default() };
+    context.parallel_for(&span, &|mut claim| {
+        shards.part(&mut claim, 1).fill(value);
+        Ok(())
+    })
+}
+
+/// Partial results of all parts, in the scratch memory of one slot: pieces write their own, and all are read at the end.
+struct Partials<P>(*mut P, usize);
+
+// SAFETY: plain data; parts are disjoint, because claims are.
+unsafe impl<P: Send> Sync for Partials<P> {}
+
+impl<P: Copy> Partials<P> {
+    /// # Safety
+    /// Nobody else uses these elements.
+    unsafe fn put(&self, at: usize, values: &[P]) {
+        assert!(at + values.len() <= self.1);
+        // SAFETY: in bounds, and as demanded of the caller.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.0.add(at), values.len()) };
+    }
+
+    /// # Safety
+    /// The element was put, and nobody writes it.
+    unsafe fn get(&self, at: usize) -> P {
+        assert!(at < self.1);
+        // SAFETY: in bounds, and as demanded of the caller.
+        unsafe { self.0.add(at).read() }
+    }
+}

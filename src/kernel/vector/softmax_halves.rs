@@ -1,0 +1,130 @@
+//! Softmax of halves: rows and columns are made floats a block at a time, in each of three passes, so that no length asks
+//! for memory. The exponentials are computed twice, and each result is rounded once.
+
+use super::columns::{Rows, Stretch, WIDTH};
+use super::convert::{self, Stored};
+use super::isa::Isa;
+use super::levels::{self, Loop};
+use super::softmax::{add_to, exp_of_difference, greatest, logarithm, scale};
+
+/// Elements of a block, and partial sums of a row.
+const BLOCK: usize = 1024;
+const LANES: usize = 16;
+
+/// exp(x - max) * 2^64, and the sums with it.
+struct Exponentials<'a> {
+    x: &'a mut [f32],
+    /// One for all, or one for each.
+    max: &'a [f32],
+    sums: &'a mut [f64],
+}
+
+impl Loop for Exponentials<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        if let &[max] = self.max {
+            for x in self.x.iter_mut() {
+                // SAFETY: plain floats need no instructions that a processor may lack.
+                *x = unsafe { exp_of_difference(*x, max) };
+            }
+        } else {
+            for (x, &max) in self.x.iter_mut().zip(self.max) {
+                // SAFETY: as above.
+                *x = unsafe { exp_of_difference(*x, max) };
+            }
+        }
+        for x in self.x.chunks(self.sums.len()) {
+            add_to(self.sums, x);
+        }
+    }
+}
+
+/// Makes results of x: of itself or of its exponential, and of what the row, or each column, has for all.
+fn finish(isa: Isa, log: bool, x: &mut [f32], max: &[f32], last: &[f32]) {
+    if !log {
+        levels::on(isa, Exponentials { x: &mut *x, max, sums: &mut [0.0; WIDTH] });
+    }
+    levels::on(isa, Finish { log, x, max, last });
+}
+
+/// The exponential times `last`, or x without the maximum and `last`.
+struct Finish<'a> {
+    log: bool,
+    x: &'a mut [f32],
+    max: &'a [f32],
+    last: &'a [f32],
+}
+
+impl Loop for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let x = self.x.iter_mut();
+        match (self.log, self.max, self.last) {
+            (true, &[max], &[last]) => x.for_each(|x| *x = *x - max - last),
+            (true, max, last) => x.zip(max.iter().zip(last)).for_each(|(x, (max, last))| *x = *x - max - last),
+            (false, _, &[last]) => x.for_each(|x| *x *= last),
+            (false, _, last) => x.zip(last).for_each(|(x, last)| *x *= last),
+        }
+    }
+}
+
+/// As `softmax::rows`.
+pub fn rows<T: Stored>(isa: Isa, log: bool, x: &[T], out: &mut [T], len: usize) {
+    let mut buffer = [0.0; BLOCK];
+    for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+        let mut max = f32::NEG_INFINITY;
+        for x in x.chunks(BLOCK) {
+            let floats = &mut buffer[..x.len()];
+            convert::widen(isa, x, floats);
+            let of_block = greatest(floats);
+            max = if of_block > max || of_block.is_nan() { of_block } else { max };
+        }
+        let mut sums = [0.0; LANES];
+        for x in x.chunks(BLOCK) {
+            let floats = &mut buffer[..x.len()];
+            convert::widen(isa, x, floats);
+            levels::on(isa, Exponentials { x: floats, max: &[max], sums: &mut sums });
+        }
+        let sum = sums.iter().sum();
+        let last = if log { logarithm(max, sum) } else { scale(max, sum) };
+        for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let floats = &mut buffer[..x.len()];
+            convert::widen(isa, x, floats);
+            finish(isa, log, floats, &[max], &[last]);
+            convert::narrow(isa, floats, out);
+        }
+    }
+}
+
+/// As `softmax::columns`.
+pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stretch, out: &mut Rows<'_, T>) {
+    let width = at.width;
+    let input = |i: usize, to: &mut [f32]| convert::widen(isa, &x[at.first + i * at.stride..][..width], to);
+    let (mut max, mut sums, mut last) = ([f32::NEG_INFINITY; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
+    let mut buffer = [0.0; WIDTH];
+    let floats = &mut buffer[..width];
+    for i in 0..at.len {
+        input(i, floats);
+        for (max, &mut x) in max.iter_mut().zip(&mut *floats) {
+            *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
+        }
+    }
+    // One column is not a row.
+    let max = &max[..width.max(2)];
+    for i in 0..at.len {
+        input(i, floats);
+        levels::on(isa, Exponentials { x: &mut *floats, max, sums: &mut sums });
+    }
+    for (last, (&max, &sum)) in last.iter_mut().zip(max.iter().zip(&sums)) {
+        *last = if log { logarithm(max, sum) } else { scale(max, sum) };
+    }
+    for i in 0..at.len {
+        input(i, floats);
+        finish(isa, log, floats, max, &last);
+        convert::narrow(isa, floats, out.row(i));
+    }
+}
