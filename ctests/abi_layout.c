@@ -175,6 +175,42 @@ OFFSET(weir_argmax_desc, struct_size, 0);
 OFFSET(weir_argmax_desc, axis, 8);
 OFFSET(weir_argmax_desc, reserved, 12);
 
+SIZE(weir_conv_desc, 104);
+OFFSET(weir_conv_desc, struct_size, 0);
+OFFSET(weir_conv_desc, flags, 8);
+OFFSET(weir_conv_desc, data_layout, 16);
+OFFSET(weir_conv_desc, weights_layout, 20);
+OFFSET(weir_conv_desc, padding, 24);
+OFFSET(weir_conv_desc, activation, 28);
+OFFSET(weir_conv_desc, groups, 32);
+OFFSET(weir_conv_desc, strides, 40);
+OFFSET(weir_conv_desc, dilations, 56);
+OFFSET(weir_conv_desc, padding_begin, 72);
+OFFSET(weir_conv_desc, padding_end, 88);
+
+SIZE(weir_pooling_desc, 104);
+OFFSET(weir_pooling_desc, struct_size, 0);
+OFFSET(weir_pooling_desc, flags, 8);
+OFFSET(weir_pooling_desc, op, 16);
+OFFSET(weir_pooling_desc, data_layout, 20);
+OFFSET(weir_pooling_desc, kernel, 24);
+OFFSET(weir_pooling_desc, strides, 40);
+OFFSET(weir_pooling_desc, dilations, 56);
+OFFSET(weir_pooling_desc, padding_begin, 72);
+OFFSET(weir_pooling_desc, padding_end, 88);
+
+SIZE(weir_lstm_desc, 24);
+OFFSET(weir_lstm_desc, struct_size, 0);
+OFFSET(weir_lstm_desc, flags, 8);
+OFFSET(weir_lstm_desc, gate_order, 16);
+OFFSET(weir_lstm_desc, reserved, 20);
+
+SIZE(weir_gru_desc, 24);
+OFFSET(weir_gru_desc, struct_size, 0);
+OFFSET(weir_gru_desc, flags, 8);
+OFFSET(weir_gru_desc, gate_order, 16);
+OFFSET(weir_gru_desc, reserved, 20);
+
 SIZE(weir_tensor_view, 88);
 OFFSET(weir_tensor_view, data, 0);
 OFFSET(weir_tensor_view, bytes, 8);
@@ -271,6 +307,46 @@ VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
 VALUE(WEIR_GEMM_OFFSET_ROW, 2);
 VALUE(WEIR_GEMM_OFFSET_COLUMN, 3);
 
+/* weir_activation_value */
+VALUE(WEIR_ACTIVATION_NONE, 0);
+VALUE(WEIR_ACTIVATION_RELU, 1);
+VALUE(WEIR_ACTIVATION_GELU_ERF, 2);
+VALUE(WEIR_ACTIVATION_GELU_TANH, 3);
+VALUE(WEIR_ACTIVATION_SIGMOID, 4);
+VALUE(WEIR_ACTIVATION_TANH, 5);
+
+/* weir_data_layout_value */
+VALUE(WEIR_LAYOUT_NCHW, 0);
+
+/* weir_weights_layout_value */
+VALUE(WEIR_LAYOUT_OIHW, 0);
+
+/* weir_padding_value */
+VALUE(WEIR_PADDING_ZERO, 0);
+VALUE(WEIR_PADDING_REFLECT, 1);
+
+/* weir_conv_flags */
+VALUE(WEIR_CONV_BIAS, 1);
+
+/* weir_pooling_op_value */
+VALUE(WEIR_POOLING_MAX, 1);
+VALUE(WEIR_POOLING_AVERAGE, 2);
+VALUE(WEIR_POOLING_AVERAGE_INSIDE, 3);
+
+/* weir_pooling_flags */
+VALUE(WEIR_POOLING_GLOBAL, 1);
+
+/* weir_gate_order_value */
+VALUE(WEIR_GATES_ONNX, 0);
+VALUE(WEIR_GATES_TORCH, 1);
+
+/* weir_lstm_flags */
+VALUE(WEIR_LSTM_BIAS, 1);
+
+/* weir_gru_flags */
+VALUE(WEIR_GRU_BIAS, 1);
+VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
+
 /* weir_report_format_value */
 VALUE(WEIR_REPORT_TEXT, 1);
 VALUE(WEIR_REPORT_JSON, 2);
@@ -293,6 +369,12 @@ _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
 _Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
+_Static_assert(sizeof(weir_activation) == 4, "width of weir_activation");
+_Static_assert(sizeof(weir_data_layout) == 4, "width of weir_data_layout");
+_Static_assert(sizeof(weir_weights_layout) == 4, "width of weir_weights_layout");
+_Static_assert(sizeof(weir_padding) == 4, "width of weir_padding");
+_Static_assert(sizeof(weir_pooling_op) == 4, "width of weir_pooling_op");
+_Static_assert(sizeof(weir_gate_order) == 4, "width of weir_gate_order");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
 _Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");

@@ -194,6 +194,7 @@ int main(void) {
     bad_input_kernel();
     bad_input_kernel_context();
     bad_input_gemm();
+    bad_input_products();
     bad_input_graph();
     bad_input_run();
     bad_input_program();

@@ -108,6 +108,7 @@ void bad_input_tensor(void);
 void bad_input_kernel(void);
 void bad_input_kernel_context(void);
 void bad_input_gemm(void);
+void bad_input_products(void);
 void bad_input_graph(void);
 void bad_input_run(void);
 void bad_input_program(void);

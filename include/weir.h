@@ -27,6 +27,8 @@
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
+ *   convolution         weir_kernel_create_conv, weir_kernel_create_pooling
+ *   recurrent cells     weir_kernel_create_lstm, weir_kernel_create_gru
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
@@ -285,6 +287,89 @@ typedef enum weir_gemm_offset_value {
   /** A column of m numbers, which is added to each column of C. */
   WEIR_GEMM_OFFSET_COLUMN = 3,
 } weir_gemm_offset_value;
+
+/** What is done to each element of a result before it is stored. */
+typedef enum weir_activation_value {
+  /** Nothing. */
+  WEIR_ACTIVATION_NONE = 0,
+  /** max(x, 0). A NaN stays a NaN. */
+  WEIR_ACTIVATION_RELU = 1,
+  /** x / 2 * (1 + erf(x / sqrt 2)). */
+  WEIR_ACTIVATION_GELU_ERF = 2,
+  /** x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). */
+  WEIR_ACTIVATION_GELU_TANH = 3,
+  /** 1 / (1 + e^-x). */
+  WEIR_ACTIVATION_SIGMOID = 4,
+  /** Hyperbolic tangent. */
+  WEIR_ACTIVATION_TANH = 5,
+} weir_activation_value;
+
+/** How the dimensions of images and signals are ordered. */
+typedef enum weir_data_layout_value {
+  /** [N, C, W], or [N, C, H, W]. */
+  WEIR_LAYOUT_NCHW = 0,
+} weir_data_layout_value;
+
+/** How the dimensions of the weights of a convolution are ordered. */
+typedef enum weir_weights_layout_value {
+  /** [O, I / groups, KW], or [O, I / groups, KH, KW]. */
+  WEIR_LAYOUT_OIHW = 0,
+} weir_weights_layout_value;
+
+/** What lies beyond the ends of an axis. */
+typedef enum weir_padding_value {
+  /** Zeros. */
+  WEIR_PADDING_ZERO = 0,
+  /** The elements mirrored at the first and the last one, which are not repeated. Shorter than the axis. */
+  WEIR_PADDING_REFLECT = 1,
+} weir_padding_value;
+
+/** Flags of weir_conv_desc. */
+typedef enum weir_conv_flags {
+  /** A third input, bias[O], is added to each channel. */
+  WEIR_CONV_BIAS = 1,
+} weir_conv_flags;
+
+/** What pooling makes of a window. */
+typedef enum weir_pooling_op_value {
+  /** The greatest element; NaN if there is one; -infinity for a window without elements. */
+  WEIR_POOLING_MAX = 1,
+  /** The average over all taps; padding counts as zeros. */
+  WEIR_POOLING_AVERAGE = 2,
+  /** The average over the elements, without padding; 0 for a window without elements. */
+  WEIR_POOLING_AVERAGE_INSIDE = 3,
+} weir_pooling_op_value;
+
+/** Flags of weir_pooling_desc. */
+typedef enum weir_pooling_flags {
+  /** The window is the whole signal or image; the output has one element per channel. The other members are 0. */
+  WEIR_POOLING_GLOBAL = 1,
+} weir_pooling_flags;
+
+/** How the blocks of the weights and biases of a cell are ordered. */
+typedef enum weir_gate_order_value {
+  /** As in ONNX. LSTM: input, output, forget, cell. GRU: update, reset, new. */
+  WEIR_GATES_ONNX = 0,
+  /** As in PyTorch. LSTM: input, forget, cell, output. GRU: reset, update, new. */
+  WEIR_GATES_TORCH = 1,
+} weir_gate_order_value;
+
+/** Flags of weir_lstm_desc. */
+typedef enum weir_lstm_flags {
+  /** Two more inputs, the biases of W and of R, [4 H] each, are added to the gates. */
+  WEIR_LSTM_BIAS = 1,
+} weir_lstm_flags;
+
+/** Flags of weir_gru_desc. */
+typedef enum weir_gru_flags {
+  /** Two more inputs, the biases of W and of R, [3 H] each, are added to the gates. */
+  WEIR_GRU_BIAS = 1,
+  /**
+   * The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only way of
+   * PyTorch.
+   */
+  WEIR_GRU_LINEAR_BEFORE_RESET = 2,
+} weir_gru_flags;
 
 /** Text formats for dumps. */
 typedef enum weir_dump_format_value {
@@ -784,6 +869,122 @@ typedef struct weir_argmax_desc {
   /** Reserved, 0. */
   int32_t reserved;
 } weir_argmax_desc;
+
+/** A layout of data: one of enum weir_data_layout_value. */
+typedef uint32_t weir_data_layout;
+
+/** A layout of weights: one of enum weir_weights_layout_value. */
+typedef uint32_t weir_weights_layout;
+
+/** A kind of padding: one of enum weir_padding_value. */
+typedef uint32_t weir_padding;
+
+/** An activation: one of enum weir_activation_value. */
+typedef uint32_t weir_activation;
+
+/**
+ * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over the input channels
+ * of its group and the taps of the window, of weights times elements (a cross-correlation: nothing is mirrored), plus the
+ * bias, then the activation.
+ *
+ * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW] or
+ * [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_conv_desc {
+  /** sizeof(weir_conv_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_conv_flags. */
+  uint64_t flags;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** How the weights are ordered. */
+  weir_weights_layout weights_layout;
+  /** What lies beyond the ends. */
+  weir_padding padding;
+  /** What is done to each element of the output. */
+  weir_activation activation;
+  /** Channels are divided into so many groups; 0 = 1. Both C and O are multiples of it. */
+  int64_t groups;
+  /** Elements from one window to the next; 0 = 1. */
+  int64_t strides[2];
+  /** Elements from one tap to the next; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements before the first one. */
+  int64_t padding_begin[2];
+  /** Elements behind the last one. */
+  int64_t padding_end[2];
+} weir_conv_desc;
+
+/** A kind of pooling: one of enum weir_pooling_op_value. */
+typedef uint32_t weir_pooling_op;
+
+/**
+ * Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N, C, OH, OW], as
+ * large as that of a convolution with such windows.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_pooling_desc {
+  /** sizeof(weir_pooling_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_pooling_flags. */
+  uint64_t flags;
+  /** What is made of a window. */
+  weir_pooling_op op;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** Taps of a window. */
+  int64_t kernel[2];
+  /** Elements from one window to the next; 0 = 1. */
+  int64_t strides[2];
+  /** Elements from one tap to the next; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements before the first one; fewer than the window spans. */
+  int64_t padding_begin[2];
+  /** Elements behind the last one; fewer than the window spans. */
+  int64_t padding_end[2];
+} weir_pooling_desc;
+
+/** An order of gates: one of enum weir_gate_order_value. */
+typedef uint32_t weir_gate_order;
+
+/**
+ * One step of an LSTM in f32. With the gates i, o, f (sigmoid) and g (tanh), each of x * W^T + h * R^T of its block:
+ * c' = f * c + i * g, h' = o * tanh(c').
+ *
+ * Inputs: x[N, I], h[N, H], c[N, H], W[4 H, I], R[4 H, H] and, with WEIR_LSTM_BIAS, the biases. Outputs: h'[N, H],
+ * c'[N, H].
+ */
+typedef struct weir_lstm_desc {
+  /** sizeof(weir_lstm_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_lstm_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_lstm_desc;
+
+/**
+ * One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks, and
+ * n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say:
+ * h' = (1 - z) * n + z * h.
+ *
+ * Inputs: x[N, I], h[N, H], W[3 H, I], R[3 H, H] and, with WEIR_GRU_BIAS, the biases. Output: h'[N, H].
+ */
+typedef struct weir_gru_desc {
+  /** sizeof(weir_gru_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_gru_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_gru_desc;
 
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
@@ -2206,6 +2407,67 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_inputs,
                          struct weir_tensor *const *outputs,
                          size_t num_outputs);
+
+/**
+ * Makes a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
+ * padding, strides of 1.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
+ * OUT_OF_RANGE (negative or enormous numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_conv(struct weir_engine *engine,
+                                    const struct weir_conv_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
+
+/**
+ * Makes a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
+ * OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_pooling(struct weir_engine *engine,
+                                       const struct weir_pooling_desc *desc,
+                                       const struct weir_kernel_attr *attr,
+                                       struct weir_kernel **out_kernel);
+
+/**
+ * Makes a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * biases, gates in the order of ONNX.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_lstm(struct weir_engine *engine,
+                                    const struct weir_lstm_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
+
+/**
+ * Makes a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no biases,
+ * gates in the order of ONNX, reset before the product.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gru(struct weir_engine *engine,
+                                   const struct weir_gru_desc *desc,
+                                   const struct weir_kernel_attr *attr,
+                                   struct weir_kernel **out_kernel);
 
 /**
  * The inputs, an array of num_inputs views.

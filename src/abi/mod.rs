@@ -5,7 +5,9 @@
 #![allow(non_camel_case_types)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
+pub mod cell;
 pub mod conformance;
+pub mod conv;
 pub mod gemm;
 pub mod handles;
 pub mod kernel;
@@ -16,7 +18,9 @@ pub mod stream;
 pub mod tensor;
 pub mod threadpool;
 
+pub use cell::*;
 pub use conformance::*;
+pub use conv::*;
 pub use gemm::*;
 pub use handles::*;
 pub use kernel::*;

@@ -137,7 +137,7 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-unsafe fn create(
+pub(super) unsafe fn create(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,

@@ -25,6 +25,8 @@ mod gemm;
 mod graph;
 mod kernel;
 mod kernel_context;
+mod ops_cell;
+mod ops_conv;
 mod partial;
 mod program;
 mod program_stats;

@@ -8,15 +8,23 @@
 mod add;
 mod argmax;
 mod axis;
+mod cell;
+mod conv;
 mod matmul;
+mod pooling;
 mod relu;
 mod softmax;
+mod window;
 
 pub use add::Add;
 pub use argmax::Argmax;
+pub use cell::{GateOrder, Gru, Lstm};
+pub use conv::Conv;
 pub use matmul::Matmul;
+pub use pooling::{Op as PoolingOp, Pooling};
 pub use relu::Relu;
 pub use softmax::Softmax;
+pub use window::{Windows, check_step};
 
 use super::KernelContext;
 use crate::base::Desc;
@@ -45,6 +53,10 @@ fn traffic_ns(floats: usize) -> u64 {
 }
 
 #[cfg(test)]
+mod cell_tests;
+#[cfg(test)]
 pub(super) mod fixture;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod window_tests;

@@ -45,6 +45,16 @@ impl<'a, T> Matrix<'a, T> {
         self.stride
     }
 
+    /// The elements of a row.
+    pub fn row(&self, row: usize) -> &'a [T] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        if self.columns == 0 {
+            return &[];
+        }
+        // SAFETY: a row of the matrix, readable as `new` demands.
+        unsafe { std::slice::from_raw_parts(self.data.add(row * self.stride), self.columns) }
+    }
+
     /// The address of an element.
     ///
     /// # Safety
