@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 160);
+SIZE(weir_runtime_info, 168);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -39,6 +39,7 @@ OFFSET(weir_runtime_info, threads_of_seeded_pools, 128);
 OFFSET(weir_runtime_info, threads_of_lanes, 136);
 OFFSET(weir_runtime_info, threads_of_engines, 144);
 OFFSET(weir_runtime_info, threads_of_kinds, 152);
+OFFSET(weir_runtime_info, packed_weights, 160);
 
 SIZE(weir_thread_info, 128);
 OFFSET(weir_thread_info, struct_size, 0);
@@ -155,9 +156,12 @@ OFFSET(weir_host_kernel_desc, scratch_bytes, 88);
 OFFSET(weir_host_kernel_desc, flags, 96);
 OFFSET(weir_host_kernel_desc, compute_async, 104);
 
-SIZE(weir_matmul_desc, 16);
+SIZE(weir_matmul_desc, 32);
 OFFSET(weir_matmul_desc, struct_size, 0);
 OFFSET(weir_matmul_desc, flags, 8);
+OFFSET(weir_matmul_desc, activation, 16);
+OFFSET(weir_matmul_desc, reserved, 20);
+OFFSET(weir_matmul_desc, weights, 24);
 
 SIZE(weir_add_desc, 8);
 OFFSET(weir_add_desc, struct_size, 0);
@@ -210,6 +214,21 @@ OFFSET(weir_gru_desc, struct_size, 0);
 OFFSET(weir_gru_desc, flags, 8);
 OFFSET(weir_gru_desc, gate_order, 16);
 OFFSET(weir_gru_desc, reserved, 20);
+
+SIZE(weir_packed_weights_desc, 16);
+OFFSET(weir_packed_weights_desc, struct_size, 0);
+OFFSET(weir_packed_weights_desc, flags, 8);
+
+SIZE(weir_matmul_int8_desc, 48);
+OFFSET(weir_matmul_int8_desc, struct_size, 0);
+OFFSET(weir_matmul_int8_desc, flags, 8);
+OFFSET(weir_matmul_int8_desc, dtype, 16);
+OFFSET(weir_matmul_int8_desc, scale, 20);
+OFFSET(weir_matmul_int8_desc, zero_a, 24);
+OFFSET(weir_matmul_int8_desc, zero_b, 28);
+OFFSET(weir_matmul_int8_desc, zero_c, 32);
+OFFSET(weir_matmul_int8_desc, reserved, 36);
+OFFSET(weir_matmul_int8_desc, weights, 40);
 
 SIZE(weir_tensor_view, 88);
 OFFSET(weir_tensor_view, data, 0);
@@ -301,6 +320,7 @@ VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
 VALUE(WEIR_MATMUL_TRANSPOSE_B, 2);
 VALUE(WEIR_MATMUL_BIAS, 4);
 VALUE(WEIR_MATMUL_RELU, 8);
+VALUE(WEIR_MATMUL_SUM, 16);
 
 /* weir_gemm_offset_value */
 VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
@@ -346,6 +366,15 @@ VALUE(WEIR_LSTM_BIAS, 1);
 /* weir_gru_flags */
 VALUE(WEIR_GRU_BIAS, 1);
 VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
+
+/* weir_packed_weights_flags */
+VALUE(WEIR_PACKED_WEIGHTS_TRANSPOSED, 1);
+
+/* weir_matmul_int8_flags */
+VALUE(WEIR_MATMUL_INT8_TRANSPOSE_A, 1);
+VALUE(WEIR_MATMUL_INT8_TRANSPOSE_B, 2);
+VALUE(WEIR_MATMUL_INT8_BIAS, 4);
+VALUE(WEIR_MATMUL_INT8_SCALES, 8);
 
 /* weir_report_format_value */
 VALUE(WEIR_REPORT_TEXT, 1);

@@ -26,6 +26,7 @@ typedef struct objects {
     weir_tensor *tensor;
     weir_kernel *kernel;
     weir_kernel_attr *kernel_attr;
+    weir_packed_weights *packed_weights;
     weir_graph *graph;
     weir_compile_options *compile_options;
     weir_program *program;

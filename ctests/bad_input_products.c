@@ -97,8 +97,79 @@ static void rows_of_cells(void) {
     ROW(weir_kernel_create_gru, (good.engine, &gru, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
 }
 
+static void rows_of_packed_weights(void) {
+    weir_packed_weights_desc sane = {.struct_size = sizeof sane}, desc;
+    weir_packed_weights *weights = NULL, *bytes = NULL;
+    weir_tensor *matrix = make_tensor(good.engine, matrix_desc(3, 4));
+    weir_tensor *small = make_tensor(good.engine, make_desc(WEIR_S8, 2, 3, 4, 0));
+    CHECK_OK(weir_packed_weights_create(good.engine, matrix, NULL, &weights));
+    CHECK_OK(weir_packed_weights_create(good.engine, small, &sane, &bytes));
+
+    ROW(weir_packed_weights_create, (NULL, matrix, &sane, NEW(packed_weights)), INVALID, "engine is NULL");
+    ROW(weir_packed_weights_create, (good.engine, NULL, &sane, NEW(packed_weights)), INVALID, "tensor is NULL");
+    ROW(weir_packed_weights_create, (good.engine, matrix, &sane, NULL), INVALID, "out_weights is NULL");
+    ROW(weir_packed_weights_create, (WRONG(stream), matrix, &sane, NEW(packed_weights)), INVALID, "engine is not a engine");
+    ROW(weir_packed_weights_create, (good.engine, WRONG(kernel), &sane, NEW(packed_weights)), INVALID, "tensor is not a tensor");
+    ROW(weir_packed_weights_create, (good.engine, good.tensor, &sane, NEW(packed_weights)),
+        INVALID, "tensor: expected f32[?,?] or s8[?,?], got f32[4]");
+    desc = sane, desc.struct_size = 3;
+    ROW(weir_packed_weights_create, (good.engine, matrix, &desc, NEW(packed_weights)), INVALID, "desc->struct_size is 3");
+    desc = sane, desc.flags = 2;
+    ROW(weir_packed_weights_create, (good.engine, matrix, &desc, NEW(packed_weights)), INVALID, "desc->flags has unknown bits 0x2");
+    ROW(weir_packed_weights_retain, (NULL), INVALID, "weights is NULL");
+    ROW(weir_packed_weights_retain, (WRONG(tensor)), INVALID, "weights is not a packed_weights (it is a tensor)");
+    ROW(weir_packed_weights_release, (NULL));
+    ROW(weir_packed_weights_release, (WRONG(kernel)));
+    ROW(weir_packed_weights_get_size, (NULL, &out.size), INVALID, "weights is NULL");
+    ROW(weir_packed_weights_get_size, (weights, NULL), INVALID, "out_bytes is NULL");
+    ROW(weir_packed_weights_get_size, (WRONG(event), &out.size), INVALID, "weights is not a packed_weights (it is a event)");
+
+    weir_matmul_desc matmul = {.struct_size = sizeof matmul, .weights = bytes};
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights was packed from s8, expected f32");
+    matmul.weights = WRONG(tensor);
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights is not a packed_weights (it is a tensor)");
+    matmul.weights = weights, matmul.flags = WEIR_MATMUL_TRANSPOSE_B;
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights are packed, and WEIR_MATMUL_TRANSPOSE_B is set");
+    matmul.flags = WEIR_MATMUL_RELU, matmul.activation = WEIR_ACTIVATION_TANH;
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->activation is set, and so is WEIR_MATMUL_RELU");
+    matmul.flags = 0, matmul.activation = 9;
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->activation is 9");
+    matmul.activation = 0, matmul.reserved = 1;
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
+
+    weir_matmul_int8_desc good_int8 = {.struct_size = sizeof good_int8}, int8;
+    const float big = 1e38f;
+    ROW(weir_kernel_create_matmul_int8, (NULL, &good_int8, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_matmul_int8, (WRONG(graph), &good_int8, NULL, NEW(kernel)), INVALID, "engine is not a engine");
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, WRONG(graph), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    int8 = good_int8, int8.struct_size = 40;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40, expected 48");
+    int8 = good_int8, int8.flags = 16;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x10");
+    int8 = good_int8, int8.dtype = WEIR_F16;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->dtype is 5, expected");
+    int8 = good_int8, int8.scale = big * big;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->scale is inf, expected a finite");
+    int8 = good_int8, int8.zero_a = 256;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), RANGE, "desc->zero_a is 256, expected -128 to 255");
+    int8 = good_int8, int8.zero_b = -129;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), RANGE, "desc->zero_b is -129, expected -128 to 127");
+    int8 = good_int8, int8.reserved = 1;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
+    int8 = good_int8, int8.weights = weights;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->weights was packed from f32, expected s8");
+    int8 = good_int8, int8.weights = bytes, int8.flags = WEIR_MATMUL_INT8_TRANSPOSE_B;
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->weights are packed");
+    weir_packed_weights_release(weights);
+    weir_packed_weights_release(bytes);
+    weir_tensor_release(matrix);
+    weir_tensor_release(small);
+}
+
 void bad_input_products(void) {
     rows_of_conv();
     rows_of_pooling();
     rows_of_cells();
+    rows_of_packed_weights();
 }

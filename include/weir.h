@@ -29,6 +29,8 @@
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
  *   convolution         weir_kernel_create_conv, weir_kernel_create_pooling
  *   recurrent cells     weir_kernel_create_lstm, weir_kernel_create_gru
+ *   packed weights      weir_packed_weights_create, weir_matmul_desc (weights)
+ *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
@@ -268,14 +270,16 @@ typedef enum weir_kernel_flags {
 
 /** Flags of weir_matmul_desc. */
 typedef enum weir_matmul_flags {
-  /** A is given as [K, M]. */
+  /** A is given as [..., K, M]. */
   WEIR_MATMUL_TRANSPOSE_A = 1,
-  /** B is given as [N, K]. */
+  /** B is given as [..., N, K]. */
   WEIR_MATMUL_TRANSPOSE_B = 2,
   /** A third input, bias[N], is added to each row. */
   WEIR_MATMUL_BIAS = 4,
-  /** The result is max(x, 0). A NaN stays a NaN. */
+  /** The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another activation. */
   WEIR_MATMUL_RELU = 8,
+  /** The last input, of the shape of C, is added. */
+  WEIR_MATMUL_SUM = 16,
 } weir_matmul_flags;
 
 /** What `co` holds. */
@@ -371,6 +375,24 @@ typedef enum weir_gru_flags {
   WEIR_GRU_LINEAR_BEFORE_RESET = 2,
 } weir_gru_flags;
 
+/** Flags of weir_packed_weights_desc. */
+typedef enum weir_packed_weights_flags {
+  /** The tensor is [N, K]. */
+  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1,
+} weir_packed_weights_flags;
+
+/** Flags of weir_matmul_int8_desc. */
+typedef enum weir_matmul_int8_flags {
+  /** A is given as [K, M]. */
+  WEIR_MATMUL_INT8_TRANSPOSE_A = 1,
+  /** B is given as [N, K]. */
+  WEIR_MATMUL_INT8_TRANSPOSE_B = 2,
+  /** One more input, bias[N] of s32, is added to the sums. */
+  WEIR_MATMUL_INT8_BIAS = 4,
+  /** The last input, scales[N] of f32, has a scale for each column, beside `scale`. */
+  WEIR_MATMUL_INT8_SCALES = 8,
+} weir_matmul_int8_flags;
+
 /** Text formats for dumps. */
 typedef enum weir_dump_format_value {
   /** Graphviz DOT. */
@@ -427,6 +449,9 @@ typedef struct weir_kernel_attr weir_kernel_attr;
 
 /** What a kernel's compute function sees of the call it serves. Valid only during that call. */
 typedef struct weir_kernel_context weir_kernel_context;
+
+/** Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release. */
+typedef struct weir_packed_weights weir_packed_weights;
 
 /**
  * A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain,
@@ -509,6 +534,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_engines;
   /** Threads running now in pools that the engines of a kind share. */
   uint64_t threads_of_kinds;
+  /** Packed weights alive, handles of kernels not counted. */
+  uint64_t packed_weights;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -817,16 +844,29 @@ typedef struct weir_host_kernel_desc {
   weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
+/** An activation: one of enum weir_activation_value. */
+typedef uint32_t weir_activation;
+
 /**
- * Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32.
+ * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). f32. Leading dimensions
+ * are aligned at the last one and broadcast: a dimension of 1 stretches.
  *
- * Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
  */
 typedef struct weir_matmul_desc {
   /** sizeof(weir_matmul_desc) of the caller's header. */
   size_t struct_size;
   /** OR of weir_matmul_flags. */
   uint64_t flags;
+  /** What is done to each element of C at last. */
+  weir_activation activation;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /**
+   * B, packed from f32, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
+   * weights were packed one way or the other.
+   */
+  struct weir_packed_weights *weights;
 } weir_matmul_desc;
 
 /**
@@ -878,9 +918,6 @@ typedef uint32_t weir_weights_layout;
 
 /** A kind of padding: one of enum weir_padding_value. */
 typedef uint32_t weir_padding;
-
-/** An activation: one of enum weir_activation_value. */
-typedef uint32_t weir_activation;
 
 /**
  * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over the input channels
@@ -985,6 +1022,45 @@ typedef struct weir_gru_desc {
   /** Reserved, 0. */
   uint32_t reserved;
 } weir_gru_desc;
+
+/** How weights are packed: B of a matrix product, from a tensor [K, N] of f32 or s8. */
+typedef struct weir_packed_weights_desc {
+  /** sizeof(weir_packed_weights_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_packed_weights_flags. */
+  uint64_t flags;
+} weir_packed_weights_desc;
+
+/**
+ * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
+ * zero_c), with A of u8 or s8 and B of s8.
+ *
+ * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and with a
+ * scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the even one. A C of f32
+ * is not rounded to an integer.
+ *
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES scales. Output: C.
+ */
+typedef struct weir_matmul_int8_desc {
+  /** sizeof(weir_matmul_int8_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_matmul_int8_flags. */
+  uint64_t flags;
+  /** The type of C: WEIR_S32 (also if it is 0), WEIR_F32, WEIR_S8 or WEIR_U8. */
+  weir_dtype dtype;
+  /** Finite; 0 = 1. */
+  float scale;
+  /** Taken off each element of A; a value of its type. */
+  int32_t zero_a;
+  /** Taken off each element of B: -128 to 127. */
+  int32_t zero_b;
+  /** Added to each element of C at last. */
+  int32_t zero_c;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** B, packed from s8, in the place of the input; NULL = B is an input. Not together with WEIR_MATMUL_INT8_TRANSPOSE_B. */
+  struct weir_packed_weights *weights;
+} weir_matmul_int8_desc;
 
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
@@ -2265,8 +2341,9 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
  * flags.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, WEIR_MAX_ISA).
+ * attr are copied, and the kernel keeps desc->weights alive.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are not f32,
+ * are to be transposed or are of another engine's device, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2468,6 +2545,63 @@ weir_status weir_kernel_create_gru(struct weir_engine *engine,
                                    const struct weir_gru_desc *desc,
                                    const struct weir_kernel_attr *attr,
                                    struct weir_kernel **out_kernel);
+
+/**
+ * Packs the weights of matrix products: a tensor [K, N] of f32 or s8, as desc says; NULL desc = not transposed. Kernels
+ * take the result in the place of the input B; any number of them, on any pools and threads. How it is packed depends on
+ * the size, the type and the instruction set alone. The tensor is read before this returns, and not needed any more.
+ *
+ * Thread safety: any thread; nobody writes the tensor meanwhile. Blocking: never, but it takes the time to copy the
+ * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's
+ * device, WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_packed_weights_create(struct weir_engine *engine,
+                                       const struct weir_tensor *tensor,
+                                       const struct weir_packed_weights_desc *desc,
+                                       struct weir_packed_weights **out_weights);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_packed_weights_retain(struct weir_packed_weights *weights);
+
+/**
+ * Gives up one reference. NULL does nothing. Kernels made with the weights keep them.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_packed_weights_release(struct weir_packed_weights *weights);
+
+/**
+ * Size of the packed weights in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_packed_weights_get_size(const struct weir_packed_weights *weights,
+                                         size_t *out_bytes);
+
+/**
+ * Makes a matrix product of bytes, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
+ * desc = sums of 32 bits, no zero points.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied, and the kernel keeps desc->weights alive.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights
+ * that are not s8, are to be transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_matmul_int8(struct weir_engine *engine,
+                                           const struct weir_matmul_int8_desc *desc,
+                                           const struct weir_kernel_attr *attr,
+                                           struct weir_kernel **out_kernel);
 
 /**
  * The inputs, an array of num_inputs views.

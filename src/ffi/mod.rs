@@ -27,6 +27,7 @@ mod kernel;
 mod kernel_context;
 mod ops_cell;
 mod ops_conv;
+mod ops_packed;
 mod partial;
 mod program;
 mod program_stats;

@@ -137,6 +137,16 @@ impl View {
         unsafe { std::slice::from_raw_parts(data, len) }
     }
 
+    /// The elements of an input whose type has one byte.
+    pub fn read_bytes(&self) -> &[u8] {
+        assert_eq!(dtype::size(self.desc().dtype).unwrap_or(0), 1, "a kernel read {} as bytes", self.desc().text());
+        if self.bytes() == 0 {
+            return &[];
+        }
+        // SAFETY: the module's rules: readable during the call, and not written meanwhile; every byte is a value.
+        unsafe { std::slice::from_raw_parts(self.data(), self.bytes()) }
+    }
+
     /// The elements of an output, to be written in pieces.
     pub fn shards<T: Element>(&self) -> Shards<'_, T> {
         let (data, len) = self.typed();

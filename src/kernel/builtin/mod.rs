@@ -11,6 +11,8 @@ mod axis;
 mod cell;
 mod conv;
 mod matmul;
+mod matmul_int8;
+mod packed;
 mod pooling;
 mod relu;
 mod softmax;
@@ -21,6 +23,8 @@ pub use argmax::Argmax;
 pub use cell::{GateOrder, Gru, Lstm};
 pub use conv::Conv;
 pub use matmul::Matmul;
+pub use matmul_int8::MatmulInt8;
+pub use packed::Packed;
 pub use pooling::{Op as PoolingOp, Pooling};
 pub use relu::Relu;
 pub use softmax::Softmax;
@@ -56,6 +60,10 @@ fn traffic_ns(floats: usize) -> u64 {
 mod cell_tests;
 #[cfg(test)]
 pub(super) mod fixture;
+#[cfg(test)]
+mod matmul_int8_tests;
+#[cfg(test)]
+mod matmul_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

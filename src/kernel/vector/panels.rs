@@ -78,3 +78,47 @@ impl Panels {
         self.memory.data().cast::<f32>().wrapping_add(begin * padded + first * depth).cast_const()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finish::Finish;
+    use super::super::gemm::{Batch, Operands, Right, Shape, compute_batch_with};
+    use super::super::isa::Isa;
+    use super::super::micro::Scale;
+    use super::super::site::MatrixMut;
+    use super::super::standalone::Call;
+    use super::*;
+
+    #[test]
+    fn a_product_with_panels_has_the_same_bits_on_every_level() {
+        for (m, n, k) in [(1, 1, 1), (1, 130, 700), (7, 65, 512), (60, 200, 1030), (100, 5, 3), (2, 9, 0)] {
+            let values = |len: usize| (0..len).map(|i| ((i * 7919 % 1000) as f32 - 500.0) / 321.0).collect::<Vec<_>>();
+            let (a, b) = (values(m * k), values(k * n));
+            for isa in Isa::available() {
+                let micro = MicroKernels::of(isa);
+                for transpose_b in [false, true] {
+                    let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };
+                    let matrix = Matrix::dense(&b, rows, columns);
+                    let panels = Panels::new_with(&micro, matrix, k, n, transpose_b).unwrap();
+                    let shape = Shape { m, n, k, transpose_a: false, transpose_b };
+                    let product = |b: Right<'_>| {
+                        let mut c = vec![7.0f32; m * n];
+                        let operands = Operands {
+                            a: Matrix::dense(&a, m, k),
+                            b,
+                            c: MatrixMut::dense(&mut c, m, n),
+                            finish: Finish::default(),
+                        };
+                        let scale = Scale { alpha: 1.0, beta: 0.0 };
+                        let call = Call::new(None, 1000, shape.scratch_bytes_with(&micro)).unwrap();
+                        let batch = Batch { shape, count: 1, scale, operands: &|_| operands };
+                        compute_batch_with(micro, &batch, &call).unwrap();
+                        c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                    };
+                    let same = product(Right::Panels(&panels)) == product(Right::Matrix(matrix));
+                    assert!(same, "{isa:?} {m} x {n} x {k} {transpose_b}");
+                }
+            }
+        }
+    }
+}

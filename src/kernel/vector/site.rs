@@ -104,6 +104,12 @@ impl<'a, T> MatrixMut<'a, T> {
         (self.rows, self.columns) == (rows, columns)
     }
 
+    /// Some of its rows.
+    pub fn rows(&self, first: usize, count: usize) -> Self {
+        assert!(first + count <= self.rows, "rows {first}..{} of {}", first + count, self.rows);
+        MatrixMut { data: self.data.wrapping_add(first * self.stride), rows: count, ..*self }
+    }
+
     pub fn data(&self) -> *mut T {
         self.data
     }

@@ -151,9 +151,7 @@ fn operands<'a>(conv: &Conv, data: &Data<'a>, number: usize) -> Data<'a> {
 
 /// Rows of the output that product `number` writes.
 fn rows_of<'a>(conv: &Conv, out: &MatrixMut<'a, f32>, number: usize) -> MatrixMut<'a, f32> {
-    let first = number * conv.filters * conv.windows();
-    // SAFETY: the output has so many rows for each product (`compute_with`).
-    unsafe { MatrixMut::new(out.data().wrapping_add(first), conv.filters, conv.windows(), conv.windows()) }
+    out.rows(number * conv.filters, conv.filters)
 }
 
 fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
