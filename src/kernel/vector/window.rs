@@ -47,9 +47,13 @@ impl Axis {
     #[inline(always)]
     pub fn inside(&self, tap: usize) -> Range<usize> {
         let at = tap * self.dilation;
-        let begin = self.before.saturating_sub(at).div_ceil(self.stride).min(self.output);
-        let end = (self.input + self.before).saturating_sub(at).div_ceil(self.stride).min(self.output);
-        begin..end.max(begin)
+        let (mut begin, mut end) = (self.before.saturating_sub(at), (self.input + self.before).saturating_sub(at));
+        // A division takes as long as a short row of elements.
+        if self.stride != 1 {
+            (begin, end) = (begin.div_ceil(self.stride), end.div_ceil(self.stride));
+        }
+        let begin = begin.min(self.output);
+        begin..end.min(self.output).max(begin)
     }
 
     /// The windows all of whose taps are between the ends.

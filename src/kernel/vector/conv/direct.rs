@@ -85,10 +85,14 @@ impl Row<'_> {
     #[inline(always)]
     fn each_line(&self, mut f: impl FnMut(&[f32], &[f32])) {
         let (rows, columns) = (&self.conv.rows, &self.conv.columns);
-        for (line, weights) in self.weights.chunks_exact(columns.taps).enumerate() {
-            let (channel, tap) = (line / rows.taps, line % rows.taps);
-            if let Some(at) = rows.element(self.row, tap) {
-                f(&self.x[(channel * rows.input + at) * columns.input..][..columns.input], weights);
+        let plane = rows.input * columns.input;
+        for channel in 0..self.conv.channels {
+            let x = &self.x[channel * plane..][..plane];
+            let weights = &self.weights[channel * rows.taps * columns.taps..][..rows.taps * columns.taps];
+            for tap in 0..rows.taps {
+                if let Some(at) = rows.element(self.row, tap) {
+                    f(&x[at * columns.input..][..columns.input], &weights[tap * columns.taps..][..columns.taps]);
+                }
             }
         }
     }
@@ -108,7 +112,8 @@ impl Row<'_> {
         }
     }
 
-    /// Tap after tap over the whole row, which the compiler turns into vectors where the stride is 1.
+    /// Tap after tap over the whole row, which the compiler turns into vectors where the stride is 1 or 2.
+    #[inline(always)]
     fn portable(&self, out: &mut [f32]) {
         let columns = self.conv.columns;
         out.fill(self.bias);
@@ -119,7 +124,8 @@ impl Row<'_> {
                     let at = inside.start * columns.stride + tap * columns.dilation - columns.before;
                     let out = &mut out[inside.clone()];
                     match columns.stride {
-                        1 => out.iter_mut().zip(&x[at..]).for_each(|(out, x)| *out += x * weight),
+                        1 => add::<1>(&x[at..], *weight, out),
+                        2 => add::<2>(&x[at..], *weight, out),
                         stride => {
                             out.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(out, x)| *out += x * weight);
                         }
@@ -141,7 +147,7 @@ impl Row<'_> {
         let columns = self.conv.columns;
         let interior = columns.interior();
         if columns.stride != 1 || interior.len() < V::LANES {
-            return self.elements(0..columns.output, out);
+            return self.portable(out);
         }
         self.elements(0..interior.start, out);
         let mut at = interior.start;
@@ -152,9 +158,20 @@ impl Row<'_> {
                 self.block::<V, STEP>(at, out);
                 at += STEP * V::LANES;
             }
-            while at < interior.end {
-                self.block::<V, 1>(at.min(interior.end - V::LANES), out);
+            // In one pass what is left.
+            let left = interior.end - at;
+            if left > 3 * V::LANES {
+                self.block::<V, 3>(at, out);
+                at += 3 * V::LANES;
+            } else if left > 2 * V::LANES {
+                self.block::<V, 2>(at, out);
+                at += 2 * V::LANES;
+            } else if left > V::LANES {
+                self.block::<V, 1>(at, out);
                 at += V::LANES;
+            }
+            if at < interior.end {
+                self.block::<V, 1>(interior.end - V::LANES, out);
             }
         }
         self.elements(interior.end..columns.output, out);
@@ -184,5 +201,15 @@ impl Row<'_> {
                 sum.store(out.as_mut_ptr().add(first + i * V::LANES));
             }
         }
+    }
+}
+
+/// out += weight * x, of every STRIDE-th x.
+#[inline(always)]
+fn add<const STRIDE: usize>(x: &[f32], weight: f32, out: &mut [f32]) {
+    let Some(last) = out.len().checked_sub(1) else { return };
+    let x = &x[..last * STRIDE + 1];
+    for i in 0..=last {
+        out[i] += x[i * STRIDE] * weight;
     }
 }

@@ -233,13 +233,27 @@ fn line(axis: &Axis, inside: &Range<usize>, x: &[f32], tap: usize, first: usize,
         let at = begin * axis.stride + tap * axis.dilation - axis.before;
         let out = &mut out[begin - first..stop - first];
         match axis.stride {
-            1 => out.copy_from_slice(&x[at..][..out.len()]),
+            1 => copy(&x[at..][..out.len()], out),
             stride => out.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(out, x)| *out = *x),
         }
     }
     let stop = stop.max(begin);
     for window in (first..begin).chain(stop..end) {
         out[window - first] = axis.element(window, tap).map_or(0.0, |at| x[at]);
+    }
+}
+
+/// Copies a few elements, without a call.
+#[inline(always)]
+fn copy(x: &[f32], out: &mut [f32]) {
+    const STEP: usize = 8;
+    let (x_steps, mut steps) = (x.chunks_exact(STEP), out.chunks_exact_mut(STEP));
+    let rest = x_steps.remainder();
+    for (x, out) in x_steps.zip(&mut steps) {
+        out.copy_from_slice(x);
+    }
+    for (out, x) in steps.into_remainder().iter_mut().zip(rest) {
+        *out = *x;
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The exact sums are computed as 32 bits first, saturated, by the product's own region; a second region goes over them.
 //! Where an element of the result has 32 bits, the sums lie in its place; otherwise behind the scratch memory of slot 0,
-//! which no piece of either region uses as its own. Each element is arithmetic in f64, rounded to nearest even, or, with
-//! scales of 1, in integers; it depends on its row and column alone.
+//! which no piece of either region uses as its own. Each element is arithmetic in f64, rounded to nearest even; it depends on
+//! its row and column alone. Without scales nothing is rounded: f64 holds all that sums, biases and zero points add up to.
 
 use super::{Offset, Product, Rule, compute};
 use crate::base::{Result, dtype};
@@ -90,20 +90,7 @@ pub fn compute_scaled(isa: Isa, product: &Product<'_>, scaled: &Scaled<'_>, out:
         let out = &out;
         for row in claim.begin()..claim.end() {
             // SAFETY: the row is claimed; the sums were written, and each is read before its place is written.
-            unsafe {
-                let sums = c.data().add(row * n).cast_const();
-                match scaled.store {
-                    Store::S32 => {
-                        line(scaled, sums, n, out.0.cast::<i32>().add(row * n), |x| whole(x, i32::MIN, i32::MAX))
-                    }
-                    Store::F32 => line(scaled, sums, n, out.0.cast::<f32>().add(row * n), |(x, zero)| match x {
-                        Value::Exact(x) => (x + zero) as f32,
-                        Value::Float(x) => (x + zero as f64) as f32,
-                    }),
-                    Store::S8 => line(scaled, sums, n, out.0.cast::<i8>().add(row * n), |x| whole(x, -128, 127) as i8),
-                    Store::U8 => line(scaled, sums, n, out.0.add(row * n), |x| whole(x, 0, 255) as u8),
-                }
-            }
+            unsafe { line_with(isa, scaled, c.data().add(row * n).cast_const(), n, out.0.add(row * n * size)) };
         }
         Ok(())
     })
@@ -115,47 +102,92 @@ struct Out(*mut u8);
 // SAFETY: claims of a region are disjoint, and so are the rows that they write.
 unsafe impl Sync for Out {}
 
-/// A sum, scaled or not.
-enum Value {
-    Exact(i64),
-    Float(f64),
+/// A row of the result on a level that the processor has; the loop is compiled once more for the vectors of AVX2.
+///
+/// # Safety
+/// `sums` has `n` readable and `out` as many writable elements of the type; the two may be the same memory.
+unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+    // SAFETY: passed on; `compute` has compared the level.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni => avx2(scaled, sums, n, out),
+            _ => portable(scaled, sums, n, out),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+    // SAFETY: passed on.
+    unsafe { portable(scaled, sums, n, out) }
+}
+
+/// # Safety
+/// As `line_with`.
+#[inline(always)]
+unsafe fn portable(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+    let zero = f64::from(scaled.zero);
+    // SAFETY: passed on.
+    unsafe {
+        match scaled.store {
+            Store::S32 => line(scaled, sums, n, out.cast(), |x| whole(x, zero, i32::MIN, i32::MAX)),
+            Store::F32 => line(scaled, sums, n, out.cast(), |x| (x + zero) as f32),
+            Store::S8 => line(scaled, sums, n, out.cast(), |x| whole(x, zero, -128, 127) as i8),
+            Store::U8 => line(scaled, sums, n, out, |x| whole(x, zero, 0, 255) as u8),
+        }
+    }
 }
 
 /// Rounded, with the zero point, saturated. A scale that is NaN gives the least value.
 #[inline(always)]
-fn whole((value, zero): (Value, i64), least: i32, most: i32) -> i32 {
-    // Adding 1.5 * 2^52 rounds to an integer.
+fn whole(value: f64, zero: f64, least: i32, most: i32) -> i32 {
+    // Adding 1.5 * 2^52 rounds to an integer, which then is in the low bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     // Beyond these every type saturates, whatever the zero point.
     const BOUND: f64 = 1e12;
-    let rounded = match value {
-        Value::Exact(value) => value,
-        Value::Float(value) => {
-            let value = if value > -BOUND { value } else { -BOUND };
-            let value = if value < BOUND { value } else { BOUND };
-            (value + ROUND - ROUND) as i64
+    let value = if value > -BOUND { value } else { -BOUND };
+    let value = if value < BOUND { value } else { BOUND };
+    let value = value + ROUND - ROUND + zero;
+    let value = if value > f64::from(least) { value } else { f64::from(least) };
+    let value = if value < f64::from(most) { value } else { f64::from(most) };
+    (value + ROUND).to_bits() as i32
+}
+
+/// Sums and biases of 32 bits add up exactly in f64, so a scale of 1 changes nothing.
+///
+/// # Safety
+/// As `line_with`.
+#[inline(always)]
+unsafe fn line<T>(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut T, store: impl Fn(f64) -> T) {
+    let scale = f64::from(scaled.scale);
+    let (bias, scales) = (scaled.bias.map(|bias| &bias[..n]), scaled.scales.map(|scales| &scales[..n]));
+    // SAFETY: passed on.
+    unsafe {
+        match (bias, scales) {
+            (None, None) => each(sums, n, out, store, |_, sum| sum * scale),
+            (Some(bias), None) => each(sums, n, out, store, |j, sum| (sum + f64::from(bias[j])) * scale),
+            (None, Some(scales)) => each(sums, n, out, store, |j, sum| sum * (scale * f64::from(scales[j]))),
+            (Some(bias), Some(scales)) => {
+                each(sums, n, out, store, |j, sum| (sum + f64::from(bias[j])) * (scale * f64::from(scales[j])))
+            }
         }
-    };
-    (rounded + zero).clamp(i64::from(least), i64::from(most)) as i32
+    }
 }
 
 /// # Safety
-/// `sums` has `n` readable and `out` as many writable elements; the two may be the same memory.
+/// As `line_with`.
 #[inline(always)]
-unsafe fn line<T>(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut T, store: impl Fn((Value, i64)) -> T) {
-    let zero = i64::from(scaled.zero);
-    let exact = scaled.scale == 1.0 && scaled.scales.is_none();
+unsafe fn each<T>(
+    sums: *const i32,
+    n: usize,
+    out: *mut T,
+    store: impl Fn(f64) -> T,
+    value: impl Fn(usize, f64) -> f64,
+) {
     for j in 0..n {
         // SAFETY: as demanded of the caller.
-        unsafe {
-            let sum = i64::from(*sums.add(j)) + scaled.bias.map_or(0, |bias| i64::from(bias[j]));
-            let value = if exact {
-                Value::Exact(sum)
-            } else {
-                let scale = f64::from(scaled.scale) * scaled.scales.map_or(1.0, |scales| f64::from(scales[j]));
-                Value::Float(scale * sum as f64)
-            };
-            out.add(j).write(store((value, zero)));
-        }
+        unsafe { out.add(j).write(store(value(j, f64::from(*sums.add(j))))) };
     }
 }
