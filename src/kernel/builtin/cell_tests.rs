@@ -103,9 +103,9 @@ fn gru_is_its_formula() {
                     let resets: Vec<_> = (0..hidden).map(|j| gate(i, j, reset)).collect();
                     let scaled: Vec<f64> =
                         (0..hidden).map(|j| resets[j] * f64::from(values[1][i * hidden + j])).collect();
-                    for j in 0..hidden {
+                    for (j, reset) in resets.into_iter().enumerate() {
                         let recurrent = if linear_before_reset {
-                            resets[j] * of_h(i, j, new)
+                            reset * of_h(i, j, new)
                         } else {
                             let row = &values[3][(new * hidden + j) * hidden..][..hidden];
                             scaled.iter().zip(row).map(|(h, r)| h * f64::from(*r)).sum::<f64>()

@@ -185,8 +185,8 @@ unsafe fn block<V: Vector, const R: usize, const C: usize>(
             }
             for c in 0..C {
                 let of_b = V::load(b.add(c * b_stride + at));
-                for r in 0..R {
-                    sums[r][c] = of_a[r].mul_add(of_b, sums[r][c]);
+                for (sums, of_a) in sums.iter_mut().zip(of_a) {
+                    sums[c] = of_a.mul_add(of_b, sums[c]);
                 }
             }
         }
@@ -280,8 +280,8 @@ mod tests {
                 let to = Target { data: one.as_mut_ptr(), row: 1, column: 1, add: false };
                 // SAFETY: as above.
                 unsafe { products(isa, (9, 1, 75), a, b, j, &to) };
-                for i in 0..9 {
-                    assert_eq!(one[i].to_bits(), all[i * 21 + j].to_bits(), "{isa:?} {i}, {j}");
+                for (i, one) in one.into_iter().enumerate() {
+                    assert_eq!(one.to_bits(), all[i * 21 + j].to_bits(), "{isa:?} {i}, {j}");
                 }
             }
         }

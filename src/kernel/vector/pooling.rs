@@ -85,6 +85,7 @@ fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: u
 
 /// Combines each element of `out` with every second one of `x`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "two slices with two strides")]
 fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
     let Some(last) = out.len().checked_sub(1) else { return };
     let x = &x[..2 * last + 1];

@@ -206,6 +206,7 @@ impl Row<'_> {
 
 /// out += weight * x, of every STRIDE-th x.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "two slices with two strides")]
 fn add<const STRIDE: usize>(x: &[f32], weight: f32, out: &mut [f32]) {
     let Some(last) = out.len().checked_sub(1) else { return };
     let x = &x[..last * STRIDE + 1];
