@@ -101,12 +101,14 @@ impl Matmul {
         if let Some(weights) = &self.weights {
             k = weights.k() as i64;
         }
-        let mut patterns = vec![pattern(&inputs[0], ANY_DIM, k, self.transpose_a)];
-        signature::check("input", &patterns, &inputs[..1])?;
+        // No list of its own: this is asked each time the kernel is enqueued.
+        let (mut patterns, mut count) = ([inputs[0]; 4], self.operands());
+        patterns[0] = pattern(&inputs[0], ANY_DIM, k, self.transpose_a);
+        signature::check("input", &patterns[..1], &inputs[..1])?;
         let (m, k) = Self::sides(&inputs[0], self.transpose_a);
         if self.weights.is_none() {
-            patterns.push(pattern(&inputs[1], k, ANY_DIM, self.transpose_b));
-            signature::check("input", &patterns, &inputs[..2])?;
+            patterns[1] = pattern(&inputs[1], k, ANY_DIM, self.transpose_b);
+            signature::check("input", &patterns[..2], &inputs[..2])?;
         }
         let (a, b) = (inputs[0], self.right(inputs));
         let mut output = if a.rank >= b.rank { a } else { b };
@@ -124,12 +126,14 @@ impl Matmul {
         let n = Self::sides(&b, self.transpose_b).1;
         (output.dims[rank - 2], output.dims[rank - 1]) = (m, n);
         if self.bias {
-            patterns.push(Desc::new(dtype::F32, &[n]));
+            patterns[count] = Desc::new(dtype::F32, &[n]);
+            count += 1;
         }
         if self.sum {
-            patterns.push(output);
+            patterns[count] = output;
+            count += 1;
         }
-        signature::check("input", &patterns, inputs)?;
+        signature::check("input", &patterns[..count], inputs)?;
         output.check()
     }
 
