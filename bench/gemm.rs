@@ -49,6 +49,7 @@ fn bytes(size: usize, rounds: usize, pool: &Ref<ThreadPool>) {
         signed_a: false,
         b: Matrix::dense(&b, size, size),
         transpose_b: false,
+        packed_b: None,
         zero_a: 0,
         zero_b: 0,
         rule: Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(0) },

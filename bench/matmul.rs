@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 use weir::base::{Desc, dtype};
+use weir::kernel::vector::functions::Activation;
 use weir::kernel::{Kernel, KernelContext, NEVER, Scratch, builtin::Matmul};
 use weir::memory::{Buffer, View};
 
@@ -32,7 +33,14 @@ fn measure(case: &Case) -> (f64, f64) {
     let &Case { m, n, k, transpose_b } = case;
     let (mut a, mut b) = (filled(m * k), filled(k * n));
     let (mut ours, mut theirs) = (vec![0f32; m * n], vec![0f32; m * n]);
-    let kernel = Matmul { transpose_a: false, transpose_b, bias: false, relu: false };
+    let kernel = Matmul {
+        transpose_a: false,
+        transpose_b,
+        bias: false,
+        sum: false,
+        activation: Activation::None,
+        weights: None,
+    };
     let inputs = [view(&mut a, [m, k]), view(&mut b, if transpose_b { [n, k] } else { [k, n] })];
     let outputs = [view(&mut ours, [m, n])];
     let descs = (inputs.each_ref().map(|v| *v.desc()), outputs.each_ref().map(|v| *v.desc()));

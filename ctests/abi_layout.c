@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 160);
+SIZE(weir_runtime_info, 168);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -39,6 +39,7 @@ OFFSET(weir_runtime_info, threads_of_seeded_pools, 128);
 OFFSET(weir_runtime_info, threads_of_lanes, 136);
 OFFSET(weir_runtime_info, threads_of_engines, 144);
 OFFSET(weir_runtime_info, threads_of_kinds, 152);
+OFFSET(weir_runtime_info, packed_weights, 160);
 
 SIZE(weir_thread_info, 128);
 OFFSET(weir_thread_info, struct_size, 0);
@@ -155,9 +156,12 @@ OFFSET(weir_host_kernel_desc, scratch_bytes, 88);
 OFFSET(weir_host_kernel_desc, flags, 96);
 OFFSET(weir_host_kernel_desc, compute_async, 104);
 
-SIZE(weir_matmul_desc, 16);
+SIZE(weir_matmul_desc, 32);
 OFFSET(weir_matmul_desc, struct_size, 0);
 OFFSET(weir_matmul_desc, flags, 8);
+OFFSET(weir_matmul_desc, activation, 16);
+OFFSET(weir_matmul_desc, reserved, 20);
+OFFSET(weir_matmul_desc, weights, 24);
 
 SIZE(weir_add_desc, 8);
 OFFSET(weir_add_desc, struct_size, 0);
@@ -263,6 +267,56 @@ OFFSET(weir_norm_desc, op, 16);
 OFFSET(weir_norm_desc, axis, 20);
 OFFSET(weir_norm_desc, groups, 24);
 OFFSET(weir_norm_desc, epsilon, 28);
+SIZE(weir_conv_desc, 104);
+OFFSET(weir_conv_desc, struct_size, 0);
+OFFSET(weir_conv_desc, flags, 8);
+OFFSET(weir_conv_desc, data_layout, 16);
+OFFSET(weir_conv_desc, weights_layout, 20);
+OFFSET(weir_conv_desc, padding, 24);
+OFFSET(weir_conv_desc, activation, 28);
+OFFSET(weir_conv_desc, groups, 32);
+OFFSET(weir_conv_desc, strides, 40);
+OFFSET(weir_conv_desc, dilations, 56);
+OFFSET(weir_conv_desc, padding_begin, 72);
+OFFSET(weir_conv_desc, padding_end, 88);
+
+SIZE(weir_pooling_desc, 104);
+OFFSET(weir_pooling_desc, struct_size, 0);
+OFFSET(weir_pooling_desc, flags, 8);
+OFFSET(weir_pooling_desc, op, 16);
+OFFSET(weir_pooling_desc, data_layout, 20);
+OFFSET(weir_pooling_desc, kernel, 24);
+OFFSET(weir_pooling_desc, strides, 40);
+OFFSET(weir_pooling_desc, dilations, 56);
+OFFSET(weir_pooling_desc, padding_begin, 72);
+OFFSET(weir_pooling_desc, padding_end, 88);
+
+SIZE(weir_lstm_desc, 24);
+OFFSET(weir_lstm_desc, struct_size, 0);
+OFFSET(weir_lstm_desc, flags, 8);
+OFFSET(weir_lstm_desc, gate_order, 16);
+OFFSET(weir_lstm_desc, reserved, 20);
+
+SIZE(weir_gru_desc, 24);
+OFFSET(weir_gru_desc, struct_size, 0);
+OFFSET(weir_gru_desc, flags, 8);
+OFFSET(weir_gru_desc, gate_order, 16);
+OFFSET(weir_gru_desc, reserved, 20);
+
+SIZE(weir_packed_weights_desc, 16);
+OFFSET(weir_packed_weights_desc, struct_size, 0);
+OFFSET(weir_packed_weights_desc, flags, 8);
+
+SIZE(weir_matmul_int8_desc, 48);
+OFFSET(weir_matmul_int8_desc, struct_size, 0);
+OFFSET(weir_matmul_int8_desc, flags, 8);
+OFFSET(weir_matmul_int8_desc, dtype, 16);
+OFFSET(weir_matmul_int8_desc, scale, 20);
+OFFSET(weir_matmul_int8_desc, zero_a, 24);
+OFFSET(weir_matmul_int8_desc, zero_b, 28);
+OFFSET(weir_matmul_int8_desc, zero_c, 32);
+OFFSET(weir_matmul_int8_desc, reserved, 36);
+OFFSET(weir_matmul_int8_desc, weights, 40);
 
 SIZE(weir_tensor_view, 88);
 OFFSET(weir_tensor_view, data, 0);
@@ -354,6 +408,7 @@ VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
 VALUE(WEIR_MATMUL_TRANSPOSE_B, 2);
 VALUE(WEIR_MATMUL_BIAS, 4);
 VALUE(WEIR_MATMUL_RELU, 8);
+VALUE(WEIR_MATMUL_SUM, 16);
 
 /* weir_pad_mode_value */
 VALUE(WEIR_PAD_CONSTANT, 0);
@@ -434,6 +489,54 @@ VALUE(WEIR_BINARY_GE, 13);
 
 /* weir_quantize_flags */
 VALUE(WEIR_QUANTIZE_ZERO_POINT, 1);
+/* weir_activation_value */
+VALUE(WEIR_ACTIVATION_NONE, 0);
+VALUE(WEIR_ACTIVATION_RELU, 1);
+VALUE(WEIR_ACTIVATION_GELU_ERF, 2);
+VALUE(WEIR_ACTIVATION_GELU_TANH, 3);
+VALUE(WEIR_ACTIVATION_SIGMOID, 4);
+VALUE(WEIR_ACTIVATION_TANH, 5);
+
+/* weir_data_layout_value */
+VALUE(WEIR_LAYOUT_NCHW, 0);
+
+/* weir_weights_layout_value */
+VALUE(WEIR_LAYOUT_OIHW, 0);
+
+/* weir_padding_value */
+VALUE(WEIR_PADDING_ZERO, 0);
+VALUE(WEIR_PADDING_REFLECT, 1);
+
+/* weir_conv_flags */
+VALUE(WEIR_CONV_BIAS, 1);
+
+/* weir_pooling_op_value */
+VALUE(WEIR_POOLING_MAX, 1);
+VALUE(WEIR_POOLING_AVERAGE, 2);
+VALUE(WEIR_POOLING_AVERAGE_INSIDE, 3);
+
+/* weir_pooling_flags */
+VALUE(WEIR_POOLING_GLOBAL, 1);
+
+/* weir_gate_order_value */
+VALUE(WEIR_GATES_ONNX, 0);
+VALUE(WEIR_GATES_TORCH, 1);
+
+/* weir_lstm_flags */
+VALUE(WEIR_LSTM_BIAS, 1);
+
+/* weir_gru_flags */
+VALUE(WEIR_GRU_BIAS, 1);
+VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
+
+/* weir_packed_weights_flags */
+VALUE(WEIR_PACKED_WEIGHTS_TRANSPOSED, 1);
+
+/* weir_matmul_int8_flags */
+VALUE(WEIR_MATMUL_INT8_TRANSPOSE_A, 1);
+VALUE(WEIR_MATMUL_INT8_TRANSPOSE_B, 2);
+VALUE(WEIR_MATMUL_INT8_BIAS, 4);
+VALUE(WEIR_MATMUL_INT8_SCALES, 8);
 
 /* weir_report_format_value */
 VALUE(WEIR_REPORT_TEXT, 1);
@@ -462,6 +565,12 @@ _Static_assert(sizeof(weir_norm_op) == 4, "width of weir_norm_op");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_eltwise_op) == 4, "width of weir_eltwise_op");
 _Static_assert(sizeof(weir_binary_op) == 4, "width of weir_binary_op");
+_Static_assert(sizeof(weir_activation) == 4, "width of weir_activation");
+_Static_assert(sizeof(weir_data_layout) == 4, "width of weir_data_layout");
+_Static_assert(sizeof(weir_weights_layout) == 4, "width of weir_weights_layout");
+_Static_assert(sizeof(weir_padding) == 4, "width of weir_padding");
+_Static_assert(sizeof(weir_pooling_op) == 4, "width of weir_pooling_op");
+_Static_assert(sizeof(weir_gate_order) == 4, "width of weir_gate_order");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
 _Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");

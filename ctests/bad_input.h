@@ -26,6 +26,7 @@ typedef struct objects {
     weir_tensor *tensor;
     weir_kernel *kernel;
     weir_kernel_attr *kernel_attr;
+    weir_packed_weights *packed_weights;
     weir_graph *graph;
     weir_compile_options *compile_options;
     weir_program *program;
@@ -110,6 +111,7 @@ void bad_input_kernel_context(void);
 void bad_input_elements(void);
 void bad_input_rows(void);
 void bad_input_gemm(void);
+void bad_input_products(void);
 void bad_input_graph(void);
 void bad_input_run(void);
 void bad_input_program(void);

@@ -140,6 +140,7 @@ static inline weir_runtime_info runtime_info(void) {
  * work is seen to be done, so this waits. */
 static inline void check_released(const weir_runtime_info *before) {
     EVENTUALLY(runtime_info().runs == before->runs);
+    EVENTUALLY(runtime_info().packed_weights == before->packed_weights);
     EVENTUALLY(runtime_info().programs == before->programs);
     EVENTUALLY(runtime_info().graphs == before->graphs);
     EVENTUALLY(runtime_info().kernels == before->kernels);

@@ -30,6 +30,10 @@
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
+ *   convolution         weir_kernel_create_conv, weir_kernel_create_pooling
+ *   recurrent cells     weir_kernel_create_lstm, weir_kernel_create_gru
+ *   packed weights      weir_packed_weights_create, weir_matmul_desc (weights)
+ *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
@@ -269,14 +273,16 @@ typedef enum weir_kernel_flags {
 
 /** Flags of weir_matmul_desc. */
 typedef enum weir_matmul_flags {
-  /** A is given as [K, M]. */
+  /** A is given as [..., K, M]. */
   WEIR_MATMUL_TRANSPOSE_A = 1,
-  /** B is given as [N, K]. */
+  /** B is given as [..., N, K]. */
   WEIR_MATMUL_TRANSPOSE_B = 2,
   /** A third input, bias[N], is added to each row. */
   WEIR_MATMUL_BIAS = 4,
-  /** The result is max(x, 0). A NaN stays a NaN. */
+  /** The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another activation. */
   WEIR_MATMUL_RELU = 8,
+  /** The last input, of the shape of C, is added. */
+  WEIR_MATMUL_SUM = 16,
 } weir_matmul_flags;
 
 /**
@@ -373,6 +379,107 @@ typedef enum weir_gemm_offset_value {
   /** A column of m numbers, which is added to each column of C. */
   WEIR_GEMM_OFFSET_COLUMN = 3,
 } weir_gemm_offset_value;
+
+/** What is done to each element of a result before it is stored. */
+typedef enum weir_activation_value {
+  /** Nothing. */
+  WEIR_ACTIVATION_NONE = 0,
+  /** max(x, 0). A NaN stays a NaN. */
+  WEIR_ACTIVATION_RELU = 1,
+  /** x / 2 * (1 + erf(x / sqrt 2)). */
+  WEIR_ACTIVATION_GELU_ERF = 2,
+  /** x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). */
+  WEIR_ACTIVATION_GELU_TANH = 3,
+  /** 1 / (1 + e^-x). */
+  WEIR_ACTIVATION_SIGMOID = 4,
+  /** Hyperbolic tangent. */
+  WEIR_ACTIVATION_TANH = 5,
+} weir_activation_value;
+
+/** How the dimensions of images and signals are ordered. */
+typedef enum weir_data_layout_value {
+  /** [N, C, W], or [N, C, H, W]. */
+  WEIR_LAYOUT_NCHW = 0,
+} weir_data_layout_value;
+
+/** How the dimensions of the weights of a convolution are ordered. */
+typedef enum weir_weights_layout_value {
+  /** [O, I / groups, KW], or [O, I / groups, KH, KW]. */
+  WEIR_LAYOUT_OIHW = 0,
+} weir_weights_layout_value;
+
+/** What lies beyond the ends of an axis. */
+typedef enum weir_padding_value {
+  /** Zeros. */
+  WEIR_PADDING_ZERO = 0,
+  /** The elements mirrored at the first and the last one, which are not repeated. Shorter than the axis. */
+  WEIR_PADDING_REFLECT = 1,
+} weir_padding_value;
+
+/** Flags of weir_conv_desc. */
+typedef enum weir_conv_flags {
+  /** A third input, bias[O], is added to each channel. */
+  WEIR_CONV_BIAS = 1,
+} weir_conv_flags;
+
+/** What pooling makes of a window. */
+typedef enum weir_pooling_op_value {
+  /** The greatest element; NaN if there is one; -infinity for a window without elements. */
+  WEIR_POOLING_MAX = 1,
+  /** The average over all taps; padding counts as zeros. */
+  WEIR_POOLING_AVERAGE = 2,
+  /** The average over the elements, without padding; 0 for a window without elements. */
+  WEIR_POOLING_AVERAGE_INSIDE = 3,
+} weir_pooling_op_value;
+
+/** Flags of weir_pooling_desc. */
+typedef enum weir_pooling_flags {
+  /** The window is the whole signal or image; the output has one element per channel. The other members are 0. */
+  WEIR_POOLING_GLOBAL = 1,
+} weir_pooling_flags;
+
+/** How the blocks of the weights and biases of a cell are ordered. */
+typedef enum weir_gate_order_value {
+  /** As in ONNX. LSTM: input, output, forget, cell. GRU: update, reset, new. */
+  WEIR_GATES_ONNX = 0,
+  /** As in PyTorch. LSTM: input, forget, cell, output. GRU: reset, update, new. */
+  WEIR_GATES_TORCH = 1,
+} weir_gate_order_value;
+
+/** Flags of weir_lstm_desc. */
+typedef enum weir_lstm_flags {
+  /** Two more inputs, the biases of W and of R, [4 H] each, are added to the gates. */
+  WEIR_LSTM_BIAS = 1,
+} weir_lstm_flags;
+
+/** Flags of weir_gru_desc. */
+typedef enum weir_gru_flags {
+  /** Two more inputs, the biases of W and of R, [3 H] each, are added to the gates. */
+  WEIR_GRU_BIAS = 1,
+  /**
+   * The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only way of
+   * PyTorch.
+   */
+  WEIR_GRU_LINEAR_BEFORE_RESET = 2,
+} weir_gru_flags;
+
+/** Flags of weir_packed_weights_desc. */
+typedef enum weir_packed_weights_flags {
+  /** The tensor is [N, K]. */
+  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1,
+} weir_packed_weights_flags;
+
+/** Flags of weir_matmul_int8_desc. */
+typedef enum weir_matmul_int8_flags {
+  /** A is given as [K, M]. */
+  WEIR_MATMUL_INT8_TRANSPOSE_A = 1,
+  /** B is given as [N, K]. */
+  WEIR_MATMUL_INT8_TRANSPOSE_B = 2,
+  /** One more input, bias[N] of s32, is added to the sums. */
+  WEIR_MATMUL_INT8_BIAS = 4,
+  /** The last input, scales[N] of f32, has a scale for each column, beside `scale`. */
+  WEIR_MATMUL_INT8_SCALES = 8,
+} weir_matmul_int8_flags;
 
 /** What a margin holds. */
 typedef enum weir_pad_mode_value {
@@ -511,6 +618,9 @@ typedef struct weir_kernel_attr weir_kernel_attr;
 /** What a kernel's compute function sees of the call it serves. Valid only during that call. */
 typedef struct weir_kernel_context weir_kernel_context;
 
+/** Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release. */
+typedef struct weir_packed_weights weir_packed_weights;
+
 /**
  * A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain,
  * release.
@@ -592,6 +702,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_engines;
   /** Threads running now in pools that the engines of a kind share. */
   uint64_t threads_of_kinds;
+  /** Packed weights alive, handles of kernels not counted. */
+  uint64_t packed_weights;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -900,17 +1012,31 @@ typedef struct weir_host_kernel_desc {
   weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
+/** An activation: one of enum weir_activation_value. */
+typedef uint32_t weir_activation;
+
 /**
- * Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32. In a graph, dimensions of the inputs of
- * this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
+ * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). f32. Leading dimensions
+ * are aligned at the last one and broadcast: a dimension of 1 stretches.
+ * In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether
+ * they fit.
  *
- * Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
  */
 typedef struct weir_matmul_desc {
   /** sizeof(weir_matmul_desc) of the caller's header. */
   size_t struct_size;
   /** OR of weir_matmul_flags. */
   uint64_t flags;
+  /** What is done to each element of C at last. */
+  weir_activation activation;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /**
+   * B, packed from f32, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
+   * weights were packed one way or the other.
+   */
+  struct weir_packed_weights *weights;
 } weir_matmul_desc;
 
 /**
@@ -1218,6 +1344,158 @@ typedef struct weir_norm_desc {
   /** Added to the variance, 0 or more. */
   float epsilon;
 } weir_norm_desc;
+
+/** A layout of data: one of enum weir_data_layout_value. */
+typedef uint32_t weir_data_layout;
+
+/** A layout of weights: one of enum weir_weights_layout_value. */
+typedef uint32_t weir_weights_layout;
+
+/** A kind of padding: one of enum weir_padding_value. */
+typedef uint32_t weir_padding;
+
+/**
+ * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over the input channels
+ * of its group and the taps of the window, of weights times elements (a cross-correlation: nothing is mirrored), plus the
+ * bias, then the activation.
+ *
+ * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW] or
+ * [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_conv_desc {
+  /** sizeof(weir_conv_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_conv_flags. */
+  uint64_t flags;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** How the weights are ordered. */
+  weir_weights_layout weights_layout;
+  /** What lies beyond the ends. */
+  weir_padding padding;
+  /** What is done to each element of the output. */
+  weir_activation activation;
+  /** Channels are divided into so many groups; 0 = 1. Both C and O are multiples of it. */
+  int64_t groups;
+  /** Elements from one window to the next; 0 = 1. */
+  int64_t strides[2];
+  /** Elements from one tap to the next; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements before the first one. */
+  int64_t padding_begin[2];
+  /** Elements behind the last one. */
+  int64_t padding_end[2];
+} weir_conv_desc;
+
+/** A kind of pooling: one of enum weir_pooling_op_value. */
+typedef uint32_t weir_pooling_op;
+
+/**
+ * Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N, C, OH, OW], as
+ * large as that of a convolution with such windows.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_pooling_desc {
+  /** sizeof(weir_pooling_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_pooling_flags. */
+  uint64_t flags;
+  /** What is made of a window. */
+  weir_pooling_op op;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** Taps of a window. */
+  int64_t kernel[2];
+  /** Elements from one window to the next; 0 = 1. */
+  int64_t strides[2];
+  /** Elements from one tap to the next; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements before the first one; fewer than the window spans. */
+  int64_t padding_begin[2];
+  /** Elements behind the last one; fewer than the window spans. */
+  int64_t padding_end[2];
+} weir_pooling_desc;
+
+/** An order of gates: one of enum weir_gate_order_value. */
+typedef uint32_t weir_gate_order;
+
+/**
+ * One step of an LSTM in f32. With the gates i, o, f (sigmoid) and g (tanh), each of x * W^T + h * R^T of its block:
+ * c' = f * c + i * g, h' = o * tanh(c').
+ *
+ * Inputs: x[N, I], h[N, H], c[N, H], W[4 H, I], R[4 H, H] and, with WEIR_LSTM_BIAS, the biases. Outputs: h'[N, H],
+ * c'[N, H].
+ */
+typedef struct weir_lstm_desc {
+  /** sizeof(weir_lstm_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_lstm_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_lstm_desc;
+
+/**
+ * One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks, and
+ * n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say:
+ * h' = (1 - z) * n + z * h.
+ *
+ * Inputs: x[N, I], h[N, H], W[3 H, I], R[3 H, H] and, with WEIR_GRU_BIAS, the biases. Output: h'[N, H].
+ */
+typedef struct weir_gru_desc {
+  /** sizeof(weir_gru_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_gru_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_gru_desc;
+
+/** How weights are packed: B of a matrix product, from a tensor [K, N] of f32 or s8. */
+typedef struct weir_packed_weights_desc {
+  /** sizeof(weir_packed_weights_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_packed_weights_flags. */
+  uint64_t flags;
+} weir_packed_weights_desc;
+
+/**
+ * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
+ * zero_c), with A of u8 or s8 and B of s8.
+ *
+ * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and with a
+ * scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the even one. A C of f32
+ * is not rounded to an integer.
+ *
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES scales. Output: C.
+ */
+typedef struct weir_matmul_int8_desc {
+  /** sizeof(weir_matmul_int8_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_matmul_int8_flags. */
+  uint64_t flags;
+  /** The type of C: WEIR_S32 (also if it is 0), WEIR_F32, WEIR_S8 or WEIR_U8. */
+  weir_dtype dtype;
+  /** Finite; 0 = 1. */
+  float scale;
+  /** Taken off each element of A; a value of its type. */
+  int32_t zero_a;
+  /** Taken off each element of B: -128 to 127. */
+  int32_t zero_b;
+  /** Added to each element of C at last. */
+  int32_t zero_c;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** B, packed from s8, in the place of the input; NULL = B is an input. Not together with WEIR_MATMUL_INT8_TRANSPOSE_B. */
+  struct weir_packed_weights *weights;
+} weir_matmul_int8_desc;
 
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
@@ -2498,8 +2776,9 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
  * flags.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, WEIR_MAX_ISA).
+ * attr are copied, and the kernel keeps desc->weights alive.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are not f32,
+ * are to be transposed or are of another engine's device, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2842,6 +3121,124 @@ weir_status weir_kernel_create_norm(struct weir_engine *engine,
                                     const struct weir_norm_desc *desc,
                                     const struct weir_kernel_attr *attr,
                                     struct weir_kernel **out_kernel);
+
+/**
+ * Makes a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
+ * padding, strides of 1.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
+ * OUT_OF_RANGE (negative or enormous numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_conv(struct weir_engine *engine,
+                                    const struct weir_conv_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
+
+/**
+ * Makes a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
+ * OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_pooling(struct weir_engine *engine,
+                                       const struct weir_pooling_desc *desc,
+                                       const struct weir_kernel_attr *attr,
+                                       struct weir_kernel **out_kernel);
+
+/**
+ * Makes a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * biases, gates in the order of ONNX.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_lstm(struct weir_engine *engine,
+                                    const struct weir_lstm_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
+
+/**
+ * Makes a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no biases,
+ * gates in the order of ONNX, reset before the product.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gru(struct weir_engine *engine,
+                                   const struct weir_gru_desc *desc,
+                                   const struct weir_kernel_attr *attr,
+                                   struct weir_kernel **out_kernel);
+
+/**
+ * Packs the weights of matrix products: a tensor [K, N] of f32 or s8, as desc says; NULL desc = not transposed. Kernels
+ * take the result in the place of the input B; any number of them, on any pools and threads. How it is packed depends on
+ * the size, the type and the instruction set alone. The tensor is read before this returns, and not needed any more.
+ *
+ * Thread safety: any thread; nobody writes the tensor meanwhile. Blocking: never, but it takes the time to copy the
+ * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's
+ * device, WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_packed_weights_create(struct weir_engine *engine,
+                                       const struct weir_tensor *tensor,
+                                       const struct weir_packed_weights_desc *desc,
+                                       struct weir_packed_weights **out_weights);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_packed_weights_retain(struct weir_packed_weights *weights);
+
+/**
+ * Gives up one reference. NULL does nothing. Kernels made with the weights keep them.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_packed_weights_release(struct weir_packed_weights *weights);
+
+/**
+ * Size of the packed weights in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_packed_weights_get_size(const struct weir_packed_weights *weights,
+                                         size_t *out_bytes);
+
+/**
+ * Makes a matrix product of bytes, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
+ * desc = sums of 32 bits, no zero points.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
+ * attr are copied, and the kernel keeps desc->weights alive.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights
+ * that are not s8, are to be transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_matmul_int8(struct weir_engine *engine,
+                                           const struct weir_matmul_int8_desc *desc,
+                                           const struct weir_kernel_attr *attr,
+                                           struct weir_kernel **out_kernel);
 
 /**
  * The inputs, an array of num_inputs views.

@@ -37,6 +37,10 @@ pub struct weir_tensor {
 pub struct weir_kernel {
     _opaque: [u8; 0],
 }
+/// Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release.
+pub struct weir_packed_weights {
+    _opaque: [u8; 0],
+}
 /// Settings for weir_kernel_create_*. Owned: create, destroy.
 pub struct weir_kernel_attr {
     _opaque: [u8; 0],

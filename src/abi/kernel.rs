@@ -1,5 +1,6 @@
 //! Kernels: descriptors and callback types; and the integers that name parts of a graph.
-use super::handles::{weir_completion, weir_kernel_context};
+use super::conv::weir_activation;
+use super::handles::{weir_completion, weir_kernel_context, weir_packed_weights};
 use super::tensor::weir_tensor_desc;
 use super::threadpool::weir_destroy_fn;
 use std::ffi::c_void;
@@ -82,10 +83,12 @@ pub enum weir_kernel_flags {
     WEIR_KERNEL_DYNAMIC = 8,
 }
 
-/// Matrix product: C[..., M, N] = A[M, K] * B[K, N] (+ bias[N]), then relu on request. f32. In a graph, dimensions of the inputs of
-/// this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
+/// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). f32. Leading dimensions
+/// are aligned at the last one and broadcast: a dimension of 1 stretches.
+/// In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether
+/// they fit.
 ///
-/// Inputs: A, B and, with WEIR_MATMUL_BIAS, bias. Output: C.
+/// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_matmul_desc {
@@ -93,20 +96,29 @@ pub struct weir_matmul_desc {
     pub struct_size: usize,
     /// OR of weir_matmul_flags.
     pub flags: u64,
+    /// What is done to each element of C at last.
+    pub activation: weir_activation,
+    /// Reserved, 0.
+    pub reserved: u32,
+    /// B, packed from f32, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
+    /// weights were packed one way or the other.
+    pub weights: *mut weir_packed_weights,
 }
 
 /// Flags of weir_matmul_desc.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_matmul_flags {
-    /// A is given as [K, M].
+    /// A is given as [..., K, M].
     WEIR_MATMUL_TRANSPOSE_A = 1,
-    /// B is given as [N, K].
+    /// B is given as [..., N, K].
     WEIR_MATMUL_TRANSPOSE_B = 2,
     /// A third input, bias[N], is added to each row.
     WEIR_MATMUL_BIAS = 4,
-    /// The result is max(x, 0). A NaN stays a NaN.
+    /// The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another activation.
     WEIR_MATMUL_RELU = 8,
+    /// The last input, of the shape of C, is added.
+    WEIR_MATMUL_SUM = 16,
 }
 
 /// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.

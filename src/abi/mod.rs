@@ -5,6 +5,7 @@
 #![allow(non_camel_case_types)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
+pub mod cell;
 pub mod conformance;
 pub mod elements;
 pub mod gemm;
@@ -13,6 +14,8 @@ pub mod kernel;
 pub mod movement;
 pub mod norm;
 pub mod reduction;
+pub mod conv;
+pub mod packed;
 pub mod run;
 pub mod runtime;
 pub mod status;
@@ -20,6 +23,7 @@ pub mod stream;
 pub mod tensor;
 pub mod threadpool;
 
+pub use cell::*;
 pub use conformance::*;
 pub use elements::*;
 pub use gemm::*;
@@ -28,6 +32,8 @@ pub use kernel::*;
 pub use movement::*;
 pub use norm::*;
 pub use reduction::*;
+pub use conv::*;
+pub use packed::*;
 pub use run::*;
 pub use runtime::*;
 pub use status::*;

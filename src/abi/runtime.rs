@@ -45,6 +45,8 @@ pub struct weir_runtime_info {
     pub threads_of_engines: u64,
     /// Threads running now in pools that the engines of a kind share.
     pub threads_of_kinds: u64,
+    /// Packed weights alive, handles of kernels not counted.
+    pub packed_weights: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

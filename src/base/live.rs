@@ -19,9 +19,10 @@ pub enum Counter {
     Programs,
     Runs,
     Attrs,
+    PackedWeights,
 }
 
-const KINDS: usize = Counter::Attrs as usize + 1;
+const KINDS: usize = Counter::PackedWeights as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Objects alive, by kind.
@@ -37,6 +38,7 @@ pub struct Counts {
     pub programs: u64,
     pub runs: u64,
     pub attrs: u64,
+    pub packed_weights: u64,
 }
 
 pub fn add(counter: Counter) {
@@ -60,5 +62,6 @@ pub fn counts() -> Counts {
         programs: of(Counter::Programs),
         runs: of(Counter::Runs),
         attrs: of(Counter::Attrs),
+        packed_weights: of(Counter::PackedWeights),
     }
 }

@@ -67,6 +67,7 @@ pub mod tag {
         "run_options" = RUN_OPTIONS: 14,
         "run" = RUN: 15,
         "kernel_context" = KERNEL_CONTEXT: 16,
+        "packed_weights" = PACKED_WEIGHTS: 17,
     }
     use super::DEAD;
 }

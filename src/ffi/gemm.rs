@@ -178,6 +178,7 @@ unsafe fn bytes(
             signed_a: a.signed,
             b: layout.b.matrix(b.cast::<u8>()),
             transpose_b,
+            packed_b: None,
             zero_a: a.zero,
             zero_b: i32::from(bo),
             rule,

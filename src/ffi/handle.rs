@@ -33,6 +33,7 @@ handles! {
     weir_tensor => crate::engine::Tensor,
     weir_kernel => crate::engine::BoundKernel,
     weir_kernel_attr => crate::engine::KernelAttr,
+    weir_packed_weights => crate::engine::PackedWeights,
     weir_graph => crate::graph::Graph,
     weir_compile_options => crate::graph::CompileOptions,
     weir_program => crate::graph::Program,

@@ -2,10 +2,13 @@
 
 use super::argument::{array, flags, out_ptr, out_value, string};
 use super::guard::{guard, guard_release};
+use super::ops_conv::activation;
+use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Error, Ref, Result, dtype};
 use crate::engine::{BoundKernel, Engine, KernelAttr};
+use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
 use std::ffi::c_char;
@@ -158,8 +161,9 @@ pub(super) unsafe fn create(
 /// flags.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, WEIR_MAX_ISA).
+/// attr are copied, and the kernel keeps desc->weights alive.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are not f32,
+/// are to be transposed or are of another engine's device, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_matmul(
@@ -170,20 +174,36 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_matmul", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, |engine| {
             use weir_matmul_flags::*;
-            let bits = versioned::read_opt(desc, "desc")?.map_or(0, |desc| desc.flags);
+            let desc = versioned::read_or_zero(desc, "desc")?;
             let known = WEIR_MATMUL_TRANSPOSE_A as u64
                 | WEIR_MATMUL_TRANSPOSE_B as u64
                 | WEIR_MATMUL_BIAS as u64
-                | WEIR_MATMUL_RELU as u64;
-            flags(bits, known, "desc->flags")?;
+                | WEIR_MATMUL_RELU as u64
+                | WEIR_MATMUL_SUM as u64;
+            let bits = flags(desc.flags, known, "desc->flags")?;
+            if desc.reserved != 0 {
+                return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
+            }
+            if !desc.weights.is_null() && bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0 {
+                return Err(Error::invalid("desc->weights are packed, and WEIR_MATMUL_TRANSPOSE_B is set"));
+            }
+            let mut activation = activation("desc->activation", desc.activation)?;
+            if bits & WEIR_MATMUL_RELU as u64 != 0 {
+                if activation != Activation::None {
+                    return Err(Error::invalid("desc->activation is set, and so is WEIR_MATMUL_RELU"));
+                }
+                activation = Activation::Relu;
+            }
             Isa::checked()?;
             Ok(Arc::new(builtin::Matmul {
                 transpose_a: bits & WEIR_MATMUL_TRANSPOSE_A as u64 != 0,
                 transpose_b: bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0,
                 bias: bits & WEIR_MATMUL_BIAS as u64 != 0,
-                relu: bits & WEIR_MATMUL_RELU as u64 != 0,
+                sum: bits & WEIR_MATMUL_SUM as u64 != 0,
+                activation,
+                weights: packed(desc.weights, engine, dtype::F32)?,
             }))
         })
     })

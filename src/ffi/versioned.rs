@@ -47,6 +47,12 @@ versioned! {
     weir_gather_desc: reserved: i32,
     weir_reduce_desc: eps: f32,
     weir_norm_desc: epsilon: f32,
+    weir_conv_desc: padding_end: [i64; 2],
+    weir_pooling_desc: padding_end: [i64; 2],
+    weir_lstm_desc: reserved: u32,
+    weir_gru_desc: reserved: u32,
+    weir_packed_weights_desc: flags: u64,
+    weir_matmul_int8_desc: weights: *mut crate::abi::weir_packed_weights,
     weir_runtime_info: attrs: u64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_run_failure: engine: [std::ffi::c_char; 64],
@@ -101,6 +107,15 @@ pub(super) unsafe fn read_opt<T: Versioned>(ptr: *const T, argument: &str) -> Re
     }
     // SAFETY: as demanded of the caller.
     unsafe { read(ptr, argument) }.map(Some)
+}
+
+/// As `read`, with NULL for a struct of zeros.
+///
+/// # Safety
+/// As `read`.
+pub(super) unsafe fn read_or_zero<T: Versioned>(ptr: *const T, argument: &str) -> Result<T> {
+    // SAFETY: as demanded of the caller; all-zero bytes are a valid value (trait contract).
+    unsafe { read_opt(ptr, argument).map(|value| value.unwrap_or_else(|| MaybeUninit::zeroed().assume_init())) }
 }
 
 /// Fills a struct that the caller owns, as far as the caller's header knows it. struct_size stays as the caller set it.

@@ -8,9 +8,22 @@ use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::Kernel;
 use weir::kernel::builtin::{Add, Argmax, Matmul, Relu, Softmax};
+use weir::kernel::vector::activation::Activation;
+use weir::kernel::vector::isa::Isa;
 
-const LAYER: Matmul = Matmul { transpose_a: false, transpose_b: false, bias: true, relu: true };
-const PLAIN: Matmul = Matmul { transpose_a: false, transpose_b: false, bias: false, relu: false };
+const PLAIN: Matmul = Matmul {
+    transpose_a: false,
+    transpose_b: false,
+    bias: false,
+    sum: false,
+    activation: Activation::None,
+    weights: None,
+};
+const LAYER: Matmul = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
+
+fn softmax(axis: i32) -> Softmax {
+    Softmax { axis, log: false, isa: Isa::best() }
+}
 
 fn floats(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
@@ -64,8 +77,8 @@ fn network(rows: i64) -> Ref<Program> {
     let both = node(&mut graph, "both", Add, &[hidden, x]);
     let active = node(&mut graph, "active", Relu, &[both]);
     let scores = node(&mut graph, "scores", PLAIN, &[active, out]);
-    let likely = node(&mut graph, "likely", Softmax { axis: -1 }, &[scores]);
-    let across = node(&mut graph, "across", Softmax { axis: 0 }, &[scores]);
+    let likely = node(&mut graph, "likely", softmax(-1), &[scores]);
+    let across = node(&mut graph, "across", softmax(0), &[scores]);
     let best = node(&mut graph, "best", Argmax { axis: 1 }, &[likely]);
     for (i, value) in [likely, across, best, active].into_iter().enumerate() {
         graph.add_output(&format!("out{i}"), value).unwrap();
@@ -114,7 +127,7 @@ fn compile_says_what_is_known() {
     assert_eq!(text(alone(Add, &[&[-1], &[1]])), "f32[?]");
     assert_eq!(text(alone(Add, &[&[-1, 1], &[-1]])), "f32[?,?]");
     assert_eq!(text(alone(Relu, &[&[-1, 3, -1]])), "f32[?,3,?]");
-    assert_eq!(text(alone(Softmax { axis: 1 }, &[&[3, -1]])), "f32[3,?]");
+    assert_eq!(text(alone(softmax(1), &[&[3, -1]])), "f32[3,?]");
     assert_eq!(text(alone(Argmax { axis: 0 }, &[&[-1, 5]])), "s32[5]");
     assert_eq!(text(alone(Argmax { axis: 1 }, &[&[2, 5, -1]])), "s32[2,?]");
     let refusal = |program: Result<Ref<Program>>| program.err().unwrap().message().to_owned();

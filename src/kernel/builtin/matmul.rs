@@ -1,59 +1,165 @@
 //! Matrix product.
 #![forbid(unsafe_code)]
 
+use super::packed::Packed;
 use super::{LEAST_NS, Operation, elements, input};
-use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
-use crate::kernel::vector::gemm::{self, Product, Shape};
+use crate::base::desc::{ANY_DIM, MAX_RANK};
+use crate::base::{Desc, Result, dtype};
+use crate::kernel::vector::finish::Finish;
+use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::gemm::{self, Batch, Operands, Right, Shape};
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::{KernelContext, signature};
+use std::sync::Arc;
 
 /// A size of which it makes no difference to the scratch memory how large it is.
 const LARGE: usize = 1 << 20;
 
-/// `C[..., M, N] = A[..., M, K] * B[K, N]`, plus `bias[N]`, then relu. The leading dimensions of A are more rows. A
-/// transposed A is `[K, M]` and has no leading dimensions; a transposed B is `[N, K]`.
-#[derive(Clone, Copy, Debug)]
+/// `C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N])`. The leading dimensions broadcast. A
+/// transposed A is `[..., K, M]`, a transposed B `[..., N, K]`.
+#[derive(Clone, Debug)]
 pub struct Matmul {
     pub transpose_a: bool,
     pub transpose_b: bool,
     pub bias: bool,
-    pub relu: bool,
+    /// The last input, as large as C, is added.
+    pub sum: bool,
+    pub activation: Activation,
+    /// B, if it is no input; then it is not transposed any more.
+    pub weights: Option<Arc<Packed>>,
+}
+
+/// How a dimension of the batch is walked through: elements of A and B from one product to the next.
+#[derive(Clone, Copy, Default)]
+struct Walk {
+    size: usize,
+    a: usize,
+    b: usize,
+}
+
+/// The products of a call.
+struct Plan {
+    shape: Shape,
+    count: usize,
+    /// The batch's dimensions, the last one first.
+    walks: [Walk; MAX_RANK],
+}
+
+impl Plan {
+    /// Offsets in A and B of a product.
+    fn offsets(&self, mut number: usize) -> (usize, usize) {
+        let (mut a, mut b) = (0, 0);
+        for walk in self.walks.iter().take_while(|walk| walk.size > 0) {
+            let at = number % walk.size;
+            number /= walk.size;
+            a += at * walk.a;
+            b += at * walk.b;
+        }
+        (a, b)
+    }
+}
+
+/// Size of the leading dimension that is `from_last` before the last one of these; 1 if there is none.
+fn leading(desc: &Desc, from_last: usize) -> i64 {
+    desc.shape().iter().rev().nth(2 + from_last).copied().unwrap_or(1)
+}
+
+/// Number of matrices.
+fn matrices(desc: &Desc) -> usize {
+    (0..MAX_RANK - 2).map(|i| leading(desc, i) as usize).product()
 }
 
 impl Matmul {
-    /// Refuses inputs that do not fit together.
-    fn check(&self, inputs: &[Desc]) -> Result<()> {
-        let any = [ANY_DIM; crate::base::desc::MAX_RANK];
-        let rank = if self.transpose_a { 2 } else { inputs[0].shape().len().max(2) };
-        let a = Desc::new(dtype::F32, &any[..rank]);
-        signature::check_fit("input", &[a], &inputs[..1])?;
-        let k = self.depth(&inputs[0]);
-        let b = Desc::new(dtype::F32, &if self.transpose_b { [ANY_DIM, k] } else { [k, ANY_DIM] });
-        signature::check_fit("input", &[a, b], &inputs[..2])?;
-        if self.bias {
-            let bias = Desc::new(dtype::F32, &[self.width(&inputs[1])]);
-            signature::check_fit("input", &[a, b, bias], inputs)?;
+    /// The last two dimensions, in the order of the product.
+    fn sides(desc: &Desc, transposed: bool) -> (i64, i64) {
+        let rank = desc.shape().len();
+        let (rows, columns) = (desc.dims[rank - 2], desc.dims[rank - 1]);
+        if transposed { (columns, rows) } else { (rows, columns) }
+    }
+
+    /// B, or what B would look like as an input.
+    fn right(&self, inputs: &[Desc]) -> Desc {
+        match &self.weights {
+            None => inputs[1],
+            Some(weights) => Desc::new(dtype::F32, &[weights.k() as i64, weights.n() as i64]),
         }
-        Ok(())
     }
 
-    /// K, by A.
-    fn depth(&self, a: &Desc) -> i64 {
-        let shape = a.shape();
-        if self.transpose_a { shape[0] } else { shape[shape.len() - 1] }
+    /// Inputs before the bias.
+    fn operands(&self) -> usize {
+        if self.weights.is_some() { 1 } else { 2 }
     }
 
-    /// N, by B.
-    fn width(&self, b: &Desc) -> i64 {
-        if self.transpose_b { b.dims[0] } else { b.dims[1] }
+    /// What C looks like; refuses inputs that do not fit together.
+    fn result(&self, inputs: &[Desc]) -> Result<Desc> {
+        // A matrix of any batch, whose side along K is `k`.
+        let pattern = |desc: &Desc, first: i64, second: i64, transposed: bool| {
+            let mut dims = [ANY_DIM; MAX_RANK];
+            let rank = desc.shape().len().max(2);
+            (dims[rank - 2], dims[rank - 1]) = if transposed { (second, first) } else { (first, second) };
+            Desc::new(dtype::F32, &dims[..rank])
+        };
+        let mut k = ANY_DIM;
+        if let Some(weights) = &self.weights {
+            k = weights.k() as i64;
+        }
+        // No list of its own: this is asked each time the kernel is enqueued.
+        let (mut patterns, mut count) = ([inputs[0]; 4], self.operands());
+        patterns[0] = pattern(&inputs[0], ANY_DIM, k, self.transpose_a);
+        signature::check_fit("input", &patterns[..1], &inputs[..1])?;
+        let (m, k) = Self::sides(&inputs[0], self.transpose_a);
+        if self.weights.is_none() {
+            patterns[1] = pattern(&inputs[1], k, ANY_DIM, self.transpose_b);
+            signature::check_fit("input", &patterns[..2], &inputs[..2])?;
+        }
+        let (a, b) = (inputs[0], self.right(inputs));
+        let mut output = if a.rank >= b.rank { a } else { b };
+        let rank = output.shape().len();
+        for i in 0..rank - 2 {
+            output.dims[rank - 3 - i] = match (leading(&a, i), leading(&b, i)) {
+                (a, b) if a == b => a,
+                (1, other) | (other, 1) | (ANY_DIM, other) | (other, ANY_DIM) => other,
+                _ => {
+                    let expected = format!("leading dimensions that broadcast with {}", a.text());
+                    return Err(signature::mismatch("input", 1, &expected, &b));
+                }
+            };
+        }
+        let n = Self::sides(&b, self.transpose_b).1;
+        (output.dims[rank - 2], output.dims[rank - 1]) = (m, n);
+        if self.bias {
+            patterns[count] = Desc::new(dtype::F32, &[n]);
+            count += 1;
+        }
+        if self.sum {
+            patterns[count] = output;
+            count += 1;
+        }
+        signature::check_fit("input", &patterns[..count], inputs)?;
+        output.check_open()
     }
 
-    /// The sizes, of inputs that `check` took.
-    fn shape(&self, inputs: &[Desc], output: &Desc) -> Shape {
-        let (n, k) = (self.width(&inputs[1]) as usize, self.depth(&inputs[0]) as usize);
-        let m = elements(output).checked_div(n).unwrap_or(0);
-        Shape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b }
+    /// The products of inputs that `result` took.
+    fn plan(&self, inputs: &[Desc], output: &Desc) -> Plan {
+        let (a, b) = (&inputs[0], &self.right(inputs));
+        let ((m, k), (_, n)) = (Self::sides(a, self.transpose_a), Self::sides(b, self.transpose_b));
+        let [m, n, k] = [m, n, k].map(|side| side as usize);
+        let mut shape = Shape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        let mut plan = Plan { shape, count: 1, walks: [Walk::default(); MAX_RANK] };
+        if !self.transpose_a && matrices(b) == 1 {
+            // One B for all: the leading dimensions are more rows.
+            shape.m *= matrices(output);
+            return Plan { shape, ..plan };
+        }
+        let (mut next_a, mut next_b) = (m * k, k * n);
+        for (i, walk) in plan.walks.iter_mut().enumerate().take(output.shape().len() - 2) {
+            let [of_a, of_b, size] = [a, b, output].map(|desc| leading(desc, i) as usize);
+            *walk = Walk { size, a: if of_a == 1 { 0 } else { next_a }, b: if of_b == 1 { 0 } else { next_b } };
+            (next_a, next_b) = (next_a * of_a, next_b * of_b);
+            plan.count *= size;
+        }
+        plan
     }
 }
 
@@ -63,51 +169,69 @@ impl Operation for Matmul {
     }
 
     fn num_inputs(&self) -> usize {
-        2 + self.bias as usize
+        self.operands() + self.bias as usize + self.sum as usize
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        self.check(inputs)?;
-        let mut output = inputs[0];
-        let rank = output.shape().len();
-        if self.transpose_a {
-            output.dims[0] = output.dims[1];
-        }
-        output.dims[rank - 1] = self.width(&inputs[1]);
-        output.check_open()
+        self.result(inputs)
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
-        let shape = self.shape(inputs, output);
-        // More rows, columns and depth than this need no more.
-        let most = |dims: &[i64], size: usize| if dims.contains(&ANY_DIM) { LARGE } else { size };
-        let (k, n) = (self.depth(&inputs[0]), self.width(&inputs[1]));
-        let m = most(&output.shape()[..output.shape().len() - 1], shape.m);
-        Shape { m, n: most(&[n], shape.n), k: most(&[k], shape.k), ..shape }.scratch_bytes()
+        if inputs.iter().chain([output]).all(Desc::is_concrete) {
+            let plan = self.plan(inputs, output);
+            return plan.shape.batch_scratch_bytes(plan.count);
+        }
+        // More rows, columns, depth and products than this need no more.
+        let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
+        let (_, k) = Self::sides(&inputs[0], self.transpose_a);
+        let (_, n) = Self::sides(&self.right(inputs), self.transpose_b);
+        let shape = Shape { m: LARGE, n: size(n), k: size(k), transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        shape.batch_scratch_bytes(LARGE)
     }
 
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
-        self.shape(inputs, output).cost_ns().max(LEAST_NS)
+        let plan = self.plan(inputs, output);
+        let finish = elements(output) as f32 * self.activation.cost_ns();
+        (plan.count as u64).saturating_mul(plan.shape.cost_ns()).saturating_add(finish as u64).max(LEAST_NS)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let output = &context.outputs()[0];
-        let inputs = [context.inputs()[0].desc(), context.inputs()[1].desc()].map(|desc| *desc);
-        let shape = self.shape(&inputs, output.desc());
-        if shape.m * shape.n == 0 {
+        if elements(output.desc()) == 0 {
             return Ok(());
         }
-        let stored =
-            |transposed: bool, rows: usize, columns: usize| if transposed { (columns, rows) } else { (rows, columns) };
-        let (a, b) = (stored(shape.transpose_a, shape.m, shape.k), stored(shape.transpose_b, shape.k, shape.n));
-        let product = Product {
-            shape,
-            a: Matrix::dense(input(context, 0), a.0, a.1),
-            b: Matrix::dense(input(context, 1), b.0, b.1),
-            scale: Scale { alpha: 1.0, beta: 0.0 },
-            bias: self.bias.then(|| input(context, 2)),
-            relu: self.relu,
+        let mut descs = [*context.inputs()[0].desc(); 2];
+        if self.weights.is_none() {
+            descs[1] = *context.inputs()[1].desc();
+        }
+        let plan = self.plan(&descs[..self.operands()], output.desc());
+        let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let bias = self.bias.then(|| input(context, self.operands()));
+        let addend = self.sum.then(|| input(context, self.num_inputs() - 1));
+        let dense = |data, transposed, rows, columns| {
+            if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
-        gemm::compute(&product, MatrixMut::output(output, shape.m, shape.n), context)
+        let a = input(context, 0);
+        let c = MatrixMut::output(output, plan.count * m, n);
+        let operands = |number: usize| {
+            let (of_a, of_b) = plan.offsets(number);
+            let finish = Finish {
+                columns: bias,
+                rows: None,
+                addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..][..m * n], m, n)),
+                activation: self.activation,
+            };
+            Operands {
+                a: dense(&a[of_a..], transpose_a, m, k),
+                b: match &self.weights {
+                    Some(weights) => Right::Panels(weights.f32_panels()),
+                    None => Right::Matrix(dense(&input(context, 1)[of_b..], transpose_b, k, n)),
+                },
+                c: c.rows(number * m, m),
+                finish,
+            }
+        };
+        let scale = Scale { alpha: 1.0, beta: 0.0 };
+        gemm::compute_batch(&Batch { shape: plan.shape, count: plan.count, scale, operands: &operands }, context)
     }
 }

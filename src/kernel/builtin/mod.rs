@@ -18,9 +18,15 @@ mod quantize;
 pub mod movement;
 mod norm;
 mod reduce;
+mod cell;
+mod conv;
+mod matmul_int8;
+mod packed;
+mod pooling;
 mod relu;
 mod select;
 mod softmax;
+mod window;
 
 pub use add::Add;
 pub use argmax::Argmax;
@@ -31,9 +37,15 @@ pub use operation::Operation;
 pub use quantize::{Quantization, Way};
 pub use norm::Norm;
 pub use reduce::Reduce;
+pub use cell::{GateOrder, Gru, Lstm};
+pub use conv::Conv;
+pub use matmul_int8::MatmulInt8;
+pub use packed::Packed;
+pub use pooling::{Op as PoolingOp, Pooling};
 pub use relu::Relu;
 pub use select::Select;
 pub use softmax::Softmax;
+pub use window::{Windows, check_step};
 
 pub use super::vector::eltwise::Eltwise;
 
@@ -64,8 +76,16 @@ fn traffic_ns(floats: usize) -> u64 {
 }
 
 #[cfg(test)]
+mod cell_tests;
+#[cfg(test)]
 pub(super) mod fixture;
+#[cfg(test)]
+mod matmul_int8_tests;
+#[cfg(test)]
+mod matmul_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_elements;
+#[cfg(test)]
+mod window_tests;

@@ -5,6 +5,7 @@ use super::fixture::{Tensor, check_pools, refusal, run};
 use super::*;
 use crate::base::dtype;
 use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::activation::Activation;
 
 const NAN: f32 = f32::NAN;
 const INF: f32 = f32::INFINITY;
@@ -270,7 +271,14 @@ fn argmax_gives_the_same_result_on_all_pools() {
 
 // Matmul
 
-const PLAIN: Matmul = Matmul { transpose_a: false, transpose_b: false, bias: false, relu: false };
+const PLAIN: Matmul = Matmul {
+    transpose_a: false,
+    transpose_b: false,
+    bias: false,
+    sum: false,
+    activation: Activation::None,
+    weights: None,
+};
 
 #[test]
 fn matmul_gives_the_product() {
@@ -278,7 +286,7 @@ fn matmul_gives_the_product() {
     let b = Tensor::f32(&[3, 2], &[1.0, 0.0, 0.0, 1.0, -10.0, 100.0]);
     assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [-29.0, 302.0, -56.0, 605.0]);
     let bias = Tensor::f32(&[2], &[30.0, -1000.0]);
-    let kernel = Matmul { bias: true, relu: true, ..PLAIN };
+    let kernel = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 0.0, 0.0]);
 }
 
@@ -288,7 +296,7 @@ fn matmul_without_depth_is_the_bias() {
     assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [0.0; 6]);
     let kernel = Matmul { bias: true, ..PLAIN };
     assert_eq!(run(&kernel, &[a.clone(), b.clone(), bias.clone()]).floats(), [1.0, -2.0, 3.0, 1.0, -2.0, 3.0]);
-    let kernel = Matmul { bias: true, relu: true, ..PLAIN };
+    let kernel = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 3.0, 1.0, 0.0, 3.0]);
 }
 
@@ -309,8 +317,8 @@ fn matmul_takes_leading_dimensions_as_rows() {
 fn matmul_keeps_nan_and_infinity() {
     let a = Tensor::f32(&[4, 2], &[NAN, 1.0, INF, 1.0, INF, -INF, 1.0, 1.0]);
     let b = Tensor::f32(&[2, 1], &[1.0, 1.0]);
-    for relu in [false, true] {
-        let c = run(&Matmul { relu, ..PLAIN }, &[a.clone(), b.clone()]);
+    for activation in [Activation::None, Activation::Relu] {
+        let c = run(&Matmul { activation, ..PLAIN }, &[a.clone(), b.clone()]);
         assert!(same(&c.floats(), &[NAN, INF, NAN, 2.0]), "{:?}", c.floats());
     }
     // A zero does not swallow a NaN.
@@ -327,7 +335,8 @@ fn matmul_gives_the_same_bits_on_all_pools() {
             let (transpose_a, transpose_b) = (flags & 1 != 0, flags & 2 != 0);
             let a = Tensor::random(&if transpose_a { [k, m] } else { [m, k] }, 1);
             let b = Tensor::random(&if transpose_b { [n, k] } else { [k, n] }, 2);
-            let kernel = Matmul { transpose_a, transpose_b, bias: true, relu: flags == 3 };
+            let activation = if flags == 3 { Activation::Relu } else { Activation::None };
+            let kernel = Matmul { transpose_a, transpose_b, bias: true, activation, ..PLAIN };
             check_pools(&kernel, &[a, b, Tensor::random(&[n], 3)]);
         }
     }
@@ -336,23 +345,22 @@ fn matmul_gives_the_same_bits_on_all_pools() {
 #[test]
 fn matmul_refuses_what_does_not_fit() {
     let bias = Matmul { bias: true, ..PLAIN };
-    let transposed = Matmul { transpose_a: true, transpose_b: true, ..bias };
+    let transposed = Matmul { transpose_a: true, transpose_b: true, ..bias.clone() };
     let int = |dims| Desc::new(dtype::S32, dims);
-    let cases: &[(Matmul, &[Desc], &str)] = &[
-        (PLAIN, &[f32s(&[2, 8]), f32s(&[9, 10])], "input 1: expected f32[8,?], got f32[9,10]"),
-        (PLAIN, &[f32s(&[2, 8]), f32s(&[8])], "input 1: expected f32[8,?], got f32[8]"),
-        (PLAIN, &[f32s(&[2, 8]), f32s(&[3, 8, 4])], "input 1: expected f32[8,?], got f32[3,8,4]"),
-        (PLAIN, &[f32s(&[8]), f32s(&[8, 4])], "input 0: expected f32[?,?], got f32[8]"),
-        (PLAIN, &[int(&[3, 2, 8]), f32s(&[8, 4])], "input 0: expected f32[?,?,?], got s32[3,2,8]"),
-        (PLAIN, &[f32s(&[2, 8]), int(&[8, 4])], "input 1: expected f32[8,?], got s32[8,4]"),
-        (bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[1, 4])], "input 2: expected f32[4], got f32[1,4]"),
-        (bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[5])], "input 2: expected f32[4], got f32[5]"),
-        (transposed, &[f32s(&[8, 2]), f32s(&[8, 4]), f32s(&[8])], "input 1: expected f32[?,8], got f32[8,4]"),
-        (transposed, &[f32s(&[3, 8, 2]), f32s(&[4, 8]), f32s(&[4])], "input 0: expected f32[?,?], got f32[3,8,2]"),
-        (transposed, &[f32s(&[8, 2]), f32s(&[4, 8]), f32s(&[8])], "input 2: expected f32[4], got f32[8]"),
+    let cases: &[(&Matmul, &[Desc], &str)] = &[
+        (&PLAIN, &[f32s(&[2, 8]), f32s(&[9, 10])], "input 1: expected f32[8,?], got f32[9,10]"),
+        (&PLAIN, &[f32s(&[2, 8]), f32s(&[8])], "input 1: expected f32[8,?], got f32[8]"),
+        (&PLAIN, &[f32s(&[2, 8]), f32s(&[3, 9, 4])], "input 1: expected f32[?,8,?], got f32[3,9,4]"),
+        (&PLAIN, &[f32s(&[8]), f32s(&[8, 4])], "input 0: expected f32[?,?], got f32[8]"),
+        (&PLAIN, &[int(&[3, 2, 8]), f32s(&[8, 4])], "input 0: expected f32[?,?,?], got s32[3,2,8]"),
+        (&PLAIN, &[f32s(&[2, 8]), int(&[8, 4])], "input 1: expected f32[8,?], got s32[8,4]"),
+        (&bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[1, 4])], "input 2: expected f32[4], got f32[1,4]"),
+        (&bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[5])], "input 2: expected f32[4], got f32[5]"),
+        (&transposed, &[f32s(&[8, 2]), f32s(&[8, 4]), f32s(&[8])], "input 1: expected f32[?,8], got f32[8,4]"),
+        (&transposed, &[f32s(&[8, 2]), f32s(&[4, 8]), f32s(&[8])], "input 2: expected f32[4], got f32[8]"),
     ];
     for (kernel, inputs, message) in cases {
-        assert_eq!(refusal(kernel, inputs), *message);
+        assert_eq!(refusal(*kernel, inputs), *message);
     }
     let huge = refusal(&PLAIN, &[f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])]);
     assert_eq!(huge, "f32[1099511627776,1099511627776] has more elements than memory can hold");

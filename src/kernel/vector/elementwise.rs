@@ -27,13 +27,3 @@ pub fn add_scalar(a: &[f32], b: f32, out: &mut [f32]) {
         *out = a + b;
     }
 }
-
-/// What follows a matrix product, on a part of a row: adds the bias, then rectifies.
-pub fn finish(row: &mut [f32], bias: Option<&[f32]>, relu: bool) {
-    match (bias, relu) {
-        (None, false) => {}
-        (None, true) => row.iter_mut().for_each(|x| *x = rectified(*x)),
-        (Some(bias), false) => row.iter_mut().zip(bias).for_each(|(x, b)| *x += b),
-        (Some(bias), true) => row.iter_mut().zip(bias).for_each(|(x, b)| *x = rectified(*x + b)),
-    }
-}

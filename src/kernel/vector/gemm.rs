@@ -20,14 +20,18 @@
 //!
 //! The first stretch scales the old C, the others add to what is there: alpha and beta cost no pass of their own.
 //!
+//! A region may hold several products of one shape (`Batch`): the tiles of all, one product after the other. And B need
+//! not be a matrix: it may lie in panels already (`Panels`), or be gathered when a panel is filled (`Gather`).
+//!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
-use super::elementwise::finish;
+use super::finish::Finish;
+use super::activation::Activation;
 use super::micro::{MicroKernels, Scale, Strided};
 use super::pack;
+use super::panels::Panels;
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
-use crate::sync::Claim;
 use crate::threadpool::Span;
 use std::ops::Range;
 
@@ -67,6 +71,41 @@ pub struct Product<'a> {
     pub relu: bool,
 }
 
+/// Where B comes from.
+#[derive(Clone, Copy)]
+pub enum Right<'a> {
+    /// [K, N], or [N, K] if it is transposed.
+    Matrix(Matrix<'a, f32>),
+    /// Packed before, for the same K, N and micro-kernels.
+    Panels(&'a Panels),
+    /// Copied from where its elements are; with the number that the source knows it by.
+    Gather(&'a dyn Gather, usize),
+}
+
+/// A matrix whose elements are found when they are needed.
+pub trait Gather: Sync {
+    /// Fills rows that are `stride` apart in `panel` with the elements of rows `depth` and of `columns`.
+    fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize);
+}
+
+/// The operands of one product of a batch.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    pub a: Matrix<'a, f32>,
+    pub b: Right<'a>,
+    pub c: MatrixMut<'a, f32>,
+    pub finish: Finish<'a>,
+}
+
+/// Products of one shape, none of which writes what another reads or writes.
+pub struct Batch<'a> {
+    pub shape: Shape,
+    pub count: usize,
+    pub scale: Scale,
+    /// Those of product `number`; they fit the shape.
+    pub operands: &'a (dyn Fn(usize) -> Operands<'a> + Sync),
+}
+
 /// How a product is cut. Depends on the sizes (and the instruction set) only.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
@@ -80,27 +119,20 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(shape: &Shape) -> Cut {
+    fn new(shape: &Shape, count: usize) -> Cut {
         let Shape { m, n, k, .. } = *shape;
-        // At least one stretch, so that without K the result is zero, plus the bias.
-        let stretches = k.div_ceil(MAX_DEPTH).max(1);
+        let (depth, stretches) = stretches(k);
         let (mut tile_rows, mut tile_columns) = MAX_TILE;
         let tiles = |rows, columns| m.div_ceil(rows) * n.div_ceil(columns);
-        while tile_columns > MIN_TILE.1 && tiles(tile_rows, tile_columns) < ENOUGH_TILES {
+        let enough = ENOUGH_TILES.div_ceil(count.max(1));
+        while tile_columns > MIN_TILE.1 && tiles(tile_rows, tile_columns) < enough {
             tile_columns /= 2;
         }
-        while tile_rows > MIN_TILE.0 && tiles(tile_rows, tile_columns) < ENOUGH_TILES {
+        while tile_rows > MIN_TILE.0 && tiles(tile_rows, tile_columns) < enough {
             tile_rows /= 2;
         }
         let tiles_down = m.div_ceil(tile_rows);
-        Cut {
-            depth: k.div_ceil(stretches),
-            stretches,
-            tile_rows,
-            tile_columns,
-            tiles_down,
-            tiles: tiles(tile_rows, tile_columns),
-        }
+        Cut { depth, stretches, tile_rows, tile_columns, tiles_down, tiles: tiles(tile_rows, tile_columns) }
     }
 
     /// Floats of scratch memory for the panels of B.
@@ -116,7 +148,16 @@ impl Shape {
     }
 
     pub(super) fn scratch_bytes_with(&self, micro: &MicroKernels) -> usize {
-        let cut = Cut::new(self);
+        self.scratch_bytes_of(1, micro)
+    }
+
+    /// The same for a batch of `count` products.
+    pub fn batch_scratch_bytes(&self, count: usize) -> usize {
+        self.scratch_bytes_of(count, &MicroKernels::best())
+    }
+
+    fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
+        let cut = Cut::new(self, count);
         (cut.floats_of_b(self.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
     }
 
@@ -142,36 +183,80 @@ pub(super) fn compute_with(
     c: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    let mut product = *product;
-    let Shape { m, n, k, transpose_a, transpose_b } = product.shape;
-    assert!(product.a.holds(m, k, transpose_a) && product.b.holds(k, n, transpose_b), "{:?}", product.shape);
-    assert!(product.bias.is_none_or(|bias| bias.len() == n) && c.holds(m, n), "{:?}", product.shape);
-    if product.scale.alpha == 0.0 {
-        product.shape.k = 0;
+    let activation = if product.relu { Activation::Relu } else { Activation::None };
+    let finish = Finish { columns: product.bias, activation, ..Finish::default() };
+    let operands = Operands { a: product.a, b: Right::Matrix(product.b), c, finish };
+    let batch = Batch { shape: product.shape, count: 1, scale: product.scale, operands: &|_| operands };
+    compute_batch_with(micro, &batch, site)
+}
+
+/// Computes a batch in a region of `site`, which has `Shape::batch_scratch_bytes` per slot.
+pub fn compute_batch(batch: &Batch<'_>, site: &dyn Site) -> Result<()> {
+    compute_batch_with(MicroKernels::best(), batch, site)
+}
+
+pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &dyn Site) -> Result<()> {
+    let Batch { mut shape, count, mut scale, operands } = *batch;
+    if scale.alpha == 0.0 {
+        shape.k = 0;
     }
-    if product.shape.k == 0 {
+    if shape.k == 0 {
         // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
-        product.scale.alpha = 0.0;
+        scale.alpha = 0.0;
     }
-    let cut = Cut::new(&product.shape);
-    if cut.tiles == 0 {
+    let cut = Cut::new(&shape, count);
+    let tiles = cut.tiles * count;
+    if tiles == 0 {
         return Ok(());
     }
-    let cost_ns = product.shape.cost_ns() as f32 / cut.tiles as f32;
-    let span = Span { items: cut.tiles, cost_ns, ..Span::default() };
+    let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
+    let span = Span { items: tiles, cost_ns, ..Span::default() };
     site.parallel_for(&span, &|claim| {
         let panels = site.scratch(claim.slot()).cast::<f32>();
-        let piece = Piece { product: &product, cut: &cut, micro: &micro, panels, c: c.data(), c_stride: c.stride() };
-        // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the
-        // slot's memory is as large as `scratch_bytes` asked for.
-        unsafe { piece.run(&claim) };
+        assert!(claim.end() <= tiles);
+        let mut tile = claim.begin();
+        while tile < claim.end() {
+            let (number, first) = (tile / cut.tiles, tile % cut.tiles);
+            let end = cut.tiles.min(first + claim.end() - tile);
+            let operands = operands(number);
+            operands.check(&batch.shape, &micro);
+            let c_stride = operands.c.stride();
+            let c = operands.c.data();
+            let piece = Piece { shape, scale, operands, cut: &cut, micro: &micro, panels, c, c_stride };
+            // SAFETY: the sizes were compared. No other claim has these tiles or this slot (Claim), and the slot's
+            // memory is as large as `scratch_bytes` asked for.
+            unsafe { piece.run(first..end) };
+            tile += end - first;
+        }
         Ok(())
     })
 }
 
+impl Operands<'_> {
+    /// Compares all sizes.
+    fn check(&self, shape: &Shape, micro: &MicroKernels) {
+        let Shape { m, n, k, transpose_a, transpose_b } = *shape;
+        let b = match self.b {
+            Right::Matrix(b) => b.holds(k, n, transpose_b),
+            Right::Panels(panels) => panels.holds(k, n, micro.width),
+            Right::Gather(..) => true,
+        };
+        assert!(self.a.holds(m, k, transpose_a) && b && self.c.holds(m, n) && self.finish.fits(m, n), "{shape:?}");
+    }
+}
+
+/// Longest stretch of K, and how many there are: of K alone, and at least one, so that without K the result is zero,
+/// plus the bias.
+pub(super) fn stretches(k: usize) -> (usize, usize) {
+    let count = k.div_ceil(MAX_DEPTH).max(1);
+    (k.div_ceil(count), count)
+}
+
 /// One piece at work.
 struct Piece<'a> {
-    product: &'a Product<'a>,
+    shape: Shape,
+    scale: Scale,
+    operands: Operands<'a>,
     cut: &'a Cut,
     micro: &'a MicroKernels,
     /// The slot's scratch memory: panels of B, then one of A.
@@ -193,14 +278,13 @@ struct Stretch {
 /// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nobody else
 /// uses the panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
 impl Piece<'_> {
-    unsafe fn run(&self, claim: &Claim) {
-        let Shape { m, n, .. } = self.product.shape;
-        let Cut { tile_rows, tile_columns, tiles_down, tiles, .. } = *self.cut;
-        assert!(claim.end() <= tiles);
-        let mut tile = claim.begin();
-        while tile < claim.end() {
+    unsafe fn run(&self, tiles: Range<usize>) {
+        let Shape { m, n, .. } = self.shape;
+        let Cut { tile_rows, tile_columns, tiles_down, .. } = *self.cut;
+        let mut tile = tiles.start;
+        while tile < tiles.end {
             let (block, down) = (tile / tiles_down, tile % tiles_down);
-            let count = (tiles_down - down).min(claim.end() - tile);
+            let count = (tiles_down - down).min(tiles.end - tile);
             let rows = down * tile_rows..((down + count) * tile_rows).min(m);
             let columns = block * tile_columns..((block + 1) * tile_columns).min(n);
             // SAFETY: the rows and columns of claimed tiles, inside C.
@@ -213,10 +297,15 @@ impl Piece<'_> {
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>) {
         for number in 0..self.cut.stretches {
             let begin = number * self.cut.depth;
-            let depth = self.cut.depth.min(self.product.shape.k - begin);
+            let depth = self.cut.depth.min(self.shape.k - begin);
             let stretch = Stretch { begin, depth, first: number == 0, last: number + 1 == self.cut.stretches };
-            let pack = self.product.shape.transpose_b || rows.len() > PACK_ROWS;
+            let pack = match self.operands.b {
+                Right::Matrix(_) => Some(self.shape.transpose_b || rows.len() > PACK_ROWS),
+                Right::Gather(..) => Some(true),
+                Right::Panels(_) => None,
+            };
             for (index, panel) in parts(columns, self.micro.width).enumerate() {
+                let Some(pack) = pack else { break };
                 if pack || panel.len() % self.micro.lanes != 0 {
                     // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
                     unsafe { self.pack_b(stretch, &panel, index) };
@@ -224,45 +313,48 @@ impl Piece<'_> {
             }
             for rows in parts(rows, self.micro.rows) {
                 // SAFETY: passed on.
-                unsafe { self.row_of_tiles(stretch, &rows, columns, pack) };
+                unsafe { self.row_of_tiles(stretch, &rows, columns, pack.unwrap_or(true)) };
             }
         }
     }
 
     /// As many rows as a micro-tile has, all columns of the block, one stretch of K.
     unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, packed: bool) {
-        let b = self.product.b;
-        let scale = Scale { beta: if stretch.first { self.product.scale.beta } else { 1.0 }, ..self.product.scale };
+        let scale = Scale { beta: if stretch.first { self.scale.beta } else { 1.0 }, ..self.scale };
         // SAFETY: rows are inside A and C, columns inside B and C. A micro-kernel reads whole vectors of B: what is no
         // whole vector wide was packed, and then filled up with zeros.
         unsafe {
             let a = self.operand_a(stretch, rows);
             for (index, panel) in parts(columns, self.micro.width).enumerate() {
-                let b = if packed || panel.len() % self.micro.lanes != 0 {
-                    Strided { data: self.panel_of_b(index), depth: self.micro.width, across: 1 }
-                } else {
-                    Strided { data: b.at(stretch.begin, panel.start), depth: b.stride(), across: 1 }
+                let b = match self.operands.b {
+                    Right::Panels(panels) => {
+                        let data = panels.at(stretch.begin, stretch.depth, panel.start);
+                        Strided { data, depth: self.micro.width, across: 1 }
+                    }
+                    Right::Matrix(b) if !packed && panel.len() % self.micro.lanes == 0 => {
+                        Strided { data: b.at(stretch.begin, panel.start), depth: b.stride(), across: 1 }
+                    }
+                    _ => Strided { data: self.panel_of_b(index), depth: self.micro.width, across: 1 },
                 };
                 let c = self.c.add(rows.start * self.c_stride + panel.start);
                 self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, self.c_stride, scale);
             }
         }
-        if stretch.last && (self.product.bias.is_some() || self.product.relu) {
-            let bias = self.product.bias.map(|bias| &bias[columns.clone()]);
+        if stretch.last && !self.operands.finish.is_nothing() {
             for row in rows.clone() {
                 // SAFETY: a part of a row of claimed tiles, which the micro-kernels have written.
                 let part = unsafe {
                     std::slice::from_raw_parts_mut(self.c.add(row * self.c_stride + columns.start), columns.len())
                 };
-                finish(part, bias, self.product.relu);
+                self.operands.finish.part_of_row(self.micro.isa, row, columns.start, part);
             }
         }
     }
 
     /// The rows of A for a micro-kernel: where they are if it reads them well there, else copied into the panel of A.
     unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
-        let Shape { n, transpose_a, .. } = self.product.shape;
-        let a = self.product.a;
+        let Shape { n, transpose_a, .. } = self.shape;
+        let a = self.operands.a;
         // SAFETY: rows and stretch are inside A; the panel of A has the longest stretch times the most rows.
         unsafe {
             if transpose_a {
@@ -280,16 +372,25 @@ impl Piece<'_> {
 
     /// Copies some columns of B, at most a panel's width, into a panel.
     unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>, index: usize) {
-        let b = self.product.b;
-        let size = (stretch.depth, columns.len(), columns.len().next_multiple_of(self.micro.lanes));
+        let padded = columns.len().next_multiple_of(self.micro.lanes);
+        let size = (stretch.depth, columns.len(), padded);
         let stride = self.micro.width;
         // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
         unsafe {
             let panel = self.panel_of_b(index);
-            if self.product.shape.transpose_b {
-                pack::columns(b.at(columns.start, stretch.begin), b.stride(), size, panel, stride);
-            } else {
-                pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride);
+            match self.operands.b {
+                Right::Matrix(b) if self.shape.transpose_b => {
+                    pack::columns(b.at(columns.start, stretch.begin), b.stride(), size, panel, stride);
+                }
+                Right::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
+                Right::Gather(source, number) => {
+                    let panel = std::slice::from_raw_parts_mut(panel, stretch.depth * stride);
+                    let depth = stretch.begin..stretch.begin + stretch.depth;
+                    source.fill(number, depth, columns.clone(), panel, stride);
+                    let padding = columns.len()..padded;
+                    panel.chunks_exact_mut(stride).for_each(|row| row[padding.clone()].fill(0.0));
+                }
+                Right::Panels(_) => {}
             }
         }
     }

@@ -14,6 +14,7 @@ type Function = MicroKernelFn<f32>;
 /// The micro-kernels of one instruction set.
 #[derive(Clone, Copy)]
 pub struct MicroKernels {
+    pub isa: Isa,
     /// Floats in a vector register.
     pub lanes: usize,
     /// Most columns of a tile, a multiple of `lanes`.
@@ -44,11 +45,12 @@ pub struct Scale {
 }
 
 macro_rules! set {
-    ($name:ident, $lanes:expr, $packs_a:expr, $module:ident) => {
+    ($name:ident, $isa:ident, $lanes:expr, $packs_a:expr, $module:ident) => {
         fn $name() -> MicroKernels {
             use microkernel::$module::f32::{MR_DIV_N, NR, UKR};
             static TABLE: [[Function; NR]; MR_DIV_N] = UKR;
             MicroKernels {
+                isa: Isa::$isa,
                 lanes: $lanes,
                 width: $lanes * MR_DIV_N,
                 rows: NR,
@@ -59,13 +61,13 @@ macro_rules! set {
     };
 }
 
-set!(scalar, 1, false, scalar);
+set!(scalar, Portable, 1, false, scalar);
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-set!(fma, 8, false, fma);
+set!(fma, Avx2, 8, false, fma);
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-set!(avx512, 16, false, avx512f);
+set!(avx512, Avx512, 16, false, avx512f);
 #[cfg(target_arch = "aarch64")]
-set!(neon, 4, true, neon);
+set!(neon, Neon, 4, true, neon);
 
 impl MicroKernels {
     /// The set of this process.

@@ -10,6 +10,9 @@
 //!   lets them be in place; `functions`: exponentials, logarithms and their like; `real`: what those need of registers.
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
 //! - `softmax_halves`: the same of f16 and bf16; `norm`: normalisation.
+//! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
+//! - `finish`: what follows a product; `activation`: sigmoid, tanh and their kind, as that needs them.
+//! - `conv`, `pooling`: windows over images and signals. `cell`: the gates of recurrent cells.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
 //! - `binary`: functions of two elements. `affine`: scales and zero points.
 //! - `movement`: copies between layouts, transposition.
@@ -17,6 +20,7 @@
 //! - `convert`: slices of one storage type from and to floats.
 //! - `columns`: mutable access to a stretch of columns of an output.
 
+pub mod activation;
 pub mod affine;
 pub mod argmax;
 pub mod binary;
@@ -26,6 +30,10 @@ pub mod elements;
 pub mod elementwise;
 pub mod eltwise;
 mod functions;
+pub mod cell;
+pub mod conv;
+mod dots;
+pub mod finish;
 pub mod gemm;
 pub mod int8;
 pub mod isa;
@@ -37,10 +45,13 @@ pub mod norm;
 mod pack;
 mod real;
 pub mod reduce;
+pub mod panels;
+pub mod pooling;
 pub mod site;
 pub mod softmax;
 pub mod softmax_halves;
 pub mod standalone;
+pub mod window;
 
 #[cfg(test)]
 mod gemm_tests;

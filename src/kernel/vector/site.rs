@@ -45,6 +45,16 @@ impl<'a, T> Matrix<'a, T> {
         self.stride
     }
 
+    /// The elements of a row.
+    pub fn row(&self, row: usize) -> &'a [T] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        if self.columns == 0 {
+            return &[];
+        }
+        // SAFETY: a row of the matrix, readable as `new` demands.
+        unsafe { std::slice::from_raw_parts(self.data.add(row * self.stride), self.columns) }
+    }
+
     /// The address of an element.
     ///
     /// # Safety
@@ -92,6 +102,12 @@ impl<'a, T> MatrixMut<'a, T> {
 
     pub fn holds(&self, rows: usize, columns: usize) -> bool {
         (self.rows, self.columns) == (rows, columns)
+    }
+
+    /// Some of its rows.
+    pub fn rows(&self, first: usize, count: usize) -> Self {
+        assert!(first + count <= self.rows, "rows {first}..{} of {}", first + count, self.rows);
+        MatrixMut { data: self.data.wrapping_add(first * self.stride), rows: count, ..*self }
     }
 
     pub fn data(&self) -> *mut T {

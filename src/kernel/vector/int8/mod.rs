@@ -26,10 +26,14 @@
 mod finish;
 mod micro;
 mod panel;
+mod panels;
+mod scaled;
 #[cfg(test)]
 mod tests;
 
 pub use finish::{Offset, Rule};
+pub use panels::BytePanels;
+pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
 
 use super::isa::Isa;
 use super::site::{Matrix, MatrixMut, Site};
@@ -66,6 +70,8 @@ pub struct Product<'a> {
     /// [K, N], or [N, K] if it is transposed. Signed.
     pub b: Matrix<'a, u8>,
     pub transpose_b: bool,
+    /// The same, packed before; then `b` is not looked at.
+    pub packed_b: Option<&'a BytePanels>,
     /// Taken off each element of A, and of B. Each is a value that the element's type has.
     pub zero_a: i32,
     pub zero_b: i32,
@@ -81,8 +87,17 @@ struct Plan {
     stretches: usize,
     block_rows: usize,
     block_columns: usize,
+    /// Whether B needs no panels of its own.
+    packed_b: bool,
     tiles_down: usize,
     tiles: usize,
+}
+
+/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums, zeros.
+fn stretches(k: usize, set: &Set) -> (usize, usize) {
+    let depth = k.div_ceil(k.div_ceil(MAX_CELLS * set.depth).max(1)).next_multiple_of(set.depth);
+    // The last one may have become superfluous by rounding the others up.
+    (depth, if k == 0 { 1 } else { k.div_ceil(depth) })
 }
 
 impl Plan {
@@ -90,9 +105,7 @@ impl Plan {
         let set = Set::of(isa);
         let (m, n) = (product.m, product.n);
         let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
-        // At least one stretch, so that without K there are sums: zeros.
-        let stretches = k.div_ceil(MAX_CELLS * set.depth).max(1);
-        let depth = k.div_ceil(stretches).next_multiple_of(set.depth);
+        let (depth, stretches) = stretches(k, set);
         let bytes = (depth / set.depth * CELL).max(1);
         let block = |bytes_of_all: usize, step: usize, most: usize| {
             (bytes_of_all / bytes).clamp(step, MAX_BLOCK).min(most.next_multiple_of(step)) / step * step
@@ -101,10 +114,10 @@ impl Plan {
         Plan {
             set,
             depth,
-            // The last stretch may have become superfluous by rounding the others up.
-            stretches: if k == 0 { 1 } else { k.div_ceil(depth) },
+            stretches,
             block_rows: block(BYTES_OF_A, set.rows, m),
             block_columns: block(BYTES_OF_B, set.columns, n),
+            packed_b: product.packed_b.is_some(),
             tiles_down,
             tiles: tiles_down * n.div_ceil(TILE.1),
         }
@@ -122,8 +135,9 @@ impl Plan {
             begin
         };
         let sums = if self.stretches > 1 { self.block_rows * self.block_columns } else { 0 };
+        let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
         Room {
-            b: next(self.block_columns / self.set.columns * pitch(self.cells(), self.set.columns) * CELL),
+            b: next(panels_of_b * pitch(self.cells(), self.set.columns) * CELL),
             a: next(self.block_rows / self.set.rows * pitch(self.cells(), self.set.rows) * CELL),
             row_terms: next(self.block_rows * size_of::<i32>()),
             column_terms: next(self.block_columns * size_of::<i32>()),
@@ -166,7 +180,11 @@ impl Product<'_> {
 /// Computes `product` into `c`, which is [M, N], in a region of `site`, which has `scratch_bytes` per slot.
 pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dyn Site) -> Result<()> {
     let &Product { m, n, k, .. } = product;
-    assert!(product.a.holds(m, k, product.transpose_a) && product.b.holds(k, n, product.transpose_b));
+    let b = match product.packed_b {
+        Some(packed) => packed.holds(k, n, Set::of(isa)),
+        None => product.b.holds(k, n, product.transpose_b),
+    };
+    assert!(product.a.holds(m, k, product.transpose_a) && b);
     assert!(c.holds(m, n));
     match product.rule.offset {
         Offset::Fixed(_) => {}
@@ -270,6 +288,18 @@ impl Piece<'_> {
     unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>) {
         let Product { b, transpose_b, .. } = *self.product;
         let (set, zero_a) = (self.plan.set, self.zero_a());
+        if let Some(packed) = self.product.packed_b {
+            if zero_a != 0 || self.product.zero_b != 0 {
+                let count = columns.len().next_multiple_of(set.columns);
+                // SAFETY: the packed sums have whole panels, and so have the terms of a block.
+                unsafe {
+                    let sums = std::slice::from_raw_parts(packed.sums_at(stretch.begin, columns.start), count);
+                    let terms = self.terms_mut(self.room.column_terms, 0, count);
+                    terms.iter_mut().zip(sums).for_each(|(term, sum)| *term = sum.wrapping_mul(-zero_a));
+                }
+            }
+            return;
+        }
         // SAFETY: the columns and the stretch are inside B; the room has as many panels and terms as a block.
         unsafe {
             let (row, column) = (stretch.begin, columns.start);
@@ -321,7 +351,11 @@ impl Piece<'_> {
                 // SAFETY: the panels were packed; the tile is large enough for every set; the sums of a block are
                 // its rows times the widest block's columns; the terms were written with the panels.
                 unsafe {
-                    let (a, b) = (self.panel_a(stretch, down), self.panel_b(stretch, across));
+                    let a = self.panel_a(stretch, down);
+                    let b = match self.product.packed_b {
+                        Some(packed) => packed.panel(stretch.begin, stretch.cells, part_columns.start),
+                        None => self.panel_b(stretch, across).cast_const(),
+                    };
                     let sums = set.tiles[part_rows.len() - 1];
                     let terms = has_terms.then(|| Terms {
                         rows: self.terms_mut(self.room.row_terms, row, part_rows.len()).as_ptr(),

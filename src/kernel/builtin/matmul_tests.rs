@@ -1,0 +1,152 @@
+//! Matrix products with leading dimensions, with what follows them, and with packed weights.
+
+use super::fixture::{Tensor, check_pools, refusal, run};
+use super::{Matmul, Packed};
+use crate::base::{Desc, dtype};
+use crate::kernel::vector::activation::Activation;
+use crate::memory::View;
+use std::sync::Arc;
+
+const PLAIN: Matmul = Matmul {
+    transpose_a: false,
+    transpose_b: false,
+    bias: false,
+    sum: false,
+    activation: Activation::None,
+    weights: None,
+};
+
+fn f32s(dims: &[i64]) -> Desc {
+    Desc::new(dtype::F32, dims)
+}
+
+/// Whole numbers, so that products of them are exact: from -8 to 8.
+fn whole(dims: &[i64], seed: u64) -> Tensor {
+    let values: Vec<_> = Tensor::random(dims, seed).floats().iter().map(|x| (x * 8.0).round()).collect();
+    Tensor::f32(dims, &values)
+}
+
+/// The leading dimensions of an operand for product `number` of those of C, as a number of a matrix of the operand.
+fn matrix_of(number: usize, dims: &[i64], batch: &[i64]) -> usize {
+    let mut strides = vec![0; batch.len()];
+    let mut stride = 1;
+    for (i, &dim) in dims[..dims.len() - 2].iter().enumerate().rev() {
+        strides[batch.len() - (dims.len() - 2) + i] = if dim == 1 { 0 } else { stride };
+        stride *= dim as usize;
+    }
+    let (mut rest, mut at) = (number, 0);
+    for (&dim, stride) in batch.iter().zip(strides).rev() {
+        at += rest % dim as usize * stride;
+        rest /= dim as usize;
+    }
+    at
+}
+
+fn check(kernel: &Matmul, a: &[i64], b: &[i64], want: &[i64]) {
+    let (a, b) = (whole(a, 1), whole(b, 2));
+    let rank = want.len();
+    let (m, n) = (want[rank - 2] as usize, want[rank - 1] as usize);
+    let dims = &a.desc.shape()[a.desc.shape().len() - 2..];
+    let k = dims[if kernel.transpose_a { 0 } else { 1 }] as usize;
+    let (bias, addend) = (whole(&[n as i64], 3), whole(want, 4));
+    let mut inputs = vec![a.clone(), b.clone()];
+    inputs.extend(kernel.bias.then(|| bias.clone()));
+    inputs.extend(kernel.sum.then(|| addend.clone()));
+    let c = run(kernel, &inputs);
+    assert_eq!(c.desc, f32s(want));
+    let (x, y, bias, addend, c_values) = (a.floats(), b.floats(), bias.floats(), addend.floats(), c.floats());
+    for number in 0..want[..rank - 2].iter().product::<i64>() as usize {
+        let x = &x[matrix_of(number, a.desc.shape(), &want[..rank - 2]) * m * k..];
+        let y = &y[matrix_of(number, b.desc.shape(), &want[..rank - 2]) * k * n..];
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let at = (number * m + i) * n + j;
+            let mut sum = 0.0;
+            for p in 0..k {
+                let x = if kernel.transpose_a { x[p * m + i] } else { x[i * k + p] };
+                sum += x * if kernel.transpose_b { y[j * k + p] } else { y[p * n + j] };
+            }
+            sum += if kernel.bias { bias[j] } else { 0.0 };
+            sum += if kernel.sum { addend[at] } else { 0.0 };
+            if kernel.activation == Activation::Relu {
+                sum = sum.max(0.0);
+            }
+            assert_eq!(c_values[at], sum, "{kernel:?} {want:?}: {number}, {i}, {j}");
+        }
+    }
+    check_pools(kernel, &inputs);
+}
+
+#[test]
+fn leading_dimensions_broadcast() {
+    for (a, b, c) in [
+        (&[2, 10, 30][..], &[2, 30, 1][..], &[2, 10, 1][..]),
+        (&[3, 30, 1], &[3, 1, 20], &[3, 30, 20]),
+        (&[7, 32, 16], &[1, 16, 8], &[7, 32, 8]),
+        (&[1, 12, 8], &[2, 8, 16], &[2, 12, 16]),
+        (&[2, 16, 73], &[1, 73, 8], &[2, 16, 8]),
+        (&[1, 26, 17], &[5, 17, 65], &[5, 26, 65]),
+        (&[2, 3, 20, 40], &[2, 1, 40, 64], &[2, 3, 20, 64]),
+        (&[14, 6, 1, 25], &[1, 1, 25, 1], &[14, 6, 1, 1]),
+        (&[5, 3, 1, 8, 14], &[5, 1, 4, 14, 8], &[5, 3, 4, 8, 8]),
+        (&[6, 5], &[2, 3, 5, 4], &[2, 3, 6, 4]),
+        (&[0, 2, 3], &[3, 4], &[0, 2, 4]),
+        (&[2, 3, 0], &[2, 0, 4], &[2, 3, 4]),
+    ] {
+        check(&PLAIN, a, b, c);
+        check(&Matmul { bias: true, sum: true, activation: Activation::Relu, ..PLAIN }, a, b, c);
+        let swapped = |dims: &[i64]| {
+            let mut dims = dims.to_vec();
+            let rank = dims.len();
+            dims.swap(rank - 1, rank - 2);
+            dims
+        };
+        check(&Matmul { transpose_a: true, ..PLAIN }, &swapped(a), b, c);
+        check(&Matmul { transpose_b: true, sum: true, ..PLAIN }, a, &swapped(b), c);
+        check(&Matmul { transpose_a: true, transpose_b: true, ..PLAIN }, &swapped(a), &swapped(b), c);
+    }
+}
+
+/// A tensor's elements are 4 bytes, aligned.
+fn packed(tensor: &Tensor, transposed: bool) -> Arc<Packed> {
+    let mut values = tensor.floats();
+    let view = View::new(values.as_mut_ptr().cast(), values.len() * 4, tensor.desc);
+    Arc::new(Packed::new(&view, transposed).unwrap())
+}
+
+#[test]
+fn packed_weights_give_the_same_bits() {
+    for (m, k, n) in [(1, 1, 1), (1, 700, 130), (8, 33, 64), (3, 512, 65), (61, 1030, 200), (200, 20, 17), (4, 0, 5)] {
+        let (a, b, bias) = (Tensor::random(&[m, k], 1), Tensor::random(&[k, n], 2), Tensor::random(&[n], 3));
+        let plain = Matmul { bias: true, activation: Activation::GeluErf, ..PLAIN };
+        let want = run(&plain, &[a.clone(), b.clone(), bias.clone()]);
+        let kernel = Matmul { weights: Some(packed(&b, false)), ..plain.clone() };
+        let inputs = [a.clone(), bias.clone()];
+        assert_eq!(run(&kernel, &inputs).bits(), want.bits(), "{m} x {k} x {n}");
+        check_pools(&kernel, &inputs);
+        let values = b.floats();
+        let turned: Vec<_> = (0..n as usize)
+            .flat_map(|j| (0..k as usize).map(move |p| (p, j)))
+            .map(|(p, j)| values[p * n as usize + j])
+            .collect();
+        let kernel = Matmul { weights: Some(packed(&Tensor::f32(&[n, k], &turned), true)), ..plain };
+        assert_eq!(run(&kernel, &inputs).bits(), want.bits(), "{m} x {k} x {n} transposed");
+    }
+}
+
+#[test]
+fn packed_weights_refuse_other_sizes() {
+    let kernel = Matmul { weights: Some(packed(&Tensor::random(&[8, 5], 1), false)), bias: true, ..PLAIN };
+    assert_eq!(refusal(&kernel, &[f32s(&[2, 9]), f32s(&[5])]), "input 0: expected f32[?,8], got f32[2,9]");
+    assert_eq!(refusal(&kernel, &[f32s(&[2, 8]), f32s(&[8])]), "input 1: expected f32[5], got f32[8]");
+    let sum = Matmul { sum: true, ..PLAIN };
+    let inputs = [f32s(&[4, 2, 8]), f32s(&[1, 8, 3]), f32s(&[2, 3])];
+    assert_eq!(refusal(&sum, &inputs), "input 2: expected f32[4,2,3], got f32[2,3]");
+    let apart = [f32s(&[4, 2, 8]), f32s(&[3, 8, 3])];
+    assert_eq!(
+        refusal(&PLAIN, &apart),
+        "input 1: expected leading dimensions that broadcast with f32[4,2,8], got f32[3,8,3]"
+    );
+    let mut whole = [1i32; 4];
+    let view = View::new(whole.as_mut_ptr().cast(), 16, Desc::new(dtype::S32, &[2, 2]));
+    assert_eq!(Packed::new(&view, false).unwrap_err().message(), "tensor: expected f32[?,?] or s8[?,?], got s32[2,2]");
+}

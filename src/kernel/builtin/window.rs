@@ -1,0 +1,135 @@
+//! Windows along the axes of signals and images: settings, and what they make of a shape.
+#![forbid(unsafe_code)]
+
+use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::signature;
+use crate::kernel::vector::window::{Axis, Edge};
+
+/// No size, stride or padding is greater, so that nothing that is computed of them overflows.
+pub const MAX_STEP: i64 = 1 << 30;
+
+/// Settings of both axes as the host gave them: strides and dilations of 0 are 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Windows {
+    pub strides: [i64; 2],
+    pub dilations: [i64; 2],
+    pub begin: [i64; 2],
+    pub end: [i64; 2],
+    pub edge: Edge,
+}
+
+impl Windows {
+    /// Refuses numbers that no window can have.
+    pub fn check(&self) -> Result<()> {
+        for (name, pair) in [
+            ("strides", self.strides),
+            ("dilations", self.dilations),
+            ("padding_begin", self.begin),
+            ("padding_end", self.end),
+        ] {
+            for (i, value) in pair.into_iter().enumerate() {
+                check_step(&format!("desc->{name}[{i}]"), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a window without taps, and padding that a window could lie in.
+    pub fn check_kernel(&self, kernel: [i64; 2]) -> Result<()> {
+        for (i, taps) in kernel.into_iter().enumerate() {
+            // Signals have one axis.
+            let least = 1 - i as i64;
+            if !(least..=MAX_STEP).contains(&taps) {
+                return Err(Error::out_of_range(format!(
+                    "desc->kernel[{i}] is {taps}, expected {least} to {MAX_STEP}"
+                )));
+            }
+            let span = (taps - 1) * self.dilations[i].max(1) + 1;
+            let padding = self.begin[i].max(self.end[i]);
+            if padding > 0 && padding >= span {
+                let what =
+                    format!("desc has a padding of {padding} on axis {i}, expected less than the {span} of a window");
+                return Err(Error::out_of_range(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        self.is_of_signals() && [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[0] == 0)
+    }
+
+    /// Whether only the first axis is set.
+    fn is_of_signals(&self) -> bool {
+        [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[1] == 0)
+    }
+
+    /// Rows and columns of an input [N, C, W] or [N, C, H, W] for a window of these taps. `of` names what has the taps.
+    pub fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<(Axis, Axis)> {
+        let sizes = &x.shape()[2..];
+        if let [width] = *sizes {
+            if !self.is_of_signals() {
+                let expected = "an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes";
+                return Err(signature::mismatch("input", 0, expected, x));
+            }
+            return Ok((Axis::ONE, self.axis(0, width, taps[0], x, of)?));
+        }
+        Ok((self.axis(0, sizes[0], taps[0], x, of)?, self.axis(1, sizes[1], taps[1], x, of)?))
+    }
+
+    fn axis(&self, i: usize, size: i64, taps: i64, x: &Desc, of: &str) -> Result<Axis> {
+        let dim = x.shape().len() - x.shape()[2..].len() + i;
+        let wrong = |text: String| Error::invalid(format!("input 0: dimension {dim} of {} {text}", x.text()));
+        let (stride, dilation) = (self.strides[i].max(1), self.dilations[i].max(1));
+        let (begin, end) = (self.begin[i], self.end[i]);
+        if !(1..=MAX_STEP).contains(&taps) || !(0..=MAX_STEP).contains(&size) {
+            return Err(wrong(format!("and {taps} taps {of} are beyond what windows can have")));
+        }
+        if self.edge == Edge::Reflect && begin.max(end) >= size {
+            return Err(wrong(format!("is too short to be mirrored in a padding of {begin} and {end}")));
+        }
+        let span = (taps - 1) * dilation + 1;
+        let room = size + begin + end;
+        if room < span {
+            return Err(wrong(format!("with a padding of {begin} and {end} is shorter than the {span} elements {of}")));
+        }
+        Ok(Axis {
+            input: size as usize,
+            output: ((room - span) / stride + 1) as usize,
+            taps: taps as usize,
+            stride: stride as usize,
+            dilation: dilation as usize,
+            before: begin as usize,
+            edge: self.edge,
+        })
+    }
+}
+
+/// Refuses a negative or enormous number.
+pub fn check_step(name: &str, value: i64) -> Result<()> {
+    if !(0..=MAX_STEP).contains(&value) {
+        return Err(Error::out_of_range(format!("{name} is {value}, expected 0 to {MAX_STEP}")));
+    }
+    Ok(())
+}
+
+/// Refuses what is no f32 signal or image.
+pub fn check_data(x: &Desc) -> Result<()> {
+    if x.dtype != dtype::F32 || !(3..=4).contains(&x.rank) {
+        return Err(signature::mismatch("input", 0, "f32[N,C,W] or f32[N,C,H,W]", x));
+    }
+    Ok(())
+}
+
+/// The output: N, channels, and the sizes of the axes.
+pub fn output(x: &Desc, channels: i64, (rows, columns): (&Axis, &Axis)) -> Result<Desc> {
+    let mut output = *x;
+    output.dims[1] = channels;
+    let rank = output.shape().len();
+    output.dims[rank - 1] = columns.output as i64;
+    if rank == 4 {
+        output.dims[2] = rows.output as i64;
+    }
+    output.check()
+}

@@ -1,0 +1,322 @@
+//! Convolution of images and signals, [N, C, H, W] with [O, C / groups, KH, KW]; a signal is an image of one row.
+//!
+//! For each image and group it is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P],
+//! which have a column for each of the P windows. There are three ways to it, chosen by the shapes:
+//!
+//! | way    | when                              | patches                                          |
+//! |--------|-----------------------------------|--------------------------------------------------|
+//! | panels | in general                        | gathered into the panels of the driver (`gemm`)  |
+//! | rows   | few windows                       | a row each, in scratch memory; `dots`            |
+//! | direct | few channels out of a group       | none: sums of shifted rows (`direct`)            |
+//!
+//! The driver's vectors lie along P, those of `dots` along K. Windows that are the elements themselves (1 x 1) need no
+//! patches: the image is the matrix.
+
+mod direct;
+#[cfg(test)]
+mod tests;
+
+use super::dots::{self, Target};
+use super::finish::Finish;
+use super::activation::Activation;
+use super::gemm::{self, Batch, Gather, Operands, Right};
+use super::isa::Isa;
+use super::micro::{MicroKernels, Scale};
+use super::site::{Matrix, MatrixMut, Site};
+use super::window::{Axis, Edge};
+use crate::base::Result;
+use crate::threadpool::Span;
+use std::ops::Range;
+
+/// With so few windows a row of each is shorter work than panels of them.
+const FEW_WINDOWS: usize = 12;
+/// Most scratch memory for patches in rows, in bytes.
+const ROOM: usize = 256 << 10;
+/// With fewer channels out of a group gathering costs more than it gains.
+const FEW_CHANNELS: usize = 4;
+/// Channels of a piece where patches are rows.
+const CHANNELS: usize = 16;
+
+/// Sizes of a convolution.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv {
+    pub images: usize,
+    pub groups: usize,
+    /// Channels of the input and of the output, in a group.
+    pub channels: usize,
+    pub filters: usize,
+    pub rows: Axis,
+    pub columns: Axis,
+    pub activation: Activation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Panels,
+    Rows,
+    Direct,
+}
+
+/// The operands, dense.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    pub x: &'a [f32],
+    pub weights: &'a [f32],
+    /// One number per channel of the output.
+    pub bias: Option<&'a [f32]>,
+}
+
+impl Conv {
+    fn way(&self) -> Way {
+        if self.filters < FEW_CHANNELS {
+            Way::Direct
+        } else if self.windows() <= FEW_WINDOWS && self.windows() * self.depth() * size_of::<f32>() <= ROOM {
+            Way::Rows
+        } else {
+            Way::Panels
+        }
+    }
+
+    /// Windows of an image.
+    fn windows(&self) -> usize {
+        self.rows.output * self.columns.output
+    }
+
+    /// K: taps of a window, of all channels of a group.
+    fn depth(&self) -> usize {
+        self.channels * self.rows.taps * self.columns.taps
+    }
+
+    fn plane(&self) -> usize {
+        self.rows.input * self.columns.input
+    }
+
+    /// Elements of the input, the weights and the output.
+    pub fn sizes(&self) -> [usize; 3] {
+        let products = self.images * self.groups;
+        [
+            products * self.channels * self.plane(),
+            self.groups * self.filters * self.depth(),
+            products * self.filters * self.windows(),
+        ]
+    }
+
+    fn shape(&self) -> gemm::Shape {
+        gemm::Shape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
+    }
+
+    /// Scratch memory that `compute` needs per slot, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        match self.way() {
+            Way::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
+            Way::Rows => self.windows() * self.depth() * size_of::<f32>(),
+            Way::Direct => 0,
+        }
+    }
+
+    /// Estimated time of `compute` on one thread.
+    pub fn cost_ns(&self) -> u64 {
+        (self.images * self.groups) as u64 * self.shape().cost_ns()
+    }
+}
+
+/// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.
+pub fn compute(conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    compute_with(Isa::best(), conv, data, out, site)
+}
+
+/// The same on a level that the processor has, of which the scratch memory does not know.
+fn compute_with(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    let [x, weights, _] = conv.sizes();
+    assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
+    assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
+    assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
+    match conv.way() {
+        Way::Panels => by_panels(isa, conv, data, out, site),
+        Way::Rows => by_rows(isa, conv, data, out, site),
+        Way::Direct => direct::compute(isa, conv, data, out, site),
+    }
+}
+
+/// The image of product `number`, its weights and its bias: of one image and one group.
+fn operands<'a>(conv: &Conv, data: &Data<'a>, number: usize) -> Data<'a> {
+    let image = conv.channels * conv.plane();
+    let (group, filters) = (number % conv.groups, conv.filters);
+    Data {
+        x: &data.x[number * image..][..image],
+        weights: &data.weights[group * filters * conv.depth()..][..filters * conv.depth()],
+        bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
+    }
+}
+
+/// Rows of the output that product `number` writes.
+fn rows_of<'a>(conv: &Conv, out: &MatrixMut<'a, f32>, number: usize) -> MatrixMut<'a, f32> {
+    out.rows(number * conv.filters, conv.filters)
+}
+
+fn by_panels(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    let patches = Patches { conv, x: data.x };
+    let plain = conv.rows.is_plain() && conv.columns.is_plain();
+    let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
+    let operands = |number| {
+        let Data { x, weights, bias } = operands(conv, data, number);
+        Operands {
+            a: Matrix::dense(weights, m, k),
+            b: if plain { Right::Matrix(Matrix::dense(x, k, n)) } else { Right::Gather(&patches, number) },
+            c: rows_of(conv, &out, number),
+            finish: Finish { rows: bias, activation: conv.activation, ..Finish::default() },
+        }
+    };
+    let batch = Batch {
+        shape: conv.shape(),
+        count: conv.images * conv.groups,
+        scale: Scale { alpha: 1.0, beta: 0.0 },
+        operands: &operands,
+    };
+    gemm::compute_batch_with(MicroKernels::of(isa), &batch, site)
+}
+
+/// The patches of all images and groups.
+struct Patches<'a> {
+    conv: &'a Conv,
+    x: &'a [f32],
+}
+
+impl Patches<'_> {
+    /// Calls `f` with each row of patches in `depth`: its index in the range, its channel and its taps.
+    fn each_row(&self, depth: Range<usize>, mut f: impl FnMut(usize, usize, usize, usize)) {
+        let (down, across) = (self.conv.rows.taps, self.conv.columns.taps);
+        let (mut tap, mut row, mut channel) =
+            (depth.start % across, depth.start / across % down, depth.start / across / down);
+        for index in 0..depth.len() {
+            f(index, channel, row, tap);
+            tap += 1;
+            if tap == across {
+                (tap, row) = (0, row + 1);
+            }
+            if row == down {
+                (row, channel) = (0, channel + 1);
+            }
+        }
+    }
+}
+
+impl Gather for Patches<'_> {
+    fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize) {
+        let image = self.conv.channels * self.conv.plane();
+        let x = &self.x[number * image..][..image];
+        let across = &self.conv.columns;
+        let (first_row, first) = (columns.start / across.output, columns.start % across.output);
+        self.each_row(depth, |index, channel, row_tap, tap| {
+            let plane = &x[channel * self.conv.plane()..][..self.conv.plane()];
+            let inside = across.inside(tap);
+            let mut out = &mut panel[index * stride..][..columns.len()];
+            let (mut row, mut window) = (first_row, first);
+            while !out.is_empty() {
+                let (part, rest) = out.split_at_mut((across.output - window).min(out.len()));
+                match self.conv.rows.element(row, row_tap) {
+                    None => part.fill(0.0),
+                    Some(at) => line(across, &inside, &plane[at * across.input..][..across.input], tap, window, part),
+                }
+                (out, row, window) = (rest, row + 1, 0);
+            }
+        });
+    }
+}
+
+/// What a tap of the windows from `first` on falls on, in a row of the input.
+#[inline]
+fn line(axis: &Axis, inside: &Range<usize>, x: &[f32], tap: usize, first: usize, out: &mut [f32]) {
+    let end = first + out.len();
+    let (begin, stop) = (inside.start.clamp(first, end), inside.end.clamp(first, end));
+    if begin < stop {
+        let at = begin * axis.stride + tap * axis.dilation - axis.before;
+        let out = &mut out[begin - first..stop - first];
+        match axis.stride {
+            1 => copy(&x[at..][..out.len()], out),
+            stride => out.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(out, x)| *out = *x),
+        }
+    }
+    let stop = stop.max(begin);
+    for window in (first..begin).chain(stop..end) {
+        out[window - first] = axis.element(window, tap).map_or(0.0, |at| x[at]);
+    }
+}
+
+/// Copies a few elements, without a call.
+#[inline(always)]
+fn copy(x: &[f32], out: &mut [f32]) {
+    const STEP: usize = 8;
+    let (x_steps, mut steps) = (x.chunks_exact(STEP), out.chunks_exact_mut(STEP));
+    let rest = x_steps.remainder();
+    for (x, out) in x_steps.zip(&mut steps) {
+        out.copy_from_slice(x);
+    }
+    for (out, x) in steps.into_remainder().iter_mut().zip(rest) {
+        *out = *x;
+    }
+}
+
+fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    let (windows, depth) = (conv.windows(), conv.depth());
+    let parts = conv.filters.div_ceil(CHANNELS);
+    let items = conv.images * conv.groups * parts;
+    if items * windows == 0 {
+        return Ok(());
+    }
+    let cost_ns = conv.cost_ns() as f32 / items as f32;
+    site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
+        let mut item = claim.begin();
+        while item < claim.end() {
+            let (number, part) = (item / parts, item % parts);
+            let count = (parts - part).min(claim.end() - item);
+            let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
+            let of = operands(conv, data, number);
+            // SAFETY: the slot's scratch memory has a row of `depth` for each window, and is this claim's.
+            let rows = unsafe {
+                let rows = site.scratch(claim.slot()).cast::<f32>();
+                rows.write_bytes(0, windows * depth);
+                std::slice::from_raw_parts_mut(rows, windows * depth)
+            };
+            turned(conv, of.x, rows);
+            let c = rows_of(conv, &out, number);
+            let at = c.data().wrapping_add(filters.start * windows);
+            let to = Target { data: at, row: 1, column: windows, add: false };
+            // SAFETY: the patches and the weights have these sizes, and the rows of the output are claimed.
+            unsafe {
+                let (a, b) = (Matrix::dense(rows, windows, depth), Matrix::dense(of.weights, conv.filters, depth));
+                dots::products(isa, (windows, filters.len(), depth), a, b, filters.start, &to);
+            }
+            let finish = Finish { rows: of.bias, activation: conv.activation, ..Finish::default() };
+            for filter in filters {
+                // SAFETY: a claimed row of the output, which was written.
+                let row = unsafe { std::slice::from_raw_parts_mut(c.data().add(filter * windows), windows) };
+                finish.part_of_row(isa, filter, 0, row);
+            }
+            item += count;
+        }
+        Ok(())
+    })
+}
+
+/// Patches with a row for each window. Zeros are there.
+fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
+    let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
+    let consecutive = columns.dilation == 1;
+    let interior = columns.interior();
+    for (window, out) in out.chunks_exact_mut(conv.depth()).enumerate() {
+        let (row, column) = (window / columns.output, window % columns.output);
+        for (line, out) in out.chunks_exact_mut(columns.taps).enumerate() {
+            let (channel, tap) = (line / rows.taps, line % rows.taps);
+            let Some(at) = rows.element(row, tap) else { continue };
+            let x = &x[channel * plane + at * columns.input..][..columns.input];
+            if consecutive && interior.contains(&column) {
+                out.copy_from_slice(&x[column * columns.stride - columns.before..][..columns.taps]);
+            } else {
+                for (tap, out) in out.iter_mut().enumerate() {
+                    *out = columns.element(column, tap).map_or(0.0, |at| x[at]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A matrix B of bytes that was packed once, in the panels that the micro-kernels read, for any number of products; with
+//! the sums of its columns, which the zero point of A needs.
+//!
+//! Stretch after stretch of K, and in it panel after panel of as many columns as a tile of the set has. The layout
+//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it.
+
+use super::micro::Set;
+use super::panel::{Source, pitch};
+use super::{CELL, stretches};
+use crate::base::{Error, Result};
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::site::Matrix;
+use crate::memory::{ALIGNMENT, Buffer};
+
+/// A packed B.
+#[derive(Debug)]
+pub struct BytePanels {
+    memory: Buffer,
+    /// Where the sums begin: for each stretch one per column, rounded up to whole panels.
+    sums: usize,
+    k: usize,
+    n: usize,
+    /// Columns of a panel, and numbers along K of a cell and of a stretch.
+    width: usize,
+    cell: usize,
+    depth: usize,
+}
+
+impl BytePanels {
+    /// Packs B, which is [K, N], or [N, K] if it is transposed, for a level that the processor has.
+    pub fn new(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -> Result<BytePanels> {
+        assert!(b.holds(k, n, transposed));
+        let set = Set::of(isa);
+        let (depth, count) = stretches(k, set);
+        let width = set.columns;
+        let panels = n.div_ceil(width);
+        let cells = |begin: usize| depth.min(k - begin).div_ceil(set.depth);
+        // Each stretch but the last is as long as the first.
+        let size = |count: usize| {
+            let all = count.checked_mul(panels)?.checked_mul(pitch(cells(0), width))?.checked_mul(CELL)?;
+            let sums = all.checked_next_multiple_of(ALIGNMENT)?;
+            let end = sums.checked_add(count.checked_mul(panels)?.checked_mul(width * size_of::<i32>())?)?;
+            (end <= isize::MAX as usize).then_some((sums, end))
+        };
+        let (sums, bytes) = size(count)
+            .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
+        let memory = Buffer::zeroed(bytes, "packed weights")?;
+        let packed = BytePanels { memory, sums, k, n, width, cell: set.depth, depth };
+        if k * n == 0 {
+            return Ok(packed);
+        }
+        for begin in (0..count).map(|number| number * depth) {
+            let cells = cells(begin);
+            // SAFETY: the stretch is inside B; the memory has a pitch for every panel of every stretch, and sums for
+            // all their columns.
+            unsafe {
+                let data = if transposed { b.at(0, begin) } else { b.at(begin, 0) };
+                let depth = depth.min(k - begin);
+                let source = Source { data, stride: b.stride(), along: transposed, depth, flip: 0 };
+                (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut());
+                for index in 0..panels {
+                    let first = packed.sums_at(begin, index * width).cast_mut();
+                    let sums = std::slice::from_raw_parts_mut(first, width);
+                    (set.sums_b)(packed.panel(begin, cells, index * width), cells, width, sums);
+                }
+            }
+        }
+        Ok(packed)
+    }
+
+    /// Whether it is a packed `k` x `n` for this set.
+    pub(super) fn holds(&self, k: usize, n: usize, set: &Set) -> bool {
+        (self.k, self.n, self.width, self.cell) == (k, n, set.columns, set.depth)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// The panel with column `first`, which it begins with, of the stretch from `begin` on, which has so many cells.
+    pub(super) fn panel(&self, begin: usize, cells: usize, first: usize) -> *const u32 {
+        let whole = pitch(self.depth.min(self.k).div_ceil(self.cell), self.width);
+        let stretch = begin / self.depth.max(1) * self.n.div_ceil(self.width) * whole;
+        let at = stretch + first / self.width * pitch(cells, self.width);
+        self.memory.data().cast::<u32>().wrapping_add(at).cast_const()
+    }
+
+    /// The sums along a stretch of the columns from `first` on.
+    pub(super) fn sums_at(&self, begin: usize, first: usize) -> *const i32 {
+        let stretch = begin / self.depth.max(1) * self.n.next_multiple_of(self.width);
+        self.memory.data().wrapping_add(self.sums).cast::<i32>().wrapping_add(stretch + first).cast_const()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::vector::int8::{Offset, Product, Rule};
+    use crate::kernel::vector::site::MatrixMut;
+    use crate::kernel::vector::standalone;
+
+    #[test]
+    fn a_product_with_panels_is_the_product_on_every_level() {
+        // Several stretches, several blocks, remainders everywhere; all values of a byte.
+        for (m, n, k) in [(1, 1, 1), (1, 70, 5), (5, 33, 64), (50, 100, 131), (3, 2, 9000), (13, 1100, 40)] {
+            let a: Vec<u8> = (0..m * k).map(|i| (i * 37 % 256) as u8).collect();
+            let b: Vec<u8> = (0..n * k).map(|i| (i * 101 % 256) as u8).collect();
+            for isa in Isa::available() {
+                for (transpose_b, signed_a, zero_a, zero_b) in
+                    [(false, false, 0, 0), (true, false, 200, 0), (false, true, -7, 3), (true, false, 0, -128)]
+                {
+                    let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };
+                    let matrix = Matrix::dense(&b, rows, columns);
+                    let packed = BytePanels::new(isa, matrix, k, n, transpose_b).unwrap();
+                    let plain = Product {
+                        m,
+                        n,
+                        k,
+                        a: Matrix::dense(&a, m, k),
+                        transpose_a: false,
+                        signed_a,
+                        b: matrix,
+                        transpose_b,
+                        packed_b: None,
+                        zero_a,
+                        zero_b,
+                        rule: Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(0) },
+                    };
+                    let product = |packed_b| {
+                        let mut c = vec![7i32; m * n];
+                        let product = Product { packed_b, ..plain };
+                        standalone::bytes_with(isa, None, &product, MatrixMut::dense(&mut c, m, n)).unwrap();
+                        c
+                    };
+                    assert!(product(Some(&packed)) == product(None), "{isa:?} {m} x {n} x {k} {transpose_b} {zero_a}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A product of bytes with a scale: saturate(round(scale * scales[column] * (sum + bias[column])) + zero), in one of four
+//! types.
+//!
+//! The exact sums are computed as 32 bits first, saturated, by the product's own region; a second region goes over them.
+//! Where an element of the result has 32 bits, the sums lie in its place; otherwise behind the scratch memory of slot 0,
+//! which no piece of either region uses as its own. Each element is arithmetic in f64, rounded to nearest even; it depends on
+//! its row and column alone. Without scales nothing is rounded: f64 holds all that sums, biases and zero points add up to.
+
+use super::{Offset, Product, Rule, compute};
+use crate::base::{Result, dtype};
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::site::{MatrixMut, Site};
+use crate::memory::{ALIGNMENT, View};
+use crate::threadpool::Span;
+
+/// The type of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    S32,
+    F32,
+    S8,
+    U8,
+}
+
+/// How sums become elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Scaled<'a> {
+    pub store: Store,
+    /// Finite.
+    pub scale: f32,
+    /// One per column.
+    pub scales: Option<&'a [f32]>,
+    pub bias: Option<&'a [i32]>,
+    /// Added after the rounding.
+    pub zero: i32,
+}
+
+impl Scaled<'_> {
+    /// What a rule of the product says as well; no second region is needed.
+    fn rule(&self) -> Option<Offset<'_>> {
+        match (self.store, self.scales, self.bias) {
+            (Store::S32, None, None) if self.scale == 1.0 => Some(Offset::Fixed(self.zero)),
+            (Store::S32, None, Some(bias)) if self.scale == 1.0 && self.zero == 0 => Some(Offset::Row(bias)),
+            _ => None,
+        }
+    }
+}
+
+/// Scratch memory that `compute_scaled` needs per slot, in bytes.
+pub fn scratch_bytes(isa: Isa, product: &Product<'_>, store: Store) -> usize {
+    let own = product.scratch_bytes(isa);
+    match store {
+        Store::S32 | Store::F32 => own,
+        Store::S8 | Store::U8 => {
+            own.next_multiple_of(ALIGNMENT).saturating_add((product.m * product.n).saturating_mul(size_of::<i32>()))
+        }
+    }
+}
+
+/// Computes a product, whose rule is not looked at, into an output of the type, in regions of `site`.
+pub fn compute_scaled(isa: Isa, product: &Product<'_>, scaled: &Scaled<'_>, out: &View, site: &dyn Site) -> Result<()> {
+    let (m, n) = (product.m, product.n);
+    let (dtype, size) = match scaled.store {
+        Store::S32 => (dtype::S32, 4),
+        Store::F32 => (dtype::F32, 4),
+        Store::S8 => (dtype::S8, 1),
+        Store::U8 => (dtype::U8, 1),
+    };
+    assert!(out.desc().dtype == dtype && out.bytes() >= m * n * size, "{} for {m} x {n}", out.desc().text());
+    let out = out.data();
+    assert!(out.cast::<i32>().is_aligned() || size == 1);
+    assert!(scaled.scales.is_none_or(|scales| scales.len() == n) && scaled.bias.is_none_or(|bias| bias.len() == n));
+    let sums = match scaled.store {
+        Store::S32 | Store::F32 => out.cast::<i32>(),
+        Store::S8 | Store::U8 => {
+            site.scratch(0).wrapping_add(product.scratch_bytes(isa).next_multiple_of(ALIGNMENT)).cast()
+        }
+    };
+    // SAFETY: the output's memory, which nobody else uses during the call, or what `scratch_bytes` asked for.
+    let c = unsafe { MatrixMut::new(sums, m, n, n) };
+    let offset = scaled.rule();
+    let rule = Rule { alpha: 1.0, beta: 0.0, offset: offset.unwrap_or(Offset::Fixed(0)) };
+    compute(isa, &Product { rule, ..*product }, c, site)?;
+    if offset.is_some() || m * n == 0 {
+        return Ok(());
+    }
+    let out = Out(out);
+    let span = Span { items: m, cost_ns: n as f32, ..Span::default() };
+    site.parallel_for(&span, &|claim| {
+        let out = &out;
+        for row in claim.begin()..claim.end() {
+            // SAFETY: the row is claimed; the sums were written, and each is read before its place is written.
+            unsafe { line_with(isa, scaled, c.data().add(row * n).cast_const(), n, out.0.add(row * n * size)) };
+        }
+        Ok(())
+    })
+}
+
+/// The address of the result.
+struct Out(*mut u8);
+
+// SAFETY: claims of a region are disjoint, and so are the rows that they write.
+unsafe impl Sync for Out {}
+
+/// A row of the result on a level that the processor has; the loop is compiled once more for the vectors of AVX2.
+///
+/// # Safety
+/// `sums` has `n` readable and `out` as many writable elements of the type; the two may be the same memory.
+unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+    // SAFETY: passed on; `compute` has compared the level.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni => avx2(scaled, sums, n, out),
+            _ => portable(scaled, sums, n, out),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+    // SAFETY: passed on.
+    unsafe { portable(scaled, sums, n, out) }
+}
+
+/// # Safety
+/// As `line_with`.
+#[inline(always)]
+unsafe fn portable(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+    let zero = f64::from(scaled.zero);
+    // SAFETY: passed on.
+    unsafe {
+        match scaled.store {
+            Store::S32 => line(scaled, sums, n, out.cast(), |x| whole(x, zero, i32::MIN, i32::MAX)),
+            Store::F32 => line(scaled, sums, n, out.cast(), |x| (x + zero) as f32),
+            Store::S8 => line(scaled, sums, n, out.cast(), |x| whole(x, zero, -128, 127) as i8),
+            Store::U8 => line(scaled, sums, n, out, |x| whole(x, zero, 0, 255) as u8),
+        }
+    }
+}
+
+/// Rounded, with the zero point, saturated. A scale that is NaN gives the least value.
+#[inline(always)]
+fn whole(value: f64, zero: f64, least: i32, most: i32) -> i32 {
+    // Adding 1.5 * 2^52 rounds to an integer, which then is in the low bits.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    // Beyond these every type saturates, whatever the zero point.
+    const BOUND: f64 = 1e12;
+    let value = if value > -BOUND { value } else { -BOUND };
+    let value = if value < BOUND { value } else { BOUND };
+    let value = value + ROUND - ROUND + zero;
+    let value = if value > f64::from(least) { value } else { f64::from(least) };
+    let value = if value < f64::from(most) { value } else { f64::from(most) };
+    (value + ROUND).to_bits() as i32
+}
+
+/// Sums and biases of 32 bits add up exactly in f64, so a scale of 1 changes nothing.
+///
+/// # Safety
+/// As `line_with`.
+#[inline(always)]
+unsafe fn line<T>(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut T, store: impl Fn(f64) -> T) {
+    let scale = f64::from(scaled.scale);
+    let (bias, scales) = (scaled.bias.map(|bias| &bias[..n]), scaled.scales.map(|scales| &scales[..n]));
+    // SAFETY: passed on.
+    unsafe {
+        match (bias, scales) {
+            (None, None) => each(sums, n, out, store, |_, sum| sum * scale),
+            (Some(bias), None) => each(sums, n, out, store, |j, sum| (sum + f64::from(bias[j])) * scale),
+            (None, Some(scales)) => each(sums, n, out, store, |j, sum| sum * (scale * f64::from(scales[j]))),
+            (Some(bias), Some(scales)) => {
+                each(sums, n, out, store, |j, sum| (sum + f64::from(bias[j])) * (scale * f64::from(scales[j])))
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `line_with`.
+#[inline(always)]
+unsafe fn each<T>(
+    sums: *const i32,
+    n: usize,
+    out: *mut T,
+    store: impl Fn(f64) -> T,
+    value: impl Fn(usize, f64) -> f64,
+) {
+    for j in 0..n {
+        // SAFETY: as demanded of the caller.
+        unsafe { out.add(j).write(store(value(j, f64::from(*sums.add(j))))) };
+    }
+}

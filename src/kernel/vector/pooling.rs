@@ -1,0 +1,146 @@
+//! The greatest element, or the average, of each window of an image or signal.
+//!
+//! The loops are plain, and compiled once more for the vectors of AVX2. They compare, add and divide, so their bits are the
+//! same on every instruction set.
+
+use super::isa::Isa;
+use super::window::Axis;
+
+/// What is made of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pooling {
+    /// NaN if there is one; -inf for a window without elements.
+    Max,
+    /// Over all taps: what is beyond the ends counts as zeros.
+    Average,
+    /// Over the elements; 0 for a window without.
+    AverageInside,
+}
+
+/// Partial sums of a plane.
+const LANES: usize = 16;
+
+/// A row of the output, from the plane that is its input.
+pub fn row(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+    row_with(Isa::best(), pooling, rows, columns, plane, row, out);
+}
+
+/// The same on a level that the processor has.
+fn row_with(isa: Isa, pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2.
+        Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni => unsafe { avx2(pooling, rows, columns, plane, row, out) },
+        _ => portable(pooling, rows, columns, plane, row, out),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+    portable(pooling, rows, columns, plane, row, out);
+}
+
+#[inline(always)]
+fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
+    out.fill(if pooling == Pooling::Max { f32::NEG_INFINITY } else { 0.0 });
+    for tap in 0..rows.taps {
+        let Some(at) = rows.element(row, tap) else { continue };
+        let x = &plane[at * columns.input..][..columns.input];
+        for tap in 0..columns.taps {
+            let inside = columns.inside(tap);
+            if inside.is_empty() {
+                continue;
+            }
+            let x = &x[inside.start * columns.stride + tap * columns.dilation - columns.before..];
+            let out = &mut out[inside];
+            match (pooling, columns.stride) {
+                (Pooling::Max, 2) => every_second(x, out, greater),
+                (_, 2) => every_second(x, out, |sum, x| sum + x),
+                (Pooling::Max, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out = greater(*out, *x)),
+                (Pooling::Max, stride) => {
+                    out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out = greater(*out, *x));
+                }
+                (_, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out += x),
+                (_, stride) => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out += x),
+            }
+        }
+    }
+    match pooling {
+        Pooling::Max => {}
+        Pooling::Average => {
+            let taps = (rows.taps * columns.taps) as f32;
+            out.iter_mut().for_each(|out| *out /= taps);
+        }
+        Pooling::AverageInside => {
+            let (down, interior) = (rows.count(row), columns.interior());
+            for (window, out) in out.iter_mut().enumerate() {
+                let across = if interior.contains(&window) { columns.taps } else { columns.count(window) };
+                *out /= (down * across).max(1) as f32;
+            }
+        }
+    }
+}
+
+/// Combines each element of `out` with every second one of `x`.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "two slices with two strides")]
+fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
+    let Some(last) = out.len().checked_sub(1) else { return };
+    let x = &x[..2 * last + 1];
+    for i in 0..=last {
+        out[i] = combine(out[i], x[2 * i]);
+    }
+}
+
+/// A NaN stays, and is taken over.
+#[inline(always)]
+fn greater(most: f32, x: f32) -> f32 {
+    if x > most || x.is_nan() { x } else { most }
+}
+
+/// One number for a whole plane, which has elements.
+pub fn whole(pooling: Pooling, plane: &[f32]) -> f32 {
+    let chunks = plane.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    if pooling == Pooling::Max {
+        let mut most = [f32::NEG_INFINITY; LANES];
+        for chunk in chunks {
+            most.iter_mut().zip(chunk).for_each(|(most, x)| *most = greater(*most, *x));
+        }
+        return most.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, greater);
+    }
+    let mut sums = [0.0f64; LANES];
+    for chunk in chunks {
+        sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += f64::from(*x));
+    }
+    let sum = rest.iter().fold(sums.iter().sum::<f64>(), |sum, x| sum + f64::from(*x));
+    (sum / plane.len() as f64) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::window::Edge;
+    use super::*;
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        let plane: Vec<f32> = (0..9 * 61).map(|i| (i * 7919 % 1000) as f32 / 321.0 - 1.5).collect();
+        for (stride, output) in [(1, 61), (2, 31), (3, 21)] {
+            let columns = Axis { input: 61, output, taps: 3, stride, dilation: 1, before: 1, edge: Edge::Zero };
+            let rows = Axis { input: 9, output: 5, taps: 3, stride: 2, dilation: 1, before: 1, edge: Edge::Zero };
+            for pooling in [Pooling::Max, Pooling::Average, Pooling::AverageInside] {
+                for row in 0..5 {
+                    let of = |isa| {
+                        let mut out = vec![0.0f32; output];
+                        row_with(isa, pooling, &rows, &columns, &plane, row, &mut out);
+                        out.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                    };
+                    let want = of(Isa::Portable);
+                    assert!(Isa::available().all(|isa| of(isa) == want), "{pooling:?} stride {stride} row {row}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Windows that slide along an axis: which element of the input a tap of a window falls on.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+/// What is beyond the ends of an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edge {
+    /// Nothing: zeros, or elements that do not count.
+    #[default]
+    Zero,
+    /// The elements mirrored at the first and the last one, which are not repeated.
+    Reflect,
+}
+
+/// An axis with its windows: window `o` has `taps` taps at o * stride + tap * dilation - before.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    pub input: usize,
+    pub output: usize,
+    pub taps: usize,
+    pub stride: usize,
+    pub dilation: usize,
+    pub before: usize,
+    pub edge: Edge,
+}
+
+impl Axis {
+    /// An axis with one element and one window.
+    pub const ONE: Axis = Axis { input: 1, output: 1, taps: 1, stride: 1, dilation: 1, before: 0, edge: Edge::Zero };
+
+    /// The element under a tap; None if it is beyond the ends and there is nothing.
+    #[inline(always)]
+    pub fn element(&self, window: usize, tap: usize) -> Option<usize> {
+        let (at, before) = (window * self.stride + tap * self.dilation, self.before);
+        if at >= before && at - before < self.input {
+            return Some(at - before);
+        }
+        match self.edge {
+            Edge::Zero => None,
+            Edge::Reflect if at < before => Some(before - at),
+            Edge::Reflect => Some(2 * (self.input - 1) - (at - before)),
+        }
+    }
+
+    /// The windows whose tap is between the ends.
+    #[inline(always)]
+    pub fn inside(&self, tap: usize) -> Range<usize> {
+        let at = tap * self.dilation;
+        let (mut begin, mut end) = (self.before.saturating_sub(at), (self.input + self.before).saturating_sub(at));
+        // A division takes as long as a short row of elements.
+        if self.stride != 1 {
+            (begin, end) = (begin.div_ceil(self.stride), end.div_ceil(self.stride));
+        }
+        let begin = begin.min(self.output);
+        begin..end.min(self.output).max(begin)
+    }
+
+    /// The windows all of whose taps are between the ends.
+    pub fn interior(&self) -> Range<usize> {
+        let (first, last) = (self.inside(0), self.inside(self.taps - 1));
+        let begin = first.start.max(last.start);
+        begin..first.end.min(last.end).max(begin)
+    }
+
+    /// Number of taps of a window that are between the ends.
+    pub fn count(&self, window: usize) -> usize {
+        (0..self.taps).filter(|&tap| self.inside(tap).contains(&window)).count()
+    }
+
+    /// Whether the windows are the elements, one for each.
+    pub fn is_plain(&self) -> bool {
+        self.taps == 1 && self.stride == 1 && self.before == 0 && self.output == self.input
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_what_the_elements_say() {
+        for (input, taps, stride, dilation, before, after) in [
+            (1, 1, 1, 1, 0, 0),
+            (5, 3, 1, 1, 1, 1),
+            (7, 3, 2, 2, 2, 3),
+            (9, 4, 3, 1, 3, 0),
+            (3, 3, 1, 1, 2, 2),
+            (4, 2, 2, 3, 1, 1),
+        ] {
+            let output = (input + before + after - (taps - 1) * dilation - 1) / stride + 1;
+            let axis = Axis { input, output, taps, stride, dilation, before, edge: Edge::Zero };
+            for tap in 0..taps {
+                let inside: Vec<_> = (0..output).filter(|&window| axis.element(window, tap).is_some()).collect();
+                assert_eq!(axis.inside(tap).collect::<Vec<_>>(), inside, "{axis:?} tap {tap}");
+            }
+            for window in 0..output {
+                let all = (0..taps).filter(|&tap| axis.element(window, tap).is_some()).count();
+                assert_eq!(axis.count(window), all);
+                assert_eq!(axis.interior().contains(&window), all == taps, "{axis:?} window {window}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mirror_does_not_repeat_the_end() {
+        let axis = Axis { input: 4, output: 8, taps: 3, stride: 1, dilation: 1, before: 3, edge: Edge::Reflect };
+        let elements: Vec<_> = (0..10).map(|at| axis.element(at.min(7), at - at.min(7)).unwrap()).collect();
+        assert_eq!(elements, [3, 2, 1, 0, 1, 2, 3, 2, 1, 0]);
+    }
+}
