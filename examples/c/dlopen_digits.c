@@ -107,7 +107,8 @@ static weir_value add_layer(weir_graph *graph, weir_engine *engine, const struct
                             bool relu, weir_value input) {
     const weir_tensor_desc weights = {WEIR_F32, 2, {layer->inputs, layer->outputs}};
     const weir_tensor_desc bias = {WEIR_F32, 1, {layer->outputs}};
-    const weir_matmul_desc desc = {.struct_size = sizeof desc, .flags = WEIR_MATMUL_BIAS | (relu ? WEIR_MATMUL_RELU : 0)};
+    const uint64_t flags = WEIR_MATMUL_BIAS | (relu ? WEIR_MATMUL_RELU : 0);
+    const weir_matmul_desc desc = {.struct_size = sizeof desc, .flags = flags};
     weir_kernel *matmul;
     weir_value inputs[3] = {input};
     char name[32];

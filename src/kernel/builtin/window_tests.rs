@@ -160,7 +160,7 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
         ] {
             let kernel = Pooling { op, kernel, windows };
             let x = Tensor::random(dims, 5);
-            let y = run(&kernel, &[x.clone()]);
+            let y = run(&kernel, std::slice::from_ref(&x));
             for (i, (got, want)) in y.floats().into_iter().zip(reference(&kernel, &x, &y.desc)).enumerate() {
                 assert!(
                     f64::from(got) == want || (f64::from(got) - want).abs() < 3e-7,
@@ -177,9 +177,9 @@ fn pooling_of_nan_and_infinity() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let x = Tensor::f32(&[1, 1, 6], &[1.0, nan, 2.0, -inf, -inf, inf]);
     let max = Pooling { op: PoolingOp::Max, kernel: Some([2, 0]), windows: windows() };
-    let y = run(&max, &[x.clone()]).floats();
+    let y = run(&max, std::slice::from_ref(&x)).floats();
     assert!(y[0].is_nan() && y[1].is_nan() && y[2..] == [2.0, -inf, inf], "{y:?}");
-    assert!(run(&Pooling { kernel: None, ..max }, &[x.clone()]).floats()[0].is_nan());
+    assert!(run(&Pooling { kernel: None, ..max }, std::slice::from_ref(&x)).floats()[0].is_nan());
     let average = Pooling { op: PoolingOp::Average, ..max };
     let y = run(&average, &[x]).floats();
     assert!(y[0].is_nan() && y[1].is_nan() && y[2] == -inf && y[3] == -inf && y[4].is_nan(), "{y:?}");

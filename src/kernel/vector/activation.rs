@@ -122,7 +122,7 @@ pub unsafe fn tanh<N: Quotient>(x: N) -> N {
 /// As of `Number`.
 #[inline(always)]
 pub unsafe fn gelu_tanh<N: Quotient>(x: N) -> N {
-    const TWICE_ROOT: f32 = 1.595_769_1;
+    const TWICE_ROOT: f32 = 1.595_769;
     // SAFETY: as demanded of the caller.
     unsafe {
         let cubic = x.mul(x).mul_add(N::splat(TWICE_ROOT * 0.044_715), N::splat(TWICE_ROOT)).mul(x);

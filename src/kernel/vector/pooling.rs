@@ -83,21 +83,24 @@ fn portable(pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f32], row: u
     }
 }
 
-/// Combines each element of `out` with every second one of `x`.
+/// Combines each element of `out` with every second one of `x`. In pairs, which the compiler turns into vectors.
 #[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "two slices with two strides")]
 fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
-    let Some(last) = out.len().checked_sub(1) else { return };
-    let x = &x[..2 * last + 1];
-    for i in 0..=last {
-        out[i] = combine(out[i], x[2 * i]);
+    let pairs = x.chunks_exact(2);
+    let whole = pairs.len().min(out.len());
+    for (out, pair) in out.iter_mut().zip(pairs) {
+        *out = combine(*out, pair[0]);
+    }
+    // The last one may have no second.
+    if let Some(out) = out.get_mut(whole) {
+        *out = combine(*out, x[2 * whole]);
     }
 }
 
 /// A NaN stays, and is taken over.
 #[inline(always)]
 fn greater(most: f32, x: f32) -> f32 {
-    if x > most || x.is_nan() { x } else { most }
+    if (x > most) | x.is_nan() { x } else { most }
 }
 
 /// One number for a whole plane, which has elements.
