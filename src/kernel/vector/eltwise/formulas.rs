@@ -201,6 +201,6 @@ formulas! {
         let u = x.mul(alpha);
         let small = log_one_plus(exp_not_above_one(u.abs().negated()));
         // Not u / a, which may be infinite where x is not.
-        N::if_less(zero(), u, x, zero()).add(small.div(alpha))
+        N::if_less(zero(), u, x, zero()).add(small.mul(N::splat(1.0).div(alpha)))
     };
 }
