@@ -59,6 +59,10 @@ fn traffic_ns(floats: usize) -> u64 {
 #[cfg(test)]
 pub(super) mod fixture;
 #[cfg(test)]
+mod fixture_elements;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_elements;
+#[cfg(test)]
+mod tests_storage;

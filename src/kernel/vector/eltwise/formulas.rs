@@ -167,7 +167,7 @@ formulas! {
     GeluErf[2]: |x| damped(x, normal_cdf(x));
     GeluTanh[2]: |x| {
         // (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3).
-        let u = x.mul(x).mul_add(N::splat(0.071_354_816), N::splat(1.595_769_1)).mul(x);
+        let u = x.mul(x).mul_add(N::splat(0.071_354_816), N::splat(1.595_769_2)).mul(x);
         damped(x, sigmoid(u))
     };
     Tanh[2]: |x| tanh(x);
