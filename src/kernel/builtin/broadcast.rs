@@ -112,15 +112,14 @@ impl<const N: usize> Broadcast<N> {
                 return;
             }
             // The next row: as an odometer counts.
-            for i in 1..self.rank {
-                let Dim { size, strides } = self.all[i];
-                index[i] += 1;
-                (0..N).for_each(|n| places[n] += strides[n]);
-                if index[i] < size {
+            for (index, dim) in index.iter_mut().zip(&self.all[..self.rank]).skip(1) {
+                *index += 1;
+                (0..N).for_each(|n| places[n] += dim.strides[n]);
+                if *index < dim.size {
                     break;
                 }
-                index[i] = 0;
-                (0..N).for_each(|n| places[n] -= strides[n] * size);
+                *index = 0;
+                (0..N).for_each(|n| places[n] -= dim.strides[n] * dim.size);
             }
         }
     }

@@ -80,6 +80,8 @@ mod cell_tests;
 #[cfg(test)]
 pub(super) mod fixture;
 #[cfg(test)]
+mod fixture_elements;
+#[cfg(test)]
 mod matmul_int8_tests;
 #[cfg(test)]
 mod matmul_tests;
@@ -87,5 +89,7 @@ mod matmul_tests;
 mod tests;
 #[cfg(test)]
 mod tests_elements;
+#[cfg(test)]
+mod tests_storage;
 #[cfg(test)]
 mod window_tests;

@@ -35,7 +35,7 @@ impl<T: Element, U: Element> Pair<'_, T, U> {
         Pair { x: x.as_ptr(), y: y.as_mut_ptr(), len: y.len(), _life: PhantomData }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn num_elements(&self) -> usize {
         self.len
     }
 
@@ -94,10 +94,6 @@ impl<'a, T: Element> Source<'a, T> {
         Source { data, len: view.bytes() / size_of::<T>(), _life: PhantomData }
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// The address of a row of `len` elements.
     pub fn row(&self, row: Row, len: usize) -> *const T {
         let end = row.at.checked_add(if row.stretched { 1 } else { len });
@@ -150,10 +146,6 @@ impl<'a, T: Element> Target<'a, T> {
             len: claim.end() - claim.begin(),
             _life: PhantomData,
         }
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
     }
 
     /// The address of `len` elements from `at` on.

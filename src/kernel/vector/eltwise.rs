@@ -33,7 +33,7 @@ const BLOCK: usize = 1024;
 /// y = f(x).
 pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: Pair<'_, T, T>) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let len = elements.len();
+    let len = elements.num_elements();
     let (x, y) = elements.addresses();
     if T::DTYPE == dtype::F32 {
         // SAFETY: both are floats, and the pair's; the processor has the level.

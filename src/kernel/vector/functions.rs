@@ -183,7 +183,7 @@ pub unsafe fn normal_cdf<N: Real>(x: N) -> N {
         // The tail beyond -t is e^(-t^2/2) times a quotient of polynomials; from 14.5 on it is zero.
         let t = N::splat(14.5).min(x.abs());
         let power = exp_not_above_one(t.mul(N::splat(-0.5)).mul(t));
-        let above = polynomial(t, [1.958_354e-7, 0.014_711_718, 0.109_186_114, 0.342_854_9, 0.499_999_92]);
+        let above = polynomial(t, [1.958_354e-7, 0.014_711_718, 0.109_186_11, 0.342_854_9, 0.499_999_9]);
         let below = polynomial(t, [0.036_901_077, 0.273_184_87, 0.902_172_4, 1.483_586_2, 1.0]);
         let tail = power.mul(above).quotient(below);
         N::if_less(x, N::splat(0.0), tail, N::splat(1.0).sub(tail))

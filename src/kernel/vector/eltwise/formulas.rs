@@ -167,7 +167,7 @@ formulas! {
     GeluErf[2]: |x| damped(x, normal_cdf(x));
     GeluTanh[2]: |x| {
         // (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3).
-        let u = x.mul(x).mul_add(N::splat(0.071_354_816), N::splat(1.595_769_1)).mul(x);
+        let u = x.mul(x).mul_add(N::splat(0.071_354_816), N::splat(1.595_769_2)).mul(x);
         damped(x, sigmoid(u))
     };
     Tanh[2]: |x| tanh(x);
@@ -201,6 +201,6 @@ formulas! {
         let u = x.mul(alpha);
         let small = log_one_plus(exp_not_above_one(u.abs().negated()));
         // Not u / a, which may be infinite where x is not.
-        N::if_less(zero(), u, x, zero()).add(small.div(alpha))
+        N::if_less(zero(), u, x, zero()).add(small.mul(N::splat(1.0).div(alpha)))
     };
 }

@@ -108,7 +108,8 @@ fn reference(f: &Eltwise, x: f64) -> f64 {
         Op::Neg => -x,
         Op::Clip => x.max(alpha).min(beta),
         Op::Linear => alpha * x + beta,
-        Op::Pow => alpha * x.powf(beta),
+        // The power is a float of its own.
+        Op::Pow => alpha * f64::from(x.powf(beta) as f32),
         Op::HardSigmoid => (alpha * x + beta).clamp(0.0, 1.0),
         Op::HardSwish => times((alpha * x + beta).clamp(0.0, 1.0)),
         Op::Round => x.round_ties_even(),

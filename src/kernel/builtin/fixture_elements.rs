@@ -1,0 +1,159 @@
+//! For tests: tensors of any type in ordinary memory, and kernels with one output, on pools and in place.
+#![forbid(unsafe_code)]
+
+use super::fixture::pools;
+use super::*;
+use crate::base::{Ref, Result, dtype};
+use crate::kernel::vector::convert::Stored;
+use crate::kernel::{Kernel, NEVER, Scratch};
+use crate::memory::{Bf16, Bool, Element, F16, View};
+use crate::sync::Claim;
+use crate::threadpool::{Span, ThreadPool, parallel_for};
+
+pub const FLOATS: [u32; 3] = [dtype::F32, dtype::BF16, dtype::F16];
+pub const ALL: [u32; 7] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
+
+/// Words around each tensor that nobody may write.
+pub const GUARDS: usize = 8;
+pub const GUARD: u64 = 0x7fc0_dead_7fc0_dead;
+
+/// A tensor of any type.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    pub desc: Desc,
+    pub words: Vec<u64>,
+}
+
+impl Tensor {
+    pub fn empty(desc: Desc) -> Tensor {
+        let words = desc.bytes().unwrap().div_ceil(8);
+        Tensor { desc, words: vec![GUARD; words + 2 * GUARDS] }
+    }
+
+    pub fn new(dtype: u32, dims: &[i64], values: &[f64]) -> Tensor {
+        let tensor = Tensor::empty(Desc::new(dtype, dims));
+        assert_eq!(values.len(), elements(&tensor.desc));
+        let view = tensor.view();
+        fn fill<T: Element>(view: &View, values: &[f64], of: impl Fn(f64) -> T + Sync) {
+            let span = Span { items: values.len(), ..Span::default() };
+            let body = |mut claim: Claim| {
+                let values = &values[claim.begin()..claim.end()];
+                view.shards::<T>().part(&mut claim, 1).iter_mut().zip(values).for_each(|(y, &x)| *y = of(x));
+                Ok(())
+            };
+            parallel_for(None, &span, &body).unwrap();
+        }
+        match dtype {
+            dtype::F32 => fill(&view, values, |x| x as f32),
+            dtype::BF16 => fill(&view, values, |x| Bf16::narrowed(x as f32)),
+            dtype::F16 => fill(&view, values, |x| F16::narrowed(x as f32)),
+            dtype::S32 => fill(&view, values, |x| x as i32),
+            dtype::S8 => fill(&view, values, |x| x as i8),
+            dtype::U8 => fill(&view, values, |x| x as u8),
+            _ => fill(&view, values, |x| Bool(u8::from(x != 0.0))),
+        }
+        tensor
+    }
+
+    pub fn view(&self) -> View {
+        View::new(self.words[GUARDS..].as_ptr().cast_mut().cast(), self.desc.bytes().unwrap(), self.desc)
+    }
+
+    pub fn values(&self) -> Vec<f64> {
+        fn of<T: Stored>(view: &View) -> Vec<f64> {
+            view.read::<T>().iter().map(|x| f64::from(x.widened())).collect()
+        }
+        let view = self.view();
+        match self.desc.dtype {
+            dtype::F32 => of::<f32>(&view),
+            dtype::BF16 => of::<Bf16>(&view),
+            dtype::F16 => of::<F16>(&view),
+            dtype::S32 => view.read::<i32>().iter().map(|&x| f64::from(x)).collect(),
+            dtype::S8 => of::<i8>(&view),
+            dtype::U8 => of::<u8>(&view),
+            _ => of::<Bool>(&view),
+        }
+    }
+
+    /// A number as an element of this type holds it.
+    pub fn rounded(dtype: u32, x: f64) -> f64 {
+        Tensor::new(dtype, &[1], &[x]).values()[0]
+    }
+
+    pub fn check_guards(&self) {
+        let whole = self.desc.bytes().unwrap() / 8;
+        let (front, back) = (&self.words[..GUARDS], &self.words[self.words.len() - GUARDS..]);
+        assert!(front.iter().chain(back).all(|&word| word == GUARD), "{} was written outside", self.desc.text());
+        let rest = self.desc.bytes().unwrap() % 8;
+        if rest > 0 {
+            let mask = u64::MAX << (8 * rest);
+            assert_eq!(self.words[GUARDS + whole] & mask, GUARD & mask, "{} was written outside", self.desc.text());
+        }
+    }
+}
+
+pub fn call(kernel: &dyn Kernel, inputs: &[View], output: View, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+    let outputs = [output];
+    let scratch = Scratch::new(std::ptr::null_mut(), 0, 8);
+    kernel.compute(&KernelContext::new(inputs, &outputs, pool, scratch, &NEVER))
+}
+
+pub fn run_on(kernel: &dyn Kernel, inputs: &[&Tensor], pool: Option<&Ref<ThreadPool>>) -> Tensor {
+    let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
+    let outputs = kernel.infer(&descs).unwrap();
+    assert!(kernel.cost_ns(&descs, &outputs) >= LEAST_NS && kernel.is_pure());
+    let output = Tensor::empty(outputs[0]);
+    let views: Vec<_> = inputs.iter().map(|tensor| tensor.view()).collect();
+    call(kernel, &views, output.view(), pool).unwrap();
+    output.check_guards();
+    output
+}
+
+/// The result, which is the same on all pools, and in the memory of each input that it fits.
+pub fn run(kernel: &dyn Kernel, inputs: &[&Tensor]) -> Tensor {
+    let want = run_on(kernel, inputs, None);
+    for i in 0..inputs.len() {
+        if kernel.in_place() && inputs[i].desc == want.desc {
+            let own: Vec<Tensor> = inputs.iter().map(|&tensor| tensor.clone()).collect();
+            let views: Vec<_> = own.iter().map(Tensor::view).collect();
+            call(kernel, &views, own[i].view(), None).unwrap();
+            assert_eq!(own[i].words, want.words, "{} in the memory of input {i}", kernel.name());
+        }
+    }
+    want
+}
+
+pub fn check_pools(kernel: &dyn Kernel, inputs: &[&Tensor]) {
+    let want = run_on(kernel, inputs, None);
+    for (name, pool) in pools() {
+        let got = run_on(kernel, inputs, Some(&pool));
+        assert!(got.words == want.words, "{} on {name}: other bits than without a pool", kernel.name());
+    }
+}
+
+/// Not more than `percent` of the elements are zeros: else a comparison would show nothing.
+pub fn check_trust(values: &[f64], percent: usize) {
+    let zeros = values.iter().filter(|&&x| x == 0.0).count();
+    assert!(zeros * 100 <= values.len() * percent, "{zeros} zeros in {}", values.len());
+}
+
+pub fn noise(count: usize, seed: u64, limit: f64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / f64::from(1 << 23) - 1.0
+    };
+    (0..count).map(|_| next() * limit).collect()
+}
+
+pub fn random(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> Tensor {
+    Tensor::new(dtype, dims, &noise(dims.iter().product::<i64>() as usize, seed, limit))
+}
+
+/// Whole numbers, none of them 0.
+pub fn whole(dtype: u32, dims: &[i64], seed: u64, limit: f64) -> Tensor {
+    let values = noise(dims.iter().product::<i64>() as usize, seed, limit);
+    let signed = |x: f64| if dtype == dtype::U8 { x.abs() } else { x };
+    let values: Vec<f64> = values.into_iter().map(|x| if x.round() == 0.0 { 1.0 } else { signed(x.round()) }).collect();
+    Tensor::new(dtype, dims, &values)
+}
