@@ -78,12 +78,14 @@ impl Operation for Matmul {
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
-        let shape = self.shape(inputs, output);
+        if inputs.iter().chain([output]).all(Desc::is_concrete) {
+            return self.shape(inputs, output).scratch_bytes();
+        }
         // More rows, columns and depth than this need no more.
-        let most = |dims: &[i64], size: usize| if dims.contains(&ANY_DIM) { LARGE } else { size };
-        let (k, n) = (self.depth(&inputs[0]), self.width(&inputs[1]));
-        let m = most(&output.shape()[..output.shape().len() - 1], shape.m);
-        Shape { m, n: most(&[n], shape.n), k: most(&[k], shape.k), ..shape }.scratch_bytes()
+        let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
+        let (k, n) = (size(self.depth(&inputs[0])), size(self.width(&inputs[1])));
+        let (transpose_a, transpose_b) = (self.transpose_a, self.transpose_b);
+        Shape { m: LARGE, n, k, transpose_a, transpose_b }.scratch_bytes()
     }
 
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
