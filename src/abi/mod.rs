@@ -7,15 +7,15 @@
 
 pub mod cell;
 pub mod conformance;
+pub mod conv;
 pub mod elements;
 pub mod gemm;
 pub mod handles;
 pub mod kernel;
 pub mod movement;
 pub mod norm;
-pub mod reduction;
-pub mod conv;
 pub mod packed;
+pub mod reduction;
 pub mod run;
 pub mod runtime;
 pub mod status;
@@ -25,15 +25,15 @@ pub mod threadpool;
 
 pub use cell::*;
 pub use conformance::*;
+pub use conv::*;
 pub use elements::*;
 pub use gemm::*;
 pub use handles::*;
 pub use kernel::*;
 pub use movement::*;
 pub use norm::*;
-pub use reduction::*;
-pub use conv::*;
 pub use packed::*;
+pub use reduction::*;
 pub use run::*;
 pub use runtime::*;
 pub use status::*;

@@ -4,8 +4,8 @@
 use super::window::{Windows, check_data, output};
 use super::{LEAST_NS, elements, input};
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
-use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::{Kernel, KernelContext, signature};
 

@@ -5,8 +5,8 @@ use super::packed::Packed;
 use super::{LEAST_NS, Operation, elements, input};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::finish::Finish;
 use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::finish::Finish;
 use crate::kernel::vector::gemm::{self, Batch, Operands, Right, Shape};
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
@@ -185,7 +185,8 @@ impl Operation for Matmul {
         let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
         let (_, k) = Self::sides(&inputs[0], self.transpose_a);
         let (_, n) = Self::sides(&self.right(inputs), self.transpose_b);
-        let shape = Shape { m: LARGE, n: size(n), k: size(k), transpose_a: self.transpose_a, transpose_b: self.transpose_b };
+        let shape =
+            Shape { m: LARGE, n: size(n), k: size(k), transpose_a: self.transpose_a, transpose_b: self.transpose_b };
         shape.batch_scratch_bytes(LARGE)
     }
 

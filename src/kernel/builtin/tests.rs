@@ -4,8 +4,8 @@
 use super::fixture::{Tensor, check_pools, refusal, run};
 use super::*;
 use crate::base::dtype;
-use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::isa::Isa;
 
 const NAN: f32 = f32::NAN;
 const INF: f32 = f32::INFINITY;

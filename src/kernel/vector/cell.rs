@@ -8,8 +8,8 @@
 //! regions. The first leaves z and r * h behind the scratch memory of slot 0, which no piece of either region uses as
 //! its own; the second reads them there.
 
-use super::dots::{self, Target};
 use super::activation::Activation;
+use super::dots::{self, Target};
 use super::isa::Isa;
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;

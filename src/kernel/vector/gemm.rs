@@ -25,8 +25,8 @@
 //!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
-use super::finish::Finish;
 use super::activation::Activation;
+use super::finish::Finish;
 use super::micro::{MicroKernels, Scale, Strided};
 use super::pack;
 use super::panels::Panels;

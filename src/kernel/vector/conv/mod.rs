@@ -16,9 +16,9 @@ mod direct;
 #[cfg(test)]
 mod tests;
 
+use super::activation::Activation;
 use super::dots::{self, Target};
 use super::finish::Finish;
-use super::activation::Activation;
 use super::gemm::{self, Batch, Gather, Operands, Right};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
