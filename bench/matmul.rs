@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 use weir::base::{Desc, dtype};
-use weir::kernel::vector::functions::Activation;
+use weir::kernel::vector::activation::Activation;
 use weir::kernel::{Kernel, KernelContext, NEVER, Scratch, builtin::Matmul};
 use weir::memory::{Buffer, View};
 
