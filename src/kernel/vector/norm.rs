@@ -110,23 +110,27 @@ fn squared_differences(x: &[f32], mean: f32) -> f64 {
                 b[j] += square(pair[LANES + j]);
             }
         }
+        let mut last = a;
         for (i, &x) in rest.iter().enumerate() {
-            a[i % LANES] += square(x);
+            last[i % LANES] += square(x);
         }
-        let mut wide = [0f64; LANES];
-        for j in 0..LANES {
-            wide[j] = f64::from(a[j]) + f64::from(b[j]);
-        }
-        let mut half = LANES / 2;
-        while half > 0 {
-            for j in 0..half {
-                wide[j] += wide[j + half];
-            }
-            half /= 2;
-        }
-        total += wide[0];
+        total += sum_of_lanes(&last, &b);
     }
     total
+}
+
+/// A function of its own, so that the loops in front of it keep their long vectors.
+#[inline(never)]
+fn sum_of_lanes(a: &[f32; LANES], b: &[f32; LANES]) -> f64 {
+    let mut wide: [f64; LANES] = std::array::from_fn(|j| f64::from(a[j]) + f64::from(b[j]));
+    let mut half = LANES / 2;
+    while half > 0 {
+        for j in 0..half {
+            wide[j] += wide[j + half];
+        }
+        half /= 2;
+    }
+    wide[0]
 }
 
 /// out = (x - mean) * factor * scale + shift, with a scale and a shift for each.

@@ -35,15 +35,20 @@ fn reference(kernel: &Norm, inputs: &[Tensor]) -> Vec<f64> {
         Op::WEIR_NORM_GROUP => channels / kernel.groups * inner,
         _ => channels * inner,
     };
+    let statistics: Vec<_> = x
+        .chunks(len.max(1))
+        .map(|row| {
+            let mean = row.iter().sum::<f64>() / len as f64;
+            let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / len as f64;
+            (mean, variance, row.iter().map(|x| x * x).sum::<f64>() / len as f64)
+        })
+        .collect();
     (0..x.len())
         .map(|i| {
             let channel = i / inner % channels;
             let constant =
                 if matches!(kernel.op, Op::WEIR_NORM_BATCH | Op::WEIR_NORM_GROUP) { channel } else { i % len };
-            let row = &x[i / len * len..][..len];
-            let mean = row.iter().sum::<f64>() / len as f64;
-            let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / len as f64;
-            let squares = row.iter().map(|x| x * x).sum::<f64>() / len as f64;
+            let (mean, variance, squares) = statistics[i / len];
             let (mean, power) = match kernel.op {
                 Op::WEIR_NORM_RMS => (0.0, squares),
                 Op::WEIR_NORM_BATCH => (others[0][channel], others[1][channel]),

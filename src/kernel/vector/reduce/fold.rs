@@ -116,9 +116,7 @@ impl<O: Operation> Reduction for Fold<O> {
                         lanes[j] = O::step(lanes[j], x[j]);
                     }
                 }
-                for (to, lane) in to[at..][..LANES].iter_mut().zip(lanes) {
-                    *to = O::merge(*to, O::widen(lane));
-                }
+                merge_lanes::<O>(&mut to[at..][..LANES], &lanes);
                 at += LANES;
             }
             if at < to.len() {
@@ -128,9 +126,7 @@ impl<O: Operation> Reduction for Fold<O> {
                         *lane = O::step(*lane, x);
                     }
                 }
-                for (to, lane) in to[at..].iter_mut().zip(lanes) {
-                    *to = O::merge(*to, O::widen(lane));
-                }
+                merge_lanes::<O>(&mut to[at..], &lanes);
             }
             row += count;
         }
@@ -147,24 +143,19 @@ fn fold_block<O: Operation>(x: &[f32]) -> f64 {
     let (quads, rest) = x.as_chunks::<{ GROUPS * LANES }>();
     let (singles, rest) = rest.as_chunks::<LANES>();
     let mut a = [O::START; LANES];
-    if !quads.is_empty() {
-        let (mut b, mut c, mut d) = (a, a, a);
-        for quad in quads {
-            for j in 0..LANES {
-                a[j] = O::step(a[j], quad[j]);
-            }
-            for j in 0..LANES {
-                b[j] = O::step(b[j], quad[LANES + j]);
-            }
-            for j in 0..LANES {
-                c[j] = O::step(c[j], quad[2 * LANES + j]);
-            }
-            for j in 0..LANES {
-                d[j] = O::step(d[j], quad[3 * LANES + j]);
-            }
+    let (mut b, mut c, mut d) = (a, a, a);
+    for quad in quads {
+        for j in 0..LANES {
+            a[j] = O::step(a[j], quad[j]);
         }
         for j in 0..LANES {
-            a[j] = O::join(O::join(a[j], b[j]), O::join(c[j], d[j]));
+            b[j] = O::step(b[j], quad[LANES + j]);
+        }
+        for j in 0..LANES {
+            c[j] = O::step(c[j], quad[2 * LANES + j]);
+        }
+        for j in 0..LANES {
+            d[j] = O::step(d[j], quad[3 * LANES + j]);
         }
     }
     for single in singles {
@@ -172,10 +163,19 @@ fn fold_block<O: Operation>(x: &[f32]) -> f64 {
             a[j] = O::step(a[j], single[j]);
         }
     }
-    for (lane, &x) in a.iter_mut().zip(rest) {
+    let mut last = a;
+    for (lane, &x) in last.iter_mut().zip(rest) {
         *lane = O::step(*lane, x);
     }
-    let mut wide = a.map(O::widen);
+    total::<O>(&[last, b, c, d])
+}
+
+/// All lanes folded into one. A function of its own: seen together with the loops, the compiler makes their lanes fit the
+/// pairs of this, and the vectors as short as those.
+#[inline(never)]
+fn total<O: Operation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
+    let [a, b, c, d] = lanes;
+    let mut wide: [f64; LANES] = std::array::from_fn(|j| O::widen(O::join(O::join(a[j], b[j]), O::join(c[j], d[j]))));
     let mut half = LANES / 2;
     while half > 0 {
         for j in 0..half {
@@ -184,4 +184,12 @@ fn fold_block<O: Operation>(x: &[f32]) -> f64 {
         half /= 2;
     }
     wide[0]
+}
+
+/// The lanes of some columns merged with what these have so far. A function of its own, as `total`.
+#[inline(never)]
+fn merge_lanes<O: Operation>(to: &mut [f64], lanes: &[O::Lane; LANES]) {
+    for (to, &lane) in to.iter_mut().zip(lanes) {
+        *to = O::merge(*to, O::widen(lane));
+    }
 }
