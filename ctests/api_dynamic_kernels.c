@@ -36,7 +36,7 @@ static int32_t *ints(const weir_tensor *tensor) {
 /* A batch of any size goes through one of two kernels of weir's; a merge passes on which it was. */
 static weir_program *make_chooser(weir_engine *engine) {
     weir_tensor_desc batch = matrix_desc(WEIR_DIM_DYNAMIC, 4), one = ids_desc(1);
-    weir_softmax_desc along_rows = {sizeof along_rows, -1, 0};
+    weir_softmax_desc along_rows = {.struct_size = sizeof along_rows, .axis = -1};
     weir_kernel *softmax = NULL, *relu = NULL, *argmax = NULL;
     weir_value in[2], sides[2], both[2], merged[2], best = 0;
     weir_graph *graph = make_graph("chooser");
