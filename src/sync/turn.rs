@@ -19,7 +19,9 @@
 //! either the producer's `call` sees IDLE (and calls), or the holder's last look sees the item (and holds again).
 //!
 //! *Resume against park.* The holder registers with what it waits for and then parks; the event may fire in
-//! between. `resume` then meets HELD and leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again.
+//! between. `resume` then meets HELD and leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again. Several may
+//! bring news: who meets CALLED or NOTIFIED has somebody else's word that the holder will look again, and writes the state
+//! anew, so that the holder, who reads it next, sees that news too.
 //!
 //! A closure that was called may find its turn taken by a helper, or finished; `hold` then fails, or finds an empty
 //! queue. Both are harmless, so `call` may be followed by any number of holders.
@@ -82,11 +84,12 @@ impl<T> Turn<T> {
             let next = match state {
                 PARKED => CALLED,
                 HELD => NOTIFIED,
-                // Somebody is on the way or was told already, and will look again.
-                _ => return false,
+                // Somebody is on the way or was told already, and will look again. Written all the same: who looks again has read this
+                // write (`hold`, `park`), and so sees what has happened; a mere look here would leave the two unordered.
+                other => other,
             };
             match self.state.compare_exchange(state, next, SeqCst, SeqCst) {
-                Ok(_) => return next == CALLED,
+                Ok(_) => return state == PARKED,
                 Err(now) => state = now,
             }
         }
@@ -108,7 +111,8 @@ impl<T> TurnGuard<'_, T> {
                 Ok(())
             }
             Err(_) => {
-                self.turn.state.store(HELD, SeqCst);
+                // Not a store: it reads what the last `resume` wrote.
+                self.turn.state.swap(HELD, SeqCst);
                 Err(self)
             }
         }

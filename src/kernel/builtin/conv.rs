@@ -9,7 +9,7 @@ use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::{Kernel, KernelContext, signature};
 
-/// x [N, C, W] or [N, C, H, W], weights [O, C / groups, KW] or [O, C / groups, KH, KW], and bias [O] on request.
+/// x [N, C, W] or [N, C, H, W], weights [O, C / groups, KW] or [O, C / groups, KH, KW], and `bias[O]` on request.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
     pub windows: Windows,
