@@ -169,11 +169,6 @@ static int32_t wait_for_late(void *arg) {
     return WEIR_OK;
 }
 
-static int32_t hold_still(void *arg) {
-    atomic_int *open = arg;
-    while (atomic_load(open) == 0) sleep_ns(100000);
-    return WEIR_OK;
-}
 
 /* `help` would stack all waiting tasks onto one another. */
 static void helping_has_a_bound(void) {
@@ -182,8 +177,10 @@ static void helping_has_a_bound(void) {
     weir_engine *engine = make_engine(pool);
     weir_stream *held = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "held");
     weir_stream *streams[DEEP];
-    atomic_int open = 0;
-    CHECK_OK(weir_enqueue_task(held, hold_still, &open, NULL));
+    gate still = {.result = WEIR_OK};
+    CHECK_OK(weir_enqueue_task(held, pass_gate, &still, NULL));
+    /* A task that waits for the stream would take its work over, and then be the one that holds still. */
+    EVENTUALLY(atomic_load(&still.begun));
     for (int i = 0; i < DEEP; i++) {
         streams[i] = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         CHECK_OK(weir_enqueue_task(streams[i], wait_for_late, held, NULL));
@@ -194,7 +191,7 @@ static void helping_has_a_bound(void) {
     }
     CHECK_EQ(atomic_load(&nested.refused), DEEP);
     CHECK(atomic_load(&nested.deepest) >= 2 && atomic_load(&nested.deepest) <= 9);
-    atomic_store(&open, 1);
+    open_gate(&still);
     CHECK_OK(weir_stream_synchronize(held, WEIR_TIMEOUT_INFINITE));
     weir_stream_release(held);
     weir_engine_release(engine);
