@@ -51,7 +51,7 @@ mod tests {
             for (activation, at_one) in [
                 (Activation::None, 1.0),
                 (Activation::Relu, 1.0),
-                (Activation::GeluErf, 0.841_344_75),
+                (Activation::GeluErf, 0.841_344_8),
                 (Activation::GeluTanh, 0.841_192),
                 (Activation::Sigmoid, 0.731_058_6),
                 (Activation::Tanh, 0.761_594_2),
