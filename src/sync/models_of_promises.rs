@@ -44,12 +44,12 @@ fn settle_and_wait(settlers: u32, claim: Claim, settle: Settle, wait: Wait) {
 
 #[test]
 fn models_promise_wait_against_settle() {
-    loom::model(|| settle_and_wait(1, claim::<Futex>, settle::<Futex>, await_settled::<Futex>));
+    loom::model(|| settle_and_wait(1, claim, settle, await_settled));
 }
 
 #[test]
 fn models_promise_two_settle() {
-    loom::model(|| settle_and_wait(2, claim::<Futex>, settle::<Futex>, await_settled::<Futex>));
+    loom::model(|| settle_and_wait(2, claim, settle, await_settled));
 }
 
 /// A second one who waits, so that all must be woken.
@@ -79,7 +79,7 @@ fn settle_in_two_steps(word: &Futex) {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_promise_broken_a_wake_is_lost() {
-    loom::model(|| settle_and_wait(1, claim::<Futex>, settle_in_two_steps, await_settled::<Futex>));
+    loom::model(|| settle_and_wait(1, claim, settle_in_two_steps, await_settled));
 }
 
 /// Goes on without having acquired the value.
@@ -95,7 +95,7 @@ fn await_relaxed(word: &Futex) {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn models_promise_broken_the_value_is_not_acquired() {
-    loom::model(|| settle_and_wait(1, claim::<Futex>, settle::<Futex>, await_relaxed));
+    loom::model(|| settle_and_wait(1, claim, settle, await_relaxed));
 }
 
 /// Looks and then takes, so two may take.
@@ -108,5 +108,5 @@ fn claim_in_two_steps(claims: &Futex) -> bool {
 #[test]
 #[should_panic]
 fn models_promise_broken_two_count() {
-    loom::model(|| settle_and_wait(2, claim_in_two_steps, settle::<Futex>, await_settled::<Futex>));
+    loom::model(|| settle_and_wait(2, claim_in_two_steps, settle, await_settled));
 }
