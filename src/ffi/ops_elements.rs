@@ -30,7 +30,7 @@ pub unsafe extern "C" fn weir_kernel_create_eltwise(
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             Isa::checked()?;
-            Ok(eltwise_of(&desc)?)
+            eltwise_of(&desc)
         })
     })
 }
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read(desc, "desc")?;
             let taken = ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32");
-            Ok(quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)?)
+            quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)
         })
     })
 }
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn weir_kernel_create_dequantize(
             let desc = versioned::read(desc, "desc")?;
             let to = if desc.dtype == dtype::ANY { dtype::F32 } else { desc.dtype };
             let taken = ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16");
-            Ok(quantization(builtin::Way::Dequantize, desc.flags, to, desc.axis, taken)?)
+            quantization(builtin::Way::Dequantize, desc.flags, to, desc.axis, taken)
         })
     })
 }

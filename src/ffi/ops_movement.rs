@@ -150,7 +150,7 @@ pub unsafe extern "C" fn weir_kernel_create_reshape(
     guard("weir_kernel_create_reshape", || unsafe {
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read(desc, "desc")?;
-            Ok(movement::Reshape::new(&desc.dims[..rank(desc.rank, desc.reserved)?])?)
+            movement::Reshape::new(&desc.dims[..rank(desc.rank, desc.reserved)?])
         })
     })
 }

@@ -14,16 +14,16 @@ macro_rules! settings {
         $(impl Settings for $type {
             fn settings(&self, $key: &mut Key) {
                 let $kernel = self;
-                $body;
+                let _ = $body;
             }
         })*
     };
 }
 
 settings! {
-    Add => Add, _key: ();
-    Relu => Relu, _key: ();
-    Select => Select, _key: ();
+    Add => Add, key: key;
+    Relu => Relu, key: key;
+    Select => Select, key: key;
     &Argmax { axis } => Argmax, key: key.int(axis.into());
     &Gather { axis } => Gather, key: key.int(axis.into());
     &Concat { axis, inputs } => Concat, key: key.int(axis.into()).word(inputs as u64);
