@@ -25,6 +25,9 @@ fn view(data: &mut [f32], dims: &[i64]) -> View {
     View::new(data.as_mut_ptr().cast(), size_of_val(data), Desc::new(dtype::F32, dims))
 }
 
+/// Work by plain loops: from one or two inputs to the output.
+type Plain<'a> = &'a dyn Fn(&[f32], &[f32], &mut [f32]);
+
 /// A kernel over one or two tables of the same shape.
 struct Case<'a> {
     name: String,
@@ -33,8 +36,7 @@ struct Case<'a> {
     inputs: usize,
     /// What a call does, in the unit of the table times nanoseconds.
     amount: f64,
-    /// The same by plain loops, from the inputs to the output.
-    plain: &'a dyn Fn(&[f32], &[f32], &mut [f32]),
+    plain: Plain<'a>,
 }
 
 impl Case<'_> {
@@ -118,7 +120,7 @@ fn tables(rows: i64) {
     unary(Op::Exp, rows, f32::exp);
     unary(Op::Tanh, rows, f32::tanh);
     unary(Op::Sigmoid, rows, |x| 1.0 / (1.0 + (-x).exp()));
-    let case = |name: &str, kernel: &dyn Kernel, inputs, bytes, plain: &dyn Fn(&[f32], &[f32], &mut [f32])| {
+    let case = |name: &str, kernel: &dyn Kernel, inputs, bytes, plain: Plain<'_>| {
         Case { name: name.into(), kernel, dims, inputs, amount: bytes, plain }.run();
     };
     let add = |x: &[f32], y: &[f32], z: &mut [f32]| x.iter().zip(y).zip(z).for_each(|((x, y), z)| *z = x + y);
