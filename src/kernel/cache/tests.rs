@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::Desc;
 use crate::kernel::KernelContext;
-use std::sync::Barrier;
+use crate::sync::Condvar;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -44,6 +44,29 @@ impl Kernel for Number {
 impl Settings for Number {
     fn settings(&self, key: &mut Key) {
         key.int(self.value).identity(self.identity.as_deref());
+    }
+}
+
+/// So many threads go on when all are here.
+struct Meeting {
+    missing: Mutex<usize>,
+    all_here: Condvar,
+}
+
+impl Meeting {
+    fn of(threads: usize) -> Arc<Meeting> {
+        Arc::new(Meeting { missing: Mutex::new(threads), all_here: Condvar::new() })
+    }
+
+    fn wait(&self) {
+        let mut missing = self.missing.lock();
+        *missing -= 1;
+        if *missing == 0 {
+            self.all_here.notify_all();
+        }
+        while *missing > 0 {
+            missing = self.all_here.wait(missing);
+        }
     }
 }
 
@@ -214,12 +237,12 @@ fn a_kernel_with_weights_is_seen_and_not_kept() {
 fn all_who_ask_at_once_share_one_build() {
     let bench = Bench::new(8);
     let builds = Arc::new(AtomicUsize::new(0));
-    let barrier = Arc::new(Barrier::new(4));
+    let meeting = Meeting::of(4);
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let (bench, builds, barrier) = (Arc::clone(&bench), Arc::clone(&builds), Arc::clone(&barrier));
+            let (bench, builds, meeting) = (Arc::clone(&bench), Arc::clone(&builds), Arc::clone(&meeting));
             std::thread::spawn(move || {
-                barrier.wait();
+                meeting.wait();
                 let build = || {
                     builds.fetch_add(1, SeqCst);
                     // Until the others are here, or at least for long.
@@ -242,8 +265,8 @@ fn all_who_ask_at_once_share_one_build() {
 #[test]
 fn a_worker_does_not_wait_and_both_get_the_same() {
     let bench = Bench::new(8);
-    let begun = Arc::new(Barrier::new(2));
-    let over = Arc::new(Barrier::new(2));
+    let begun = Meeting::of(2);
+    let over = Meeting::of(2);
     let slow = {
         let (bench, begun, over) = (Arc::clone(&bench), Arc::clone(&begun), Arc::clone(&over));
         std::thread::spawn(move || {
@@ -272,7 +295,7 @@ fn a_worker_does_not_wait_and_both_get_the_same() {
 fn a_build_that_fails_or_panics_leaves_the_others_to_build() {
     for panics in [false, true] {
         let bench = Bench::new(8);
-        let begun = Arc::new(Barrier::new(2));
+        let begun = Meeting::of(2);
         let failing = {
             let (bench, begun) = (Arc::clone(&bench), Arc::clone(&begun));
             std::thread::spawn(move || {
