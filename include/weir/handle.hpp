@@ -46,6 +46,7 @@ inline weir_status retain(weir_stream *p) { return weir_stream_retain(p); }
 inline weir_status retain(weir_event *p) { return weir_event_retain(p); }
 inline weir_status retain(weir_tensor *p) { return weir_tensor_retain(p); }
 inline weir_status retain(weir_kernel *p) { return weir_kernel_retain(p); }
+inline weir_status retain(weir_packed_weights *p) { return weir_packed_weights_retain(p); }
 inline weir_status retain(weir_program *p) { return weir_program_retain(p); }
 inline weir_status retain(weir_run *p) { return weir_run_retain(p); }
 
@@ -55,6 +56,7 @@ inline void drop(weir_stream *p) noexcept { weir_stream_release(p); }
 inline void drop(weir_event *p) noexcept { weir_event_release(p); }
 inline void drop(weir_tensor *p) noexcept { weir_tensor_release(p); }
 inline void drop(weir_kernel *p) noexcept { weir_kernel_release(p); }
+inline void drop(weir_packed_weights *p) noexcept { weir_packed_weights_release(p); }
 inline void drop(weir_program *p) noexcept { weir_program_release(p); }
 inline void drop(weir_run *p) noexcept { weir_run_release(p); }
 inline void drop(weir_threadpool_attr *p) noexcept { weir_threadpool_attr_destroy(p); }

@@ -63,6 +63,20 @@ public:
     weir::engine engine() const { return detail::lent<weir::engine>(weir_tensor_get_engine, get()); }
 };
 
+/// B of matrix products, packed once from a tensor [K, N], or, with WEIR_PACKED_WEIGHTS_TRANSPOSED, [N, K]. Kernels take it in
+/// their descriptions and keep it.
+class packed_weights : public shared<weir_packed_weights> {
+public:
+    using shared::shared;
+    packed_weights() noexcept = default;
+    packed_weights(const weir::engine &on, const tensor &from, std::uint64_t flags = 0) {
+        auto desc = sized<weir_packed_weights_desc>();
+        desc.flags = flags;
+        check(weir_packed_weights_create(on, from, &desc, out()));
+    }
+    std::size_t bytes() const { return detail::value<std::size_t>(weir_packed_weights_get_size, get()); }
+};
+
 // ---- kernels ----
 
 /// What the body of a host kernel sees of the call it serves. Valid until the body returns.
@@ -170,6 +184,128 @@ public:
         desc.flags = flags;
         return builtin(weir_kernel_create_matmul, on, &desc, attr);
     }
+
+    // The built-in kernels by their descriptions: zeroed but for what is set; struct_size is filled in here.
+
+    static kernel matmul(const engine &on, weir_matmul_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_matmul, on, desc, attr);
+    }
+    static kernel matmul_int8(const engine &on, weir_matmul_int8_desc desc = {},
+                              const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_matmul_int8, on, desc, attr);
+    }
+    static kernel conv(const engine &on, weir_conv_desc desc = {}, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_conv, on, desc, attr);
+    }
+    static kernel pooling(const engine &on, weir_pooling_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_pooling, on, desc, attr);
+    }
+    static kernel norm(const engine &on, weir_norm_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_norm, on, desc, attr);
+    }
+    static kernel slice(const engine &on, weir_slice_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_slice, on, desc, attr);
+    }
+    static kernel pad(const engine &on, weir_pad_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_pad, on, desc, attr);
+    }
+    static kernel reduce(const engine &on, weir_reduce_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_reduce, on, desc, attr);
+    }
+    static kernel softmax(const engine &on, weir_softmax_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_softmax, on, desc, attr);
+    }
+
+    // And by what is most often said of them.
+
+    static kernel eltwise(const engine &on, weir_eltwise_op op, float alpha = 0, float beta = 0,
+                          const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_eltwise_desc desc{};
+        desc.op = op;
+        desc.alpha = alpha;
+        desc.beta = beta;
+        return described(weir_kernel_create_eltwise, on, desc, attr);
+    }
+    static kernel binary(const engine &on, weir_binary_op op, const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_binary_desc desc{};
+        desc.op = op;
+        return described(weir_kernel_create_binary, on, desc, attr);
+    }
+    static kernel select(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return builtin(weir_kernel_create_select, on, nullptr, attr);
+    }
+    /// x scale + shift, as another type.
+    static kernel convert(const engine &on, weir_dtype to, float scale = 1, float shift = 0,
+                          const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_convert_desc desc{};
+        desc.dtype = to;
+        desc.scale = scale;
+        desc.shift = shift;
+        return described(weir_kernel_create_convert, on, desc, attr);
+    }
+    static kernel quantize(const engine &on, weir_dtype to, std::uint64_t flags = 0, std::int32_t axis = -1,
+                           const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_quantize_desc desc{};
+        desc.dtype = to;
+        desc.flags = flags;
+        desc.axis = axis;
+        return described(weir_kernel_create_quantize, on, desc, attr);
+    }
+    static kernel dequantize(const engine &on, weir_dtype to = WEIR_F32, std::uint64_t flags = 0, std::int32_t axis = -1,
+                             const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_dequantize_desc desc{};
+        desc.dtype = to;
+        desc.flags = flags;
+        desc.axis = axis;
+        return described(weir_kernel_create_dequantize, on, desc, attr);
+    }
+    /// Dimension i of the output is dimension permutation[i] of the input; an empty list turns the order round.
+    static kernel transpose(const engine &on, list<std::int32_t> permutation = {},
+                            const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_transpose_desc desc{};
+        desc.rank = fill(desc.permutation, permutation, "weir::kernel::transpose");
+        return described(weir_kernel_create_transpose, on, desc, attr);
+    }
+    static kernel concat(const engine &on, std::uint32_t num_inputs, std::int32_t axis = -1,
+                         const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_concat_desc desc{};
+        desc.num_inputs = num_inputs;
+        desc.axis = axis;
+        return described(weir_kernel_create_concat, on, desc, attr);
+    }
+    static kernel reshape(const engine &on, list<std::int64_t> dims, const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_reshape_desc desc{};
+        desc.rank = fill(desc.dims, dims, "weir::kernel::reshape");
+        return described(weir_kernel_create_reshape, on, desc, attr);
+    }
+    static kernel gather(const engine &on, std::int32_t axis = 0, const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_gather_desc desc{};
+        desc.axis = axis;
+        return described(weir_kernel_create_gather, on, desc, attr);
+    }
+    /// Over these axes, all if there is none.
+    static kernel reduce(const engine &on, weir_reduce_op op, list<std::int32_t> axes = {}, std::uint64_t flags = 0,
+                         const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_reduce_desc desc{};
+        desc.op = op;
+        desc.flags = flags;
+        desc.num_axes = fill(desc.axes, axes, "weir::kernel::reduce");
+        return described(weir_kernel_create_reduce, on, desc, attr);
+    }
+    static kernel lstm(const engine &on, std::uint64_t flags = 0, weir_gate_order order = WEIR_GATES_ONNX,
+                       const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_lstm_desc desc{};
+        desc.flags = flags;
+        desc.gate_order = order;
+        return described(weir_kernel_create_lstm, on, desc, attr);
+    }
+    static kernel gru(const engine &on, std::uint64_t flags = 0, weir_gate_order order = WEIR_GATES_ONNX,
+                      const kernel_attr &attr = kernel_attr(nullptr)) {
+        weir_gru_desc desc{};
+        desc.flags = flags;
+        desc.gate_order = order;
+        return described(weir_kernel_create_gru, on, desc, attr);
+    }
     static kernel add(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) {
         return builtin(weir_kernel_create_add, on, nullptr, attr);
     }
@@ -213,6 +349,19 @@ private:
         return kernel;
     }
     template <class Create, class Desc>
+    static kernel described(Create create, const engine &on, Desc &desc, const kernel_attr &attr) {
+        desc.struct_size = sizeof desc;
+        return builtin(create, on, &desc, attr);
+    }
+    template <class T, std::size_t N>
+    static std::uint32_t fill(T (&members)[N], const list<T> &items, const char *who) {
+        if (items.size() > N) {
+            throw error(WEIR_INVALID_ARGUMENT, std::string(who) + ": " + std::to_string(items.size()) + " numbers are more than " + std::to_string(N));
+        }
+        for (std::size_t i = 0; i < items.size(); i++) members[i] = items.data()[i];
+        return static_cast<std::uint32_t>(items.size());
+    }
+    template <class Create, class Desc>
     static kernel builtin(Create create, const engine &on, Desc desc, const kernel_attr &attr) {
         kernel kernel;
         check(create(on, desc, attr, kernel.out()));
@@ -224,6 +373,19 @@ private:
         return arity;
     }
 };
+
+/// The cache of built-in kernels.
+namespace kernel_cache {
+
+inline std::size_t capacity() { return detail::value<std::size_t>(weir_kernel_cache_get_capacity); }
+inline void set_capacity(std::size_t capacity) { check(weir_kernel_cache_set_capacity(capacity)); }
+inline weir_kernel_cache_info info() {
+    auto info = sized<weir_kernel_cache_info>();
+    check(weir_kernel_cache_get_info(&info));
+    return info;
+}
+
+} // namespace kernel_cache
 
 inline void stream::enqueue(const kernel &kernel, list<weir_tensor *> inputs, list<weir_tensor *> outputs) const {
     check(weir_enqueue(*this, kernel, inputs.data(), inputs.size(), outputs.data(), outputs.size()));

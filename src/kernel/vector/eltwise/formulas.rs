@@ -48,6 +48,9 @@ impl Eltwise {
         let Eltwise { op, alpha, beta } = *self;
         // SAFETY: as demanded of the caller.
         unsafe {
+            if alpha == 0.0 && self.level(isa, x, y, len) {
+                return;
+            }
             match op {
                 Op::Relu if alpha == 0.0 => map(isa, Relu, x, y, len),
                 Op::Relu => map(isa, LeakyRelu(alpha), x, y, len),
@@ -73,6 +76,28 @@ impl Eltwise {
                 Op::Softplus => map(isa, Softplus(alpha), x, y, len),
             }
         }
+    }
+}
+
+impl Eltwise {
+    /// The functions that alpha x makes a constant, or a multiple of x, if alpha is 0: so they have the limits that they should at the
+    /// infinities, where the product is a NaN. False if this is none of them.
+    ///
+    /// # Safety
+    /// As of `map`.
+    unsafe fn level(&self, isa: Isa, x: *const f32, y: *mut f32, len: usize) -> bool {
+        let factor = self.beta.clamp(0.0, 1.0);
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            match self.op {
+                Op::Swish => map(isa, Linear(0.5, 0.0), x, y, len),
+                Op::HardSigmoid => map(isa, Level(factor), x, y, len),
+                Op::HardSwish if factor == 0.0 => map(isa, Level(0.0), x, y, len),
+                Op::HardSwish => map(isa, Linear(factor, 0.0), x, y, len),
+                _ => return false,
+            }
+        }
+        true
     }
 }
 
@@ -183,6 +208,7 @@ formulas! {
     Clip(low, high): |x| high.min(low.max(x));
     Linear(alpha, beta): |x| x.mul_add(alpha, beta);
     Constant(alpha): |_x| alpha;
+    Level(beta): |x| N::if_equal(x, x, beta, x);
     SquareTimes(alpha): |x| x.mul(x).mul(alpha);
     CubeTimes(alpha): |x| x.mul(x).mul(x).mul(alpha);
     RootTimes(alpha): |x| root(x).mul(alpha);

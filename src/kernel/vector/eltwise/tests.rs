@@ -23,7 +23,7 @@ fn cases() -> Vec<(Eltwise, f64)> {
     add(GeluTanh, 4e-6, &[(0.0, 0.0)]);
     add(Tanh, 3e-7, &[(0.0, 0.0)]);
     add(Sigmoid, 2.5e-7, &[(0.0, 0.0)]);
-    add(Swish, 4e-7, &[(1.0, 0.0), (-2.0, 0.0)]);
+    add(Swish, 4e-7, &[(1.0, 0.0), (-2.0, 0.0), (0.0, 0.0)]);
     add(Exp, 1.3e-7, &[(0.0, 0.0)]);
     add(Log, 2e-7, &[(0.0, 0.0)]);
     add(Sqrt, 6e-8, &[(0.0, 0.0)]);
@@ -34,8 +34,8 @@ fn cases() -> Vec<(Eltwise, f64)> {
     add(Clip, 0.0, &[(-2.0, 3.0), (f32::NEG_INFINITY, 1.0)]);
     add(Linear, 1.3e-7, &quarters);
     add(Linear, 1.3e-7, &[(-2.0, 3.0)]);
-    add(HardSigmoid, 1.3e-7, &[(0.2, 0.5), (1.0 / 6.0, 3.0)]);
-    add(HardSwish, 2e-7, &[(1.0 / 6.0, 0.5)]);
+    add(HardSigmoid, 1.3e-7, &[(0.2, 0.5), (1.0 / 6.0, 3.0), (0.0, 0.3), (-0.0, 7.0)]);
+    add(HardSwish, 2e-7, &[(1.0 / 6.0, 0.5), (0.0, 0.3), (0.0, 0.0), (0.0, 2.0)]);
     add(Round, 0.0, &[(0.0, 0.0)]);
     add(Mish, 5e-7, &[(0.0, 0.0)]);
     add(Softplus, 3e-7, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]);
@@ -99,6 +99,7 @@ fn reference(f: &Eltwise, x: f64) -> f64 {
         Op::GeluTanh => times(sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x))),
         Op::Tanh => x.tanh(),
         Op::Sigmoid => sigmoid(x),
+        Op::Swish if alpha == 0.0 => x / 2.0,
         Op::Swish => times(sigmoid(alpha * x)),
         Op::Exp => x.exp(),
         Op::Log => x.ln(),
@@ -110,6 +111,8 @@ fn reference(f: &Eltwise, x: f64) -> f64 {
         Op::Linear => alpha * x + beta,
         // The power is a float of its own.
         Op::Pow => alpha * f64::from(x.powf(beta) as f32),
+        Op::HardSigmoid if alpha == 0.0 && !x.is_nan() => beta.clamp(0.0, 1.0),
+        Op::HardSwish if alpha == 0.0 => times(beta.clamp(0.0, 1.0)),
         Op::HardSigmoid => (alpha * x + beta).clamp(0.0, 1.0),
         Op::HardSwish => times((alpha * x + beta).clamp(0.0, 1.0)),
         Op::Round => x.round_ties_even(),

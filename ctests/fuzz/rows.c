@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Kernels that work on rows: softmax, places of the greatest, reductions, normalisations.
+ */
+
+#include "fuzz.h"
+
+static uint32_t draw_rank(draws *d) {
+    return (uint32_t)(draw_once_in(d, 15) ? draw_int(d, 0, 8) : draw_int(d, 1, 4));
+}
+
+static int32_t draw_axis(draws *d, const weir_tensor_desc *desc) {
+    if (desc->rank == 0 || draw_once_in(d, 40)) return (int32_t)draw_int(d, -9, 9);
+    return (int32_t)draw_int(d, -(int64_t)desc->rank, (int64_t)desc->rank - 1);
+}
+
+/* ---- Softmax ----------------------------------------------------------------------------------- */
+
+static void draw_softmax(problem *p) {
+    weir_softmax_desc *desc = &p->desc.softmax;
+    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
+    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), (contents)draw_int(p->d, SMALL, SPECIAL));
+    *desc = (weir_softmax_desc){.struct_size = sizeof *desc, .axis = draw_axis(p->d, &x->desc)};
+    if (draw_once_in(p->d, 2)) desc->flags = WEIR_SOFTMAX_LOG;
+}
+
+static verdict solve_softmax(problem *p) {
+    const weir_softmax_desc *desc = &p->desc.softmax;
+    if (p->num_in != 1 || !is_float(p->in[0].desc.dtype)) return REFUSED;
+    const array *x = &p->in[0];
+    int axis = axis_of(desc->axis, &x->desc);
+    if (axis < 0) return REFUSED;
+    array *out = add_output(p, x->desc);
+    size_t outer, len, inner;
+    split(&x->desc, axis, &outer, &len, &inner);
+    for (size_t r = 0; r < outer * inner && out->n > 0; r++) {
+        size_t first = r / inner * len * inner + r % inner;
+        double most = -INFINITY, sum = 0;
+        bool wrong = false;
+        for (size_t i = 0; i < len; i++) {
+            wrong |= isnan(x->v[first + i * inner]);
+            most = fmax(most, x->v[first + i * inner]);
+        }
+        for (size_t i = 0; i < len; i++) sum += exp(x->v[first + i * inner] - most);
+        for (size_t i = 0; i < len; i++) {
+            double below = x->v[first + i * inner] - most, y = below - log(sum), error = 1e-5 * (1 + fabs(y));
+            if (desc->flags == 0) y = exp(below) / sum, error = (4e-6 + 2.5e-7 * fmin(-below, 120)) * y + 2e-37;
+            put(out, first + i * inner, wrong || isinf(most) ? NAN : y, error);
+        }
+    }
+    return RIGHT;
+}
+
+static weir_status create_softmax(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_softmax(engine, &p->desc.softmax, NULL, out);
+}
+
+/* ---- Argmax ------------------------------------------------------------------------------------ */
+
+/* The first NaN, or else the first of the greatest (or least). */
+static size_t best_of(const double *v, size_t n, size_t step, bool least) {
+    size_t best = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(v[i * step])) return i;
+        if (least ? v[i * step] < v[best * step] : v[i * step] > v[best * step]) best = i;
+    }
+    return best;
+}
+
+static void draw_argmax(problem *p) {
+    weir_dtype dtype = draw_once_in(p->d, 40) ? WEIR_F16 : WEIR_F32;
+    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), (contents)draw_int(p->d, SMALL, SPECIAL));
+    p->desc.argmax = (weir_argmax_desc){.struct_size = sizeof p->desc.argmax, .axis = draw_axis(p->d, &x->desc)};
+}
+
+static verdict solve_argmax(problem *p) {
+    if (p->num_in != 1 || p->in[0].desc.dtype != WEIR_F32) return REFUSED;
+    const array *x = &p->in[0];
+    int axis = axis_of(p->desc.argmax.axis, &x->desc);
+    if (axis < 0 || x->desc.dims[axis] == 0) return REFUSED;
+    weir_tensor_desc like = make_desc(WEIR_S32, 0, 0, 0, 0);
+    for (int i = 0; i < (int)x->desc.rank; i++) {
+        if (i != axis) like.dims[like.rank++] = x->desc.dims[i];
+    }
+    array *out = add_output(p, like);
+    size_t outer, len, inner;
+    split(&x->desc, axis, &outer, &len, &inner);
+    for (size_t r = 0; r < outer * inner; r++) {
+        put(out, r, (double)best_of(x->v + r / inner * len * inner + r % inner, len, inner, false), 0);
+    }
+    return RIGHT;
+}
+
+static weir_status create_argmax(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_argmax(engine, &p->desc.argmax, NULL, out);
+}
+
+/* ---- Reductions -------------------------------------------------------------------------------- */
+
+static bool is_norm(uint32_t op) {
+    return op >= WEIR_REDUCE_NORM_MAX && op <= WEIR_REDUCE_NORM_POWER_SUM;
+}
+
+static void draw_reduce(problem *p) {
+    weir_reduce_desc *desc = &p->desc.reduce;
+    uint32_t op = (uint32_t)draw_int(p->d, draw_once_in(p->d, 40) ? 0 : 1, draw_once_in(p->d, 40) ? 13 : 11);
+    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
+    bool any = op == WEIR_REDUCE_MIN || op == WEIR_REDUCE_MAX || op >= WEIR_REDUCE_ARGMAX;
+    array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), any ? SPECIAL : (contents)draw_int(p->d, SMALL, NORMAL));
+    if (op == WEIR_REDUCE_MUL) {
+        for (size_t i = 0; i < x->n; i++) x->v[i] = draw_once_in(p->d, 20) ? 2 : draw_once_in(p->d, 20) ? 0.5 : draw_once_in(p->d, 2) ? 1 : -1;
+        for (size_t i = 0; i < x->n; i++) x->v[i] = rounded(dtype, x->v[i]);
+    }
+    *desc = (weir_reduce_desc){.struct_size = sizeof *desc, .op = op};
+    if (draw_once_in(p->d, 2)) desc->flags = WEIR_REDUCE_KEEP_DIMS;
+    desc->num_axes = (uint32_t)draw_int(p->d, 0, x->desc.rank);
+    for (uint32_t i = 0, next = 0; i < desc->num_axes; i++) {
+        /* In order, with gaps, some of them from the end. */
+        next += (uint32_t)draw_int(p->d, 0, x->desc.rank - desc->num_axes + i - next);
+        desc->axes[i] = (int32_t)next++ - (draw_once_in(p->d, 3) ? (int32_t)x->desc.rank : 0);
+    }
+    if (desc->num_axes > 1 && draw_once_in(p->d, 3)) {
+        int32_t first = desc->axes[0];
+        desc->axes[0] = desc->axes[1];
+        desc->axes[1] = first;
+    }
+    if (draw_once_in(p->d, 30)) desc->axes[draw_int(p->d, 0, 7)] = (int32_t)draw_int(p->d, -9, 9);
+    if (is_norm(op)) desc->p = draw_once_in(p->d, 2) ? 1 : 2, desc->eps = draw_once_in(p->d, 2) ? 0 : 0.5f;
+    if (draw_once_in(p->d, 60)) desc->p = (float)draw_int(p->d, 0, 3);
+    if (draw_once_in(p->d, 60)) desc->eps = draw_once_in(p->d, 2) ? NAN : -1;
+    if (draw_once_in(p->d, 60)) desc->num_axes = (uint32_t)draw_int(p->d, 0, 9);
+}
+
+/* Of `n` elements, one after the other. */
+static double reduction(const weir_reduce_desc *desc, const double *v, size_t n, double *error) {
+    double sum = 0, size = 0, product = 1, least = INFINITY, most = -INFINITY, y = 0;
+    bool nan = false;
+    for (size_t i = 0; i < n; i++) {
+        sum += v[i];
+        size += desc->p == 2 ? v[i] * v[i] : fabs(v[i]);
+        product *= v[i];
+        nan |= isnan(v[i]);
+        least = fmin(least, v[i]);
+        most = fmax(most, v[i]);
+    }
+    *error = 0;
+    switch (desc->op) {
+    case WEIR_REDUCE_SUM: *error = 128 * 0x1p-24 * size; return sum;
+    case WEIR_REDUCE_MEAN: *error = n == 0 ? 0 : 128 * 0x1p-24 * size / (double)n; return sum / (double)n;
+    case WEIR_REDUCE_MIN: return nan ? NAN : least;
+    case WEIR_REDUCE_MAX: return nan ? NAN : most;
+    case WEIR_REDUCE_MUL: *error = 1e-6 * fabs(product); return product;
+    case WEIR_REDUCE_NORM_MAX: case WEIR_REDUCE_NORM_POWER_MAX: y = fmax(size, desc->eps); break;
+    default: y = size + desc->eps; break;
+    }
+    if (desc->op <= WEIR_REDUCE_NORM_SUM && desc->p == 2) y = sqrt(y);
+    *error = 128 * 0x1p-24 * y;
+    return y;
+}
+
+static verdict solve_reduce(problem *p) {
+    const weir_reduce_desc *desc = &p->desc.reduce;
+    bool reduced[WEIR_MAX_RANK] = {false}, places = desc->op >= WEIR_REDUCE_ARGMAX;
+    if (p->num_in != 1 || desc->op < 1 || desc->op > WEIR_REDUCE_ARGMIN || !is_float(p->in[0].desc.dtype)) return REFUSED;
+    if (desc->num_axes > WEIR_MAX_RANK || !(desc->eps >= 0)) return REFUSED;
+    if (is_norm(desc->op) ? desc->p != 1 && desc->p != 2 : desc->p != 0 || desc->eps != 0) return REFUSED;
+    const array *x = &p->in[0];
+    for (uint32_t i = 0; i < desc->num_axes; i++) {
+        int axis = axis_of(desc->axes[i], &x->desc);
+        if (axis < 0 || reduced[axis]) return REFUSED;
+        reduced[axis] = true;
+    }
+    weir_tensor_desc like = make_desc(places ? WEIR_S32 : x->desc.dtype, 0, 0, 0, 0);
+    size_t n = 1, count = 1;
+    for (uint32_t i = 0; i < x->desc.rank; i++) {
+        if (desc->num_axes == 0) reduced[i] = true;
+        if (reduced[i]) n *= (size_t)x->desc.dims[i];
+        else count *= (size_t)x->desc.dims[i];
+        if (!reduced[i]) like.dims[like.rank++] = x->desc.dims[i];
+        else if (desc->flags != 0) like.dims[like.rank++] = 1;
+    }
+    if (places && n == 0) return REFUSED;
+    array *out = add_output(p, like);
+    if (out == NULL) return EITHER;
+    CHECK_EQ(out->n, count);
+    if (count == 0) return RIGHT;
+    /* What is reduced to one, side by side. */
+    double *sorted = fuzz_alloc(count * n * sizeof *sorted);
+    size_t *filled = fuzz_alloc(count * sizeof *filled);
+    memset(filled, 0, count * sizeof *filled);
+    for (size_t i = 0; i < x->n; i++) {
+        size_t to = 0, step = 1, rest = i;
+        for (uint32_t k = x->desc.rank; k-- > 0;) {
+            size_t size = (size_t)x->desc.dims[k];
+            if (!reduced[k]) to += rest % size * step, step *= size;
+            rest /= size;
+        }
+        sorted[to * n + filled[to]++] = x->v[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        double error = 0, y = places ? (double)best_of(sorted + i * n, n, 1, desc->op == WEIR_REDUCE_ARGMIN)
+                                     : reduction(desc, sorted + i * n, n, &error);
+        put(out, i, y, error);
+    }
+    return RIGHT;
+}
+
+static weir_status create_reduce(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_reduce(engine, &p->desc.reduce, NULL, out);
+}
+
+/* ---- Normalisations ---------------------------------------------------------------------------- */
+
+static void draw_norm(problem *p) {
+    weir_norm_desc *desc = &p->desc.norm;
+    uint32_t op = (uint32_t)draw_int(p->d, draw_once_in(p->d, 40) ? 0 : 1, draw_once_in(p->d, 40) ? 5 : 4);
+    const array *x = add_input(p, draw_shape(p->d, draw_once_in(p->d, 50) ? WEIR_F16 : WEIR_F32, draw_rank(p->d), 20000), NORMAL);
+    *desc = (weir_norm_desc){.struct_size = sizeof *desc, .op = op, .epsilon = draw_once_in(p->d, 20) ? 0 : 1e-3f};
+    desc->axis = draw_axis(p->d, &x->desc);
+    desc->flags = (uint64_t)draw_int(p->d, 0, 3);
+    int axis = axis_of(desc->axis, &x->desc);
+    int64_t channels = axis < 0 ? 1 : x->desc.dims[axis];
+    if (op == WEIR_NORM_GROUP) {
+        desc->groups = (uint32_t)draw_int(p->d, 1, 4);
+        while (channels % desc->groups != 0) desc->groups--;
+    }
+    if (draw_once_in(p->d, 40)) desc->groups = (uint32_t)draw_int(p->d, 0, 5);
+    if (draw_once_in(p->d, 60)) desc->epsilon = draw_once_in(p->d, 2) ? NAN : -1;
+    weir_tensor_desc of_channels = vector_desc(channels), of_rows = of_channels;
+    if (op == WEIR_NORM_BATCH) {
+        add_input(p, of_channels, NORMAL);
+        array *variance = add_input(p, of_channels, NORMAL);
+        for (size_t i = 0; i < variance->n; i++) variance->v[i] = rounded(WEIR_F32, fabs(variance->v[i]) + 0.1);
+    }
+    if (axis >= 0) of_rows = shaped(WEIR_F32, x->desc.rank - (uint32_t)axis, x->desc.dims + axis);
+    for (int bit = 1; bit <= 2; bit *= 2) {
+        if (desc->flags & (uint64_t)bit) add_input(p, op <= WEIR_NORM_RMS ? of_rows : of_channels, NORMAL);
+    }
+}
+
+static verdict solve_norm(problem *p) {
+    const weir_norm_desc *desc = &p->desc.norm;
+    bool batch = desc->op == WEIR_NORM_BATCH, group = desc->op == WEIR_NORM_GROUP;
+    size_t scales = (size_t)((desc->flags & 1) != 0), shifts = (size_t)((desc->flags & 2) != 0), first = batch ? 3 : 1;
+    if (desc->op < 1 || desc->op > WEIR_NORM_GROUP || !(desc->epsilon >= 0) || group != (desc->groups > 0)) return REFUSED;
+    if (p->num_in != first + scales + shifts || p->in[0].desc.dtype != WEIR_F32) return REFUSED;
+    const array *x = &p->in[0];
+    int axis = axis_of(desc->axis, &x->desc);
+    if (axis < 0) return REFUSED;
+    size_t outer, len, inner;
+    split(&x->desc, axis, &outer, &len, &inner);
+    if (group && len % desc->groups != 0) return REFUSED;
+    weir_tensor_desc channels = vector_desc((int64_t)len), affine = channels;
+    if (desc->op <= WEIR_NORM_RMS) affine = shaped(WEIR_F32, x->desc.rank - (uint32_t)axis, x->desc.dims + axis);
+    for (size_t i = 1; i < p->num_in; i++) {
+        if (p->in[i].desc.dtype != WEIR_F32 || !same_shape(&p->in[i].desc, i < first ? &channels : &affine)) return REFUSED;
+    }
+    array *out = add_output(p, x->desc);
+    size_t row = len * inner / (group ? desc->groups : 1);
+    for (size_t i = 0; i < out->n; i++) {
+        size_t channel = i / inner % len;
+        double mean = 0, variance = 0;
+        if (batch) {
+            mean = p->in[1].v[channel], variance = p->in[2].v[channel];
+        } else if (i % row > 0) {
+            continue; /* with the first one of its row */
+        } else {
+            const double *v = x->v + i;
+            for (size_t k = 0; k < row && desc->op != WEIR_NORM_RMS; k++) mean += v[k] / (double)row;
+            for (size_t k = 0; k < row; k++) variance += (v[k] - mean) * (v[k] - mean) / (double)row;
+        }
+        for (size_t k = i; k < i + (batch ? 1 : row); k++) {
+            size_t place = desc->op <= WEIR_NORM_RMS ? k % (len * inner) : k / inner % len;
+            double y = (x->v[k] - mean) / sqrt(variance + desc->epsilon), error = 2e-5 * fmax(1, fabs(y));
+            double scale = scales ? p->in[first].v[place] : 1, shift = shifts ? p->in[first + scales].v[place] : 0;
+            put(out, k, y * scale + shift, error * fabs(scale) + 1e-6 * fabs(shift));
+            if (variance + desc->epsilon < 1e-4) put_anything(out, k); /* the last bits of the mean decide */
+        }
+    }
+    return RIGHT;
+}
+
+static weir_status create_norm(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_norm(engine, &p->desc.norm, NULL, out);
+}
+
+#define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
+const family rows_families[] = {FAMILY(softmax), FAMILY(argmax), FAMILY(reduce), FAMILY(norm), {NULL, NULL, NULL, NULL}};

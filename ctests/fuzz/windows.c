@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Convolution, pooling, and steps of recurrent cells.
+ */
+
+#include "fuzz.h"
+
+/* An axis of windows; signals have a first one of one place. */
+typedef struct line {
+    int64_t size, taps, stride, dilation, begin, end, count;
+    bool reflects;
+} line;
+
+static bool in_steps(const int64_t *pair) {
+    return pair[0] >= 0 && pair[0] <= 1 << 30 && pair[1] >= 0 && pair[1] <= 1 << 30;
+}
+
+static bool fill_line(line *l, int64_t size, int64_t taps, int i, const int64_t *strides, const int64_t *dilations,
+                      const int64_t *begin, const int64_t *end, bool reflects) {
+    *l = (line){size, taps, strides[i] > 0 ? strides[i] : 1, dilations[i] > 0 ? dilations[i] : 1, begin[i], end[i], 0, reflects};
+    int64_t span = (taps - 1) * l->dilation + 1, room = size + l->begin + l->end;
+    if (taps < 1 || room < span) return false;
+    if (reflects && (l->begin >= size || l->end >= size)) return false;
+    l->count = (room - span) / l->stride + 1;
+    return true;
+}
+
+/* Where tap `tap` of window `at` is, or -1. */
+static int64_t place(const line *l, int64_t at, int64_t tap) {
+    int64_t x = at * l->stride + tap * l->dilation - l->begin;
+    if (l->reflects) x = x < 0 ? -x : x >= l->size ? 2 * (l->size - 1) - x : x;
+    return x < 0 || x >= l->size ? -1 : x;
+}
+
+static void draw_steps(draws *d, int axes, int64_t *strides, int64_t *dilations, int64_t *begin, int64_t *end, int64_t most) {
+    for (int i = 0; i < axes; i++) {
+        strides[i] = draw_int(d, 0, 3);
+        dilations[i] = draw_once_in(d, 2) ? draw_int(d, 0, 3) : 0;
+        if (most > 0 && draw_once_in(d, 2)) begin[i] = draw_int(d, 0, most), end[i] = draw_int(d, 0, most);
+    }
+    if (draw_once_in(d, 60)) strides[1] = draw_int(d, -1, 2);
+}
+
+static const line ONE = {.size = 1, .taps = 1, .stride = 1, .dilation = 1, .count = 1};
+
+/* ---- Convolution ------------------------------------------------------------------------------- */
+
+static void draw_conv(problem *p) {
+    weir_conv_desc *desc = &p->desc.conv;
+    bool image = draw_once_in(p->d, 2);
+    *desc = (weir_conv_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->padding = draw_once_in(p->d, 4) ? WEIR_PADDING_REFLECT : WEIR_PADDING_ZERO;
+    desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
+    draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
+    int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, 4);
+    int64_t inputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5), outputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
+    desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
+    if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
+    if (draw_once_in(p->d, 80)) desc->padding = 2;
+    int64_t x[4] = {draw_int(p->d, 0, 3), inputs * groups}, w[4] = {outputs * groups, inputs};
+    for (int i = 2; i < (image ? 4 : 3); i++) {
+        w[i] = draw_int(p->d, 1, 5);
+        x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
+    }
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
+    if (desc->flags) add_input(p, vector_desc(w[0]), NORMAL);
+}
+
+static verdict solve_conv(problem *p) {
+    const weir_conv_desc *desc = &p->desc.conv;
+    int64_t groups = desc->groups == 0 ? 1 : desc->groups;
+    if (p->num_in != 2 + desc->flags || groups < 1 || desc->padding > 1 || desc->activation > 5) return REFUSED;
+    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
+    bool image = x->rank == 4;
+    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
+    if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] % groups != 0) return REFUSED;
+    if (w->dims[1] != x->dims[1] / groups || (desc->flags && !is_shape(&p->in[2].desc, WEIR_F32, 1, w->dims[0]))) return REFUSED;
+    if (x->dims[1] == 0 || w->dims[0] == 0) return EITHER;
+    line rows = ONE, columns;
+    bool reflects = desc->padding == WEIR_PADDING_REFLECT;
+    if (!image && (desc->strides[1] != 0 || desc->dilations[1] != 0 || desc->padding_begin[1] != 0 || desc->padding_end[1] != 0)) return REFUSED;
+    if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, reflects)) return REFUSED;
+    if (!fill_line(&columns, x->dims[image ? 3 : 2], w->dims[image ? 3 : 2], image ? 1 : 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, reflects)) return REFUSED;
+    int64_t dims[4] = {x->dims[0], w->dims[0], image ? rows.count : columns.count, columns.count};
+    array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
+    if (out == NULL) return EITHER;
+    int64_t channels = w->dims[1], filters = w->dims[0] / groups;
+    const double *vx = p->in[0].v, *vw = p->in[1].v;
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
+        int64_t o = (int64_t)i / columns.count / rows.count % w->dims[0], image_no = (int64_t)i / columns.count / rows.count / w->dims[0];
+        double y = desc->flags ? p->in[2].v[o] : 0, size = fabs(y);
+        for (int64_t c = 0; c < channels; c++) {
+            const double *plane = vx + (image_no * x->dims[1] + o / filters * channels + c) * rows.size * columns.size;
+            for (int64_t r = 0; r < rows.taps; r++) {
+                for (int64_t s = 0; s < columns.taps; s++) {
+                    int64_t at_row = place(&rows, row, r), at = place(&columns, column, s);
+                    if (at_row < 0 || at < 0) continue;
+                    double t = plane[at_row * columns.size + at] * vw[((o * channels + c) * rows.taps + r) * columns.taps + s];
+                    y += t, size += fabs(t);
+                }
+            }
+        }
+        double error = (double)(channels * rows.taps * columns.taps + 4) * 0x1p-24 * size;
+        y = activated(desc->activation, y, &error);
+        put(out, i, y, error);
+    }
+    return RIGHT;
+}
+
+static weir_status create_conv(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_conv(engine, &p->desc.conv, NULL, out);
+}
+
+/* ---- Pooling ----------------------------------------------------------------------------------- */
+
+static void draw_pooling(problem *p) {
+    weir_pooling_desc *desc = &p->desc.pooling;
+    bool image = draw_once_in(p->d, 2), whole = draw_once_in(p->d, 6);
+    *desc = (weir_pooling_desc){.struct_size = sizeof *desc, .flags = whole, .op = (weir_pooling_op)draw_int(p->d, 1, 3)};
+    if (draw_once_in(p->d, 60)) desc->op = (weir_pooling_op)draw_int(p->d, 0, 4);
+    if (!whole) {
+        draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 0);
+        for (int i = 0; i < (image ? 2 : 1); i++) {
+            desc->kernel[i] = draw_int(p->d, 1, 5);
+            int64_t span = (desc->kernel[i] - 1) * (desc->dilations[i] > 0 ? desc->dilations[i] : 1) + 1;
+            if (draw_once_in(p->d, 2)) desc->padding_begin[i] = draw_int(p->d, 0, span - 1), desc->padding_end[i] = draw_int(p->d, 0, span - 1);
+        }
+    }
+    if (draw_once_in(p->d, 50)) desc->kernel[draw_int(p->d, 0, 1)] = draw_int(p->d, -1, 3);
+    if (draw_once_in(p->d, 50)) desc->padding_begin[draw_int(p->d, 0, 1)] = draw_int(p->d, 0, 9);
+    int64_t x[4] = {draw_int(p->d, 0, 3), draw_int(p->d, 0, 5)};
+    for (int i = 2; i < (image ? 4 : 3); i++) x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), desc->op == WEIR_POOLING_MAX ? SPECIAL : NORMAL);
+}
+
+static verdict solve_pooling(problem *p) {
+    const weir_pooling_desc *desc = &p->desc.pooling;
+    if (p->num_in != 1 || p->in[0].desc.dtype != WEIR_F32 || desc->op < 1 || desc->op > 3) return REFUSED;
+    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc;
+    bool image = x->rank == 4, whole = desc->flags != 0;
+    for (int i = 0; i < 2; i++) {
+        bool set = desc->kernel[i] || desc->strides[i] || desc->dilations[i] || desc->padding_begin[i] || desc->padding_end[i];
+        if (whole && set) return REFUSED;
+        int64_t dilation = desc->dilations[i] > 0 ? desc->dilations[i] : 1, span = (desc->kernel[i] - 1) * dilation + 1;
+        int64_t padding = desc->padding_begin[i] > desc->padding_end[i] ? desc->padding_begin[i] : desc->padding_end[i];
+        if (!whole && (desc->kernel[i] < 1 - i || (padding > 0 && padding >= span))) return REFUSED;
+        if (x->rank == 3 && i == 1 && set) return REFUSED;
+    }
+    if (x->rank != 3 && !image) return REFUSED;
+    line rows = ONE, columns;
+    const int64_t none[2] = {0, 0};
+    if (whole) {
+        if (image && !fill_line(&rows, x->dims[2], x->dims[2], 0, none, none, none, none, false)) return EITHER;
+        if (!fill_line(&columns, x->dims[image ? 3 : 2], x->dims[image ? 3 : 2], 0, none, none, none, none, false)) return EITHER;
+    } else {
+        if (image && !fill_line(&rows, x->dims[2], desc->kernel[0], 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false)) return REFUSED;
+        if (!fill_line(&columns, x->dims[image ? 3 : 2], desc->kernel[image ? 1 : 0], image ? 1 : 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false)) return REFUSED;
+    }
+    int64_t dims[4] = {x->dims[0], x->dims[1], image ? rows.count : columns.count, columns.count};
+    array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
+    if (out == NULL) return EITHER;
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
+        const double *plane = p->in[0].v + (int64_t)i / columns.count / rows.count * rows.size * columns.size;
+        double most = -INFINITY, sum = 0, size = 0;
+        int64_t inside = 0;
+        bool nan = false;
+        for (int64_t r = 0; r < rows.taps; r++) {
+            for (int64_t s = 0; s < columns.taps; s++) {
+                int64_t at_row = place(&rows, row, r), at = place(&columns, column, s);
+                if (at_row < 0 || at < 0) continue;
+                double v = plane[at_row * columns.size + at];
+                inside++, sum += v, size += fabs(v), most = fmax(most, v), nan |= isnan(v);
+            }
+        }
+        double count = (double)(desc->op == WEIR_POOLING_AVERAGE ? rows.taps * columns.taps : inside);
+        if (desc->op == WEIR_POOLING_MAX) put(out, i, nan ? NAN : most, 0);
+        else put(out, i, count == 0 ? 0 : sum / count, count == 0 ? 0 : (double)(inside + 4) * 0x1p-24 * size / count);
+    }
+    return RIGHT;
+}
+
+static weir_status create_pooling(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_pooling(engine, &p->desc.pooling, NULL, out);
+}
+
+/* ---- Cells ------------------------------------------------------------------------------------- */
+
+static void draw_cell(problem *p, int gates, int states, bool bias) {
+    int64_t n = draw_size(p->d, 40), inputs = draw_size(p->d, 50), hidden = draw_size(p->d, 40);
+    add_input(p, matrix_desc(n, inputs), NORMAL);
+    for (int i = 0; i < states; i++) add_input(p, matrix_desc(n, hidden), NORMAL);
+    add_input(p, matrix_desc(gates * hidden, inputs), NORMAL);
+    add_input(p, matrix_desc(gates * hidden, hidden), NORMAL);
+    for (int i = 0; bias && i < 2; i++) add_input(p, vector_desc(gates * hidden), NORMAL);
+}
+
+static bool cell_fits(const problem *p, int gates, size_t states, bool bias) {
+    if (p->num_in != 3 + states + (bias ? 2 : 0) || p->in[0].desc.rank != 2 || p->in[1].desc.rank != 2) return false;
+    int64_t n = p->in[0].desc.dims[0], inputs = p->in[0].desc.dims[1], hidden = p->in[1].desc.dims[1];
+    bool fits = p->in[0].desc.dtype == WEIR_F32 && is_shape(&p->in[1 + states].desc, WEIR_F32, 2, gates * hidden, inputs) &&
+                is_shape(&p->in[2 + states].desc, WEIR_F32, 2, gates * hidden, hidden);
+    for (size_t i = 0; i < states; i++) fits = fits && is_shape(&p->in[1 + i].desc, WEIR_F32, 2, n, hidden);
+    for (size_t i = 3 + states; i < p->num_in; i++) fits = fits && is_shape(&p->in[i].desc, WEIR_F32, 1, gates * hidden);
+    return fits;
+}
+
+/* A row of x or h times a row of W or R. */
+static double dot(const array *rows, size_t row, const array *weights, size_t line_no) {
+    size_t n = (size_t)rows->desc.dims[1];
+    double y = 0;
+    for (size_t i = 0; i < n; i++) y += rows->v[row * n + i] * weights->v[line_no * n + i];
+    return y;
+}
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static void draw_lstm(problem *p) {
+    weir_lstm_desc *desc = &p->desc.lstm;
+    *desc = (weir_lstm_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->gate_order = (weir_gate_order)draw_int(p->d, 0, draw_once_in(p->d, 40) ? 2 : 1);
+    draw_cell(p, 4, 2, desc->flags != 0);
+}
+
+static verdict solve_lstm(problem *p) {
+    const weir_lstm_desc *desc = &p->desc.lstm;
+    bool bias = desc->flags != 0;
+    if (desc->gate_order > 1 || p->num_in < 5 || !cell_fits(p, 4, 2, bias)) return REFUSED;
+    static const int orders[2][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}}; /* i o f g */
+    const int *order = orders[desc->gate_order];
+    size_t hidden = (size_t)p->in[1].desc.dims[1];
+    add_output(p, p->in[1].desc);
+    add_output(p, p->in[1].desc);
+    for (size_t i = 0; i < p->out[0].n; i++) {
+        double gate[4];
+        for (int g = 0; g < 4; g++) {
+            size_t row = (size_t)order[g] * hidden + i % hidden;
+            gate[g] = dot(&p->in[0], i / hidden, &p->in[3], row) + dot(&p->in[1], i / hidden, &p->in[4], row);
+            if (bias) gate[g] += p->in[5].v[row] + p->in[6].v[row];
+        }
+        double c = sigmoid(gate[2]) * p->in[2].v[i] + sigmoid(gate[0]) * tanh(gate[3]);
+        put(&p->out[0], i, sigmoid(gate[1]) * tanh(c), 4e-5);
+        put(&p->out[1], i, c, 4e-5 * fmax(1, fabs(c)));
+    }
+    return RIGHT;
+}
+
+static weir_status create_lstm(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_lstm(engine, &p->desc.lstm, NULL, out);
+}
+
+static void draw_gru(problem *p) {
+    weir_gru_desc *desc = &p->desc.gru;
+    *desc = (weir_gru_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 3};
+    desc->gate_order = (weir_gate_order)draw_int(p->d, 0, draw_once_in(p->d, 40) ? 2 : 1);
+    draw_cell(p, 3, 1, (desc->flags & WEIR_GRU_BIAS) != 0);
+}
+
+static verdict solve_gru(problem *p) {
+    const weir_gru_desc *desc = &p->desc.gru;
+    bool bias = desc->flags & WEIR_GRU_BIAS, linear = desc->flags & WEIR_GRU_LINEAR_BEFORE_RESET;
+    if (desc->gate_order > 1 || p->num_in < 4 || !cell_fits(p, 3, 1, bias)) return REFUSED;
+    static const size_t orders[2][3] = {{0, 1, 2}, {1, 0, 2}}; /* z r n */
+    const size_t *order = orders[desc->gate_order];
+    size_t hidden = (size_t)p->in[1].desc.dims[1];
+    const array *x = &p->in[0], *h = &p->in[1], *w = &p->in[2], *r = &p->in[3];
+    array *out = add_output(p, h->desc), reset = *h;
+    reset.v = fuzz_alloc(h->n * sizeof *reset.v);
+#define GATE(g, i) (order[g] * hidden + (i) % hidden)
+#define BIAS(input, g, i) (bias ? p->in[input].v[GATE(g, i)] : 0)
+    for (size_t i = 0; i < out->n; i++) {
+        double from_h = dot(h, i / hidden, r, GATE(1, i)) + BIAS(5, 1, i);
+        reset.v[i] = sigmoid(dot(x, i / hidden, w, GATE(1, i)) + BIAS(4, 1, i) + from_h);
+        if (!linear) reset.v[i] *= h->v[i];
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        double z = sigmoid(dot(x, i / hidden, w, GATE(0, i)) + BIAS(4, 0, i) + dot(h, i / hidden, r, GATE(0, i)) + BIAS(5, 0, i));
+        double from_h = dot(linear ? h : &reset, i / hidden, r, GATE(2, i)) + BIAS(5, 2, i);
+        double n = tanh(dot(x, i / hidden, w, GATE(2, i)) + BIAS(4, 2, i) + (linear ? reset.v[i] * from_h : from_h));
+        put(out, i, (1 - z) * n + z * h->v[i], 6e-5);
+    }
+    return RIGHT;
+}
+
+static weir_status create_gru(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_gru(engine, &p->desc.gru, NULL, out);
+}
+
+#define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
+const family windows_families[] = {FAMILY(conv), FAMILY(pooling), FAMILY(lstm), FAMILY(gru), {NULL, NULL, NULL, NULL}};
