@@ -319,7 +319,7 @@ typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_NEG = 13,
   /** min(max(x, a), b): b for all x if a > b. Either may be an infinity. */
   WEIR_ELTWISE_CLIP = 14,
-  /** a x + b. */
+  /** a x + b, as IEEE has it: a NaN of an infinity if a is 0. */
   WEIR_ELTWISE_LINEAR = 15,
   /** a x^b, as the pow of C. */
   WEIR_ELTWISE_POW = 16,
