@@ -108,8 +108,8 @@ static void draw_reduce(problem *p) {
     bool any = op == WEIR_REDUCE_MIN || op == WEIR_REDUCE_MAX || op >= WEIR_REDUCE_ARGMAX;
     array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), any ? SPECIAL : (contents)draw_int(p->d, SMALL, NORMAL));
     if (op == WEIR_REDUCE_MUL) {
-        for (size_t i = 0; i < x->n; i++) x->v[i] = draw_once_in(p->d, 20) ? 2 : draw_once_in(p->d, 20) ? 0.5 : draw_once_in(p->d, 2) ? 1 : -1;
-        for (size_t i = 0; i < x->n; i++) x->v[i] = rounded(dtype, x->v[i]);
+        static const double factors[] = {1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, 0.5};
+        for (size_t i = 0; i < x->n; i++) x->v[i] = rounded(dtype, factors[draw_bits(p->d) % 16]);
     }
     *desc = (weir_reduce_desc){.struct_size = sizeof *desc, .op = op};
     if (draw_once_in(p->d, 2)) desc->flags = WEIR_REDUCE_KEEP_DIMS;

@@ -15,9 +15,16 @@ static bool in_steps(const int64_t *pair) {
     return pair[0] >= 0 && pair[0] <= 1 << 30 && pair[1] >= 0 && pair[1] <= 1 << 30;
 }
 
-static bool fill_line(line *l, int64_t size, int64_t taps, int i, const int64_t *strides, const int64_t *dilations,
-                      const int64_t *begin, const int64_t *end, bool reflects) {
-    *l = (line){size, taps, strides[i] > 0 ? strides[i] : 1, dilations[i] > 0 ? dilations[i] : 1, begin[i], end[i], 0, reflects};
+/* The members of a description, two numbers each. */
+typedef struct steps {
+    const int64_t *strides, *dilations, *begin, *end;
+    bool reflects;
+} steps;
+
+static bool fill_line(line *l, int64_t size, int64_t taps, int i, const steps *all) {
+    int64_t stride = all->strides[i] > 0 ? all->strides[i] : 1, dilation = all->dilations[i] > 0 ? all->dilations[i] : 1;
+    bool reflects = all->reflects;
+    *l = (line){size, taps, stride, dilation, all->begin[i], all->end[i], 0, reflects};
     int64_t span = (taps - 1) * l->dilation + 1, room = size + l->begin + l->end;
     if (taps < 1 || room < span) return false;
     if (reflects && (l->begin >= size || l->end >= size)) return false;
@@ -53,7 +60,8 @@ static void draw_conv(problem *p) {
     desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
     int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, 4);
-    int64_t inputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5), outputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
+    int64_t inputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
+    int64_t outputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
     desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
     if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
     if (draw_once_in(p->d, 80)) desc->padding = 2;
@@ -80,9 +88,10 @@ static verdict solve_conv(problem *p) {
     if (x->dims[1] == 0 || w->dims[0] == 0) return EITHER;
     line rows = ONE, columns;
     bool reflects = desc->padding == WEIR_PADDING_REFLECT;
-    if (!image && (desc->strides[1] != 0 || desc->dilations[1] != 0 || desc->padding_begin[1] != 0 || desc->padding_end[1] != 0)) return REFUSED;
-    if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, reflects)) return REFUSED;
-    if (!fill_line(&columns, x->dims[image ? 3 : 2], w->dims[image ? 3 : 2], image ? 1 : 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, reflects)) return REFUSED;
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, reflects};
+    if (!image && (all.strides[1] || all.dilations[1] || all.begin[1] || all.end[1])) return REFUSED;
+    if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, &all)) return REFUSED;
+    if (!fill_line(&columns, x->dims[x->rank - 1], w->dims[x->rank - 1], image ? 1 : 0, &all)) return REFUSED;
     int64_t dims[4] = {x->dims[0], w->dims[0], image ? rows.count : columns.count, columns.count};
     array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
     if (out == NULL) return EITHER;
@@ -90,7 +99,7 @@ static verdict solve_conv(problem *p) {
     const double *vx = p->in[0].v, *vw = p->in[1].v;
     for (size_t i = 0; i < out->n; i++) {
         int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
-        int64_t o = (int64_t)i / columns.count / rows.count % w->dims[0], image_no = (int64_t)i / columns.count / rows.count / w->dims[0];
+        int64_t plane_no = (int64_t)i / columns.count / rows.count, o = plane_no % w->dims[0], image_no = plane_no / w->dims[0];
         double y = desc->flags ? p->in[2].v[o] : 0, size = fabs(y);
         for (int64_t c = 0; c < channels; c++) {
             const double *plane = vx + (image_no * x->dims[1] + o / filters * channels + c) * rows.size * columns.size;
@@ -126,7 +135,9 @@ static void draw_pooling(problem *p) {
         for (int i = 0; i < (image ? 2 : 1); i++) {
             desc->kernel[i] = draw_int(p->d, 1, 5);
             int64_t span = (desc->kernel[i] - 1) * (desc->dilations[i] > 0 ? desc->dilations[i] : 1) + 1;
-            if (draw_once_in(p->d, 2)) desc->padding_begin[i] = draw_int(p->d, 0, span - 1), desc->padding_end[i] = draw_int(p->d, 0, span - 1);
+            if (draw_once_in(p->d, 2)) continue;
+            desc->padding_begin[i] = draw_int(p->d, 0, span - 1);
+            desc->padding_end[i] = draw_int(p->d, 0, span - 1);
         }
     }
     if (draw_once_in(p->d, 50)) desc->kernel[draw_int(p->d, 0, 1)] = draw_int(p->d, -1, 3);
@@ -152,14 +163,10 @@ static verdict solve_pooling(problem *p) {
     }
     if (x->rank != 3 && !image) return REFUSED;
     line rows = ONE, columns;
-    const int64_t none[2] = {0, 0};
-    if (whole) {
-        if (image && !fill_line(&rows, x->dims[2], x->dims[2], 0, none, none, none, none, false)) return EITHER;
-        if (!fill_line(&columns, x->dims[image ? 3 : 2], x->dims[image ? 3 : 2], 0, none, none, none, none, false)) return EITHER;
-    } else {
-        if (image && !fill_line(&rows, x->dims[2], desc->kernel[0], 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false)) return REFUSED;
-        if (!fill_line(&columns, x->dims[image ? 3 : 2], desc->kernel[image ? 1 : 0], image ? 1 : 0, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false)) return REFUSED;
-    }
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false};
+    int64_t height = image ? x->dims[2] : 1, width = x->dims[x->rank - 1];
+    if (image && !fill_line(&rows, height, whole ? height : desc->kernel[0], 0, &all)) return whole ? EITHER : REFUSED;
+    if (!fill_line(&columns, width, whole ? width : desc->kernel[image ? 1 : 0], image ? 1 : 0, &all)) return whole ? EITHER : REFUSED;
     int64_t dims[4] = {x->dims[0], x->dims[1], image ? rows.count : columns.count, columns.count};
     array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
     if (out == NULL) return EITHER;
@@ -280,7 +287,8 @@ static verdict solve_gru(problem *p) {
         if (!linear) reset.v[i] *= h->v[i];
     }
     for (size_t i = 0; i < out->n; i++) {
-        double z = sigmoid(dot(x, i / hidden, w, GATE(0, i)) + BIAS(4, 0, i) + dot(h, i / hidden, r, GATE(0, i)) + BIAS(5, 0, i));
+        double from_x = dot(x, i / hidden, w, GATE(0, i)) + BIAS(4, 0, i);
+        double z = sigmoid(from_x + dot(h, i / hidden, r, GATE(0, i)) + BIAS(5, 0, i));
         double from_h = dot(linear ? h : &reset, i / hidden, r, GATE(2, i)) + BIAS(5, 2, i);
         double n = tanh(dot(x, i / hidden, w, GATE(2, i)) + BIAS(4, 2, i) + (linear ? reset.v[i] * from_h : from_h));
         put(out, i, (1 - z) * n + z * h->v[i], 6e-5);
