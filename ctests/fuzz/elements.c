@@ -78,9 +78,9 @@ static double eltwise_of(const weir_eltwise_desc *desc, double x, double *error)
     case WEIR_ELTWISE_CLIP: y = isnan(x) ? x : fmin(fmax(x, a), b); relative = absolute = 0; break;
     case WEIR_ELTWISE_LINEAR: y = a * x + b; absolute += 0x1p-23 * (fabs(times(x, a)) + fabs(b)); break;
     case WEIR_ELTWISE_POW:
-        t = rounded(WEIR_F32, pow(x, b));
-        y = a * t;
-        relative = 4e-6 + (isfinite(t) && fabs(t) > 1e38 ? NAN : 0);
+        t = pow(x, b);
+        y = a * rounded(WEIR_F32, t);
+        relative = isfinite(t) && fabs(t) > 1e38 ? NAN : 4e-6; /* beyond f32, unless the factor comes first */
         absolute += TINY * fabs(a);
         break;
     case WEIR_ELTWISE_HARDSIGMOID: y = clamped(times(x, a) + b); absolute += 0x1p-22 * (fabs(times(x, a)) + fabs(b)); break;
@@ -104,7 +104,7 @@ static double eltwise_of(const weir_eltwise_desc *desc, double x, double *error)
     default: break;
     }
     *error = relative * fabs(y) + absolute;
-    if (!isfinite(y) && !isnan(relative)) *error = 0;
+    if (!isfinite(y)) *error = isnan(relative) ? relative : 0;
     return y;
 }
 
