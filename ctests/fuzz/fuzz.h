@@ -146,5 +146,14 @@ void put_anything(array *out, size_t i);
 double activated(weir_activation activation, double x, double *error);
 
 void *fuzz_alloc(size_t bytes); /* until the end of the case */
+/* Memory that ends where nobody may touch, until somebody asks for the same region. */
+void *fuzz_region(int region, size_t bytes);
+
+typedef struct tally {
+    uint64_t right, refused, failed, open;
+} tally;
+
+/* Does a product of arrays; gives what is wrong with it. */
+const char *fuzz_gemm(draws *d, weir_threadpool *pool, tally *t);
 
 #endif /* WEIR_CTESTS_FUZZ_H */

@@ -14,7 +14,8 @@
 enum { WIDTHS = 4, REGIONS = 24, REGION = 2 << 20, PAGE = 65536, CANARY = 256 };
 
 static const int widths[WIDTHS] = {1, 2, 3, 7};
-static const family *const tables[] = {elements_families, moving_families, rows_families, products_families, windows_families};
+static const family gemm_families[] = {{"gemm", NULL, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+static const family *const tables[] = {gemm_families, elements_families, moving_families, rows_families, products_families, windows_families};
 
 static struct {
     weir_engine *engine;
@@ -73,6 +74,11 @@ static void free_chunks(void) {
     }
 }
 
+void *fuzz_region(int region, size_t bytes) {
+    CHECK(bytes <= REGION && region < REGIONS);
+    return world.regions[region] + REGION - bytes;
+}
+
 /* An operand between canaries and a page that nobody may touch, in front of it or behind it. */
 typedef struct operand {
     weir_tensor *tensor;
@@ -121,10 +127,6 @@ static void spoil(problem *p) {
 }
 
 /* ---- One case ---------------------------------------------------------------------------------- */
-
-typedef struct tally {
-    uint64_t right, refused, failed, open;
-} tally;
 
 static void check_refusal(weir_status status) {
     const char *text = weir_last_error_message();
@@ -304,6 +306,12 @@ static void run_case(uint64_t number, const family *family, tally *t) {
     weir_packed_weights *weights = NULL;
     now.number = number, now.family = family, now.problem = &p, now.way = "created";
     draw_bits(&d); /* chose the family */
+    if (family->draw == NULL) {
+        const char *what = fuzz_gemm(&d, world.pools[number % WIDTHS], t);
+        if (what != NULL) wrong(what);
+        free_chunks();
+        return;
+    }
     family->draw(&p);
     verdict v = family->solve(&p);
     if (draw_once_in(&d, 6)) {
