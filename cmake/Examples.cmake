@@ -13,7 +13,8 @@ function(weir_example name)
         C_STANDARD 11 C_STANDARD_REQUIRED ON
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
     target_compile_options("${name}" PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
-    target_compile_definitions("${name}" PRIVATE "DIGITS_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/digits\"")
+    target_compile_definitions("${name}" PRIVATE
+        "DIGITS_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/digits\"" "VOICE_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/voice\"")
     target_include_directories("${name}" PRIVATE "${PROJECT_SOURCE_DIR}/examples/digits")
 endfunction()
 
@@ -25,3 +26,9 @@ target_link_libraries(digits PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS
 weir_example(dlopen_digits c/dlopen_digits.c digits/dataset.c)
 target_include_directories(dlopen_digits PRIVATE "${PROJECT_SOURCE_DIR}/include")
 target_link_libraries(dlopen_digits PRIVATE ${CMAKE_DL_LIBS})
+
+# The pool, and what counts allocations, are those of the digits.
+weir_example(voice
+    voice/voice.c voice/model.c voice/listener.c voice/weights.c voice/audio.c voice/segments.c voice/picture.c
+    digits/pool.c digits/count_allocations.c)
+target_link_libraries(voice PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS})

@@ -1,189 +1,51 @@
 //! Control flow: cond, case, while, switch and merge, inside one another, alone and on pools.
 
-mod pools;
+#[path = "kit/mod.rs"]
+mod kit;
 
-use std::mem::ManuallyDrop;
+use kit::integers::Builder;
+use kit::pools;
+use kit::run::{RUNS_OF_CHECK, check, on, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use weir::base::{Code, Desc, Error, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
-use weir::kernel::{Completion, Kernel, KernelContext, Task};
-use weir::threadpool::ThreadPool;
+use weir::base::{Code, Error, Result};
+use weir::graph::{Graph, ValueId};
+use weir::kernel::Task;
 
-fn scalar() -> Desc {
-    Desc::new(dtype::S32, &[1])
-}
-
-fn cpu() -> Ref<Engine> {
-    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
-}
-
-type Function = dyn Fn(&[i32]) -> Result<i32> + Send + Sync;
-
-/// One integer from several.
-struct Op {
-    inputs: usize,
-    in_place: bool,
-    f: Box<Function>,
-}
-
-impl Kernel for Op {
-    fn name(&self) -> &str {
-        "op"
+/// The same tests with kernels that complete later, some before their start returns: tests/control_later.rs.
+fn builder(name: &str) -> Builder {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let mut builder = Builder::new(name);
+    if module_path!().starts_with("control_later") {
+        builder.how.later = Some(Arc::new(|_, done, result| {
+            let complete = move || {
+                done.done(result).unwrap();
+                assert!(done.done(Ok(())).is_err());
+            };
+            if CALLS.fetch_add(1, Relaxed).is_multiple_of(3) {
+                std::thread::spawn(complete);
+            } else {
+                complete();
+            }
+        }));
     }
-    fn num_inputs(&self) -> usize {
-        self.inputs
-    }
-    fn num_outputs(&self) -> usize {
-        1
-    }
-    fn infer(&self, _: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![scalar()])
-    }
-    fn in_place(&self) -> bool {
-        self.in_place
-    }
-    fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {
-        100_000
-    }
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let inputs: Vec<i32> = context.inputs().iter().map(|view| view.read_integer()).collect();
-        context.outputs()[0].write_integer((self.f)(&inputs)?);
-        Ok(())
-    }
-    fn is_async(&self) -> bool {
-        module_path!().starts_with("control_later")
-    }
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        static CALLS: AtomicU64 = AtomicU64::new(0);
-        let result = self.compute(context);
-        let complete = move || {
-            done.done(result).unwrap();
-            assert!(done.done(Ok(())).is_err());
-        };
-        if CALLS.fetch_add(1, Relaxed).is_multiple_of(3) {
-            std::thread::spawn(complete);
-        } else {
-            complete();
-        }
-        Ok(())
-    }
-}
-
-struct Builder {
-    engine: Ref<Engine>,
-    graph: Graph,
-    nodes: usize,
-}
-
-impl Builder {
-    fn new(name: &str) -> Builder {
-        Builder { engine: cpu(), graph: Graph::new(name), nodes: 0 }
-    }
-
-    fn name(&mut self) -> String {
-        self.nodes += 1;
-        format!("n{}", self.nodes)
-    }
-
-    fn input(&mut self) -> ValueId {
-        let name = self.name();
-        self.graph.add_input(&name, scalar()).unwrap()
-    }
-
-    fn constant(&mut self, value: i32) -> ValueId {
-        let tensor = tensor(&self.engine, value);
-        let name = self.name();
-        self.graph.add_constant(&name, tensor).unwrap()
-    }
-
-    fn named(
-        &mut self,
-        name: &str,
-        inputs: &[ValueId],
-        f: impl Fn(&[i32]) -> Result<i32> + Send + Sync + 'static,
-    ) -> ValueId {
-        let kernel = Op { inputs: inputs.len(), in_place: true, f: Box::new(f) };
-        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(kernel), &KernelAttr::default());
-        self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
-    }
-
-    fn op(&mut self, inputs: &[ValueId], f: impl Fn(&[i32]) -> i32 + Send + Sync + 'static) -> ValueId {
-        let name = self.name();
-        self.named(&name, inputs, move |x| Ok(f(x)))
-    }
-
-    fn output(&mut self, value: ValueId) {
-        let name = self.name();
-        self.graph.add_output(&name, value).unwrap();
-    }
-
-    fn compile(&self) -> Ref<Program> {
-        Program::compile(&self.graph, vec![self.engine.clone()], &CompileOptions::default()).unwrap()
-    }
-
-    fn refusal(&self) -> String {
-        match Program::compile(&self.graph, vec![self.engine.clone()], &CompileOptions::default()) {
-            Err(error) => error.message().to_owned(),
-            Ok(_) => panic!("compiled"),
-        }
-    }
-}
-
-fn tensor(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {
-    let tensor = Tensor::create(engine.clone(), scalar()).unwrap();
-    tensor.view().write_integer(value);
-    tensor
-}
-
-fn try_run(program: &Ref<Program>, inputs: &[i32], outputs: usize, pool: Option<&Ref<ThreadPool>>) -> Result<Vec<i32>> {
-    let engine = cpu();
-    let inputs: Vec<_> = inputs.iter().map(|&value| tensor(&engine, value)).collect();
-    let outputs: Vec<_> = (0..outputs).map(|_| tensor(&engine, -99)).collect();
-    // SAFETY: the copies are never dropped, and do not outlive the vectors.
-    let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
-    let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
-    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
-    Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?.run(None, Some(&options))?;
-    Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
-}
-
-/// Runs on every kind of pool, a few times: all agree with `expected`.
-fn check(program: &Ref<Program>, inputs: &[i32], expected: &[i32]) {
-    let pools = [
-        None,
-        Some(ThreadPool::inline()),
-        Some(ThreadPool::seeded(3, 2).unwrap()),
-        Some(pools::of(2)),
-        Some(pools::of(1)),
-    ];
-    for (i, pool) in pools.iter().enumerate() {
-        for _ in 0..3 {
-            assert_eq!(
-                try_run(program, inputs, expected.len(), pool.as_ref()).unwrap(),
-                expected,
-                "pool {i}, inputs {inputs:?}"
-            );
-        }
-    }
+    builder
 }
 
 #[test]
 fn a_cond_runs_the_branch_that_the_predicate_says() {
-    let mut then = Builder::new("then");
+    let mut then = builder("then");
     let x = then.input();
     let y = then.op(&[x], |x| x[0] + 1);
     let z = then.op(&[x], |x| x[0] * 10);
     then.output(y);
     then.output(z);
-    let mut otherwise = Builder::new("otherwise");
+    let mut otherwise = builder("otherwise");
     let x = otherwise.input();
     let y = otherwise.op(&[x], |x| x[0] - 1);
     otherwise.output(y);
     otherwise.output(x);
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, x) = (main.input(), main.input());
     let chosen = main.graph.add_cond("chosen", p, &then.graph, &otherwise.graph, &[x]).unwrap();
     let sum = main.op(&[chosen.output(0), chosen.output(1), x], |x| x[0] + 100 * x[1] + 10_000 * x[2]);
@@ -199,14 +61,14 @@ fn a_cond_runs_the_branch_that_the_predicate_says() {
 fn a_case_out_of_range_is_the_last() {
     let branches: Vec<Builder> = (0..4)
         .map(|i| {
-            let mut branch = Builder::new("branch");
+            let mut branch = builder("branch");
             let x = branch.input();
             let y = branch.op(&[x], move |x| x[0] * 10 + i);
             branch.output(y);
             branch
         })
         .collect();
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (index, x) = (main.input(), main.input());
     let graphs: Vec<&Graph> = branches.iter().map(|branch| &branch.graph).collect();
     let chosen = main.graph.add_case("chosen", index, &graphs, &[x]).unwrap();
@@ -219,11 +81,11 @@ fn a_case_out_of_range_is_the_last() {
 
 /// while i < n: (i, a, b) = (i + 1, b, a + b), n an invariant.
 fn fibonacci(main: &mut Builder, name: &str, n: ValueId, parallel: u32) -> ValueId {
-    let mut condition = Builder::new("condition");
+    let mut condition = builder("condition");
     let inputs: Vec<_> = (0..4).map(|_| condition.input()).collect();
     let less = condition.op(&[inputs[0], inputs[3]], |x| i32::from(x[0] < x[1]));
     condition.output(less);
-    let mut body = Builder::new("body");
+    let mut body = builder("body");
     let inputs: Vec<_> = (0..4).map(|_| body.input()).collect();
     let i = body.op(&[inputs[0]], |x| x[0] + 1);
     let sum = body.op(&[inputs[1], inputs[2]], |x| x[0].wrapping_add(x[1]));
@@ -237,7 +99,7 @@ fn fibonacci(main: &mut Builder, name: &str, n: ValueId, parallel: u32) -> Value
 
 #[test]
 fn a_loop_carries_its_variables() {
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let n = main.input();
     let f = fibonacci(&mut main, "fibonacci", n, 1);
     main.output(f);
@@ -250,34 +112,34 @@ fn a_loop_carries_its_variables() {
 #[test]
 fn loops_lie_in_branches_and_branches_in_loops() {
     // then: fibonacci(x); else: while x < 100: x = x odd ? 3 x + 1 : x + 7
-    let mut then = Builder::new("then");
+    let mut then = builder("then");
     let x = then.input();
     let f = fibonacci(&mut then, "f", x, 1);
     then.output(f);
 
-    let mut odd = Builder::new("odd");
+    let mut odd = builder("odd");
     let x = odd.input();
     let y = odd.op(&[x], |x| 3 * x[0] + 1);
     odd.output(y);
-    let mut even = Builder::new("even");
+    let mut even = builder("even");
     let x = even.input();
     let y = even.op(&[x], |x| x[0] + 7);
     even.output(y);
-    let mut condition = Builder::new("condition");
+    let mut condition = builder("condition");
     let x = condition.input();
     let small = condition.op(&[x], |x| i32::from(x[0] < 100));
     condition.output(small);
-    let mut body = Builder::new("body");
+    let mut body = builder("body");
     let x = body.input();
     let is_odd = body.op(&[x], |x| x[0] & 1);
     let next = body.graph.add_cond("step", is_odd, &odd.graph, &even.graph, &[x]).unwrap();
     body.output(next.output(0));
-    let mut otherwise = Builder::new("otherwise");
+    let mut otherwise = builder("otherwise");
     let x = otherwise.input();
     let looped = otherwise.graph.add_while("grow", &condition.graph, &body.graph, &[x], &[], 1).unwrap();
     otherwise.output(looped.output(0));
 
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, x) = (main.input(), main.input());
     let chosen = main.graph.add_cond("chosen", p, &then.graph, &otherwise.graph, &[x]).unwrap();
     let y = main.op(&[chosen.output(0)], |x| x[0]);
@@ -298,18 +160,18 @@ fn loops_lie_in_branches_and_branches_in_loops() {
 #[test]
 fn a_nested_loop_begins_anew_in_each_iteration() {
     // i from 0 to n: sum += fibonacci(i)
-    let mut condition = Builder::new("condition");
+    let mut condition = builder("condition");
     let (i, _, n) = (condition.input(), condition.input(), condition.input());
     let less = condition.op(&[i, n], |x| i32::from(x[0] < x[1]));
     condition.output(less);
-    let mut body = Builder::new("body");
+    let mut body = builder("body");
     let (i, sum, _) = (body.input(), body.input(), body.input());
     let f = fibonacci(&mut body, "f", i, 1);
     let next = body.op(&[sum, f], |x| x[0] + x[1]);
     let i = body.op(&[i], |x| x[0] + 1);
     body.output(i);
     body.output(next);
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let n = main.input();
     let zero = main.constant(0);
     let looped = main.graph.add_while("outer", &condition.graph, &body.graph, &[zero, zero], &[n], 1).unwrap();
@@ -333,16 +195,16 @@ impl Task for Count {
 #[test]
 fn what_waits_for_a_cond_or_a_loop_waits_for_all_of_it() {
     let inner = Arc::new(Count::default());
-    let mut then = Builder::new("then");
+    let mut then = builder("then");
     let x = then.input();
     for i in 0..5 {
         then.graph.add_task(&format!("t{i}"), Arc::clone(&inner) as Arc<dyn Task>, 50_000).unwrap();
     }
     then.output(x);
-    let mut otherwise = Builder::new("otherwise");
+    let mut otherwise = builder("otherwise");
     let x = otherwise.input();
     otherwise.output(x);
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, x) = (main.input(), main.input());
     let chosen = main.graph.add_cond("chosen", p, &then.graph, &otherwise.graph, &[x]).unwrap();
     let seen = Arc::clone(&inner);
@@ -359,19 +221,19 @@ fn what_waits_for_a_cond_or_a_loop_waits_for_all_of_it() {
 #[test]
 fn tasks_in_a_branch_run_though_nothing_waits_for_them() {
     let count = Arc::new(Count::default());
-    let mut then = Builder::new("then");
+    let mut then = builder("then");
     for i in 0..3 {
         then.graph.add_task(&format!("t{i}"), Arc::clone(&count) as Arc<dyn Task>, 50_000).unwrap();
     }
-    let otherwise = Builder::new("otherwise");
-    let mut main = Builder::new("main");
+    let otherwise = builder("otherwise");
+    let mut main = builder("main");
     let p = main.input();
     main.graph.add_cond("chosen", p, &then.graph, &otherwise.graph, &[]).unwrap();
     let program = main.compile();
     check(&program, &[0], &[]);
     assert_eq!(count.0.swap(0, Relaxed), 0);
     check(&program, &[1], &[]);
-    assert_eq!(count.0.swap(0, Relaxed), 3 * 15);
+    assert_eq!(count.0.swap(0, Relaxed), 3 * RUNS_OF_CHECK);
 }
 
 fn switched(main: &mut Builder, p: ValueId, x: ValueId) -> (ValueId, ValueId) {
@@ -382,7 +244,7 @@ fn switched(main: &mut Builder, p: ValueId, x: ValueId) -> (ValueId, ValueId) {
 
 #[test]
 fn a_merge_takes_the_side_that_is_there() {
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, x) = (main.input(), main.input());
     let (on_false, on_true) = switched(&mut main, p, x);
     let a = main.op(&[on_false], |x| x[0] + 1);
@@ -399,15 +261,15 @@ fn a_merge_takes_the_side_that_is_there() {
 #[test]
 fn deadness_goes_through_conds_loops_and_switches() {
     // On the true side: a second switch, a cond and a loop; merged step by step.
-    let mut plus = Builder::new("plus");
+    let mut plus = builder("plus");
     let x = plus.input();
     let y = plus.op(&[x], |x| x[0] + 1000);
     plus.output(y);
-    let mut minus = Builder::new("minus");
+    let mut minus = builder("minus");
     let x = minus.input();
     let y = minus.op(&[x], |x| x[0] - 1000);
     minus.output(y);
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, q, x) = (main.input(), main.input(), main.input());
     let (on_false, on_true) = switched(&mut main, p, x);
     let (tf, tt) = switched(&mut main, q, on_true);
@@ -425,7 +287,7 @@ fn deadness_goes_through_conds_loops_and_switches() {
 
 #[test]
 fn two_live_inputs_of_a_merge_are_an_error_that_names_both() {
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, x) = (main.input(), main.input());
     let (_, on_true) = switched(&mut main, p, x);
     let a = main.named("left", &[on_true], |x| Ok(x[0]));
@@ -435,7 +297,7 @@ fn two_live_inputs_of_a_merge_are_an_error_that_names_both() {
     let program = main.compile();
     check(&program, &[0, 3], &[3]);
     for pool in [None, Some(pools::of(2))] {
-        let error = try_run(&program, &[1, 3], 1, pool.as_ref()).unwrap_err();
+        let error = run(&program, &[1, 3], &on(pool.as_ref())).unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition);
         for part in ["node 'merged'", "node 'left'", "node 'right'"] {
             assert!(error.message().contains(part), "{}", error.message());
@@ -446,7 +308,7 @@ fn two_live_inputs_of_a_merge_are_an_error_that_names_both() {
 
 #[test]
 fn an_output_that_can_be_absent_is_refused() {
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let (p, x) = (main.input(), main.input());
     let (_, on_true) = switched(&mut main, p, x);
     let a = main.named("a", &[on_true], |x| Ok(x[0]));
@@ -457,18 +319,18 @@ fn an_output_that_can_be_absent_is_refused() {
 
 #[test]
 fn a_failure_in_a_loop_says_where_and_what_was_left_out() {
-    let mut condition = Builder::new("condition");
+    let mut condition = builder("condition");
     let (i, n) = (condition.input(), condition.input());
     let less = condition.op(&[i, n], |x| i32::from(x[0] < x[1]));
     condition.output(less);
-    let mut body = Builder::new("body");
+    let mut body = builder("body");
     let (i, _) = (body.input(), body.input());
     let next = body.named("step", &[i], |x| match x[0] {
         3 => Err(Error::new(Code::DataLoss, "asked to fail")),
         x => Ok(x + 1),
     });
     body.output(next);
-    let mut main = Builder::new("main");
+    let mut main = builder("main");
     let n = main.input();
     let zero = main.constant(0);
     let looped = main.graph.add_while("count", &condition.graph, &body.graph, &[zero], &[n], 1).unwrap();
@@ -476,7 +338,7 @@ fn a_failure_in_a_loop_says_where_and_what_was_left_out() {
     main.output(after);
     let program = main.compile();
     for pool in [None, Some(pools::of(2))] {
-        let error = try_run(&program, &[10], 1, pool.as_ref()).unwrap_err();
+        let error = run(&program, &[10], &on(pool.as_ref())).unwrap_err();
         assert_eq!(error.message(), "node 'count/body/step', iteration 3 of 'count': asked to fail");
         let run = error.run().unwrap();
         assert_eq!(run.node.as_deref(), Some("count/body/step"));

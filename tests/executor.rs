@@ -1,14 +1,15 @@
 //! What a defect in a kernel does to a run, and what runs find out about nodes. Random graphs, failures and cancels are in `oracle`.
 
-mod pools;
+#[path = "kit/mod.rs"]
+mod kit;
 
-use std::mem::ManuallyDrop;
+use kit::pools;
+use kit::run::{cpu, execute, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::Duration;
 use weir::base::{Code, Desc, Error, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
+use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
 use weir::kernel::{Kernel, KernelContext, Task};
 use weir::threadpool::{PoolAttr, Span, ThreadPool};
@@ -46,18 +47,12 @@ impl Kernel for Panics {
 }
 
 fn run(program: &Ref<Program>, output: &Ref<Tensor>, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-    let input = |_: usize| Err(Error::internal("no inputs"));
-    let output = |_: usize| {
-        // SAFETY: a second owner that is never dropped; the first one outlives the call.
-        Ok(ManuallyDrop::new(unsafe { std::ptr::read(output) }))
-    };
-    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
-    Program::bind(program, (0, &input), (1, &output))?.run(None, Some(&options))
+    execute(program, &[], std::slice::from_ref(output), &on(pool))
 }
 
 #[test]
 fn a_panic_in_a_kernel_is_an_error_of_the_run() {
-    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let engine = cpu();
     let kernel = Arc::new(Panics(AtomicBool::new(true)));
     let bound =
         BoundKernel::create(Ref::clone(&engine), Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default());
@@ -88,7 +83,7 @@ impl Task for Slow {
 
 #[test]
 fn nodes_are_measured_by_whoever_runs_them() {
-    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let engine = cpu();
     let mut graph = Graph::new("slow");
     for i in 0..12 {
         graph.add_task(&format!("n{i}"), Arc::new(Slow), 1_000_000).unwrap();

@@ -1,17 +1,15 @@
 //! What compile computes itself: kernels of constants, conds and loops that constants decide.
 
-use std::mem::ManuallyDrop;
+#[path = "kit/mod.rs"]
+mod kit;
+
+use kit::run::{cpu, fact, run, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use weir::base::{Code, Desc, Error, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, ValueId};
+use weir::base::{Code, Desc, Error, Ref, Result};
+use weir::engine::{BoundKernel, Engine, KernelAttr};
+use weir::graph::{CompileOptions, Graph, NodeId, Program, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext, Task};
-
-fn scalar() -> Desc {
-    Desc::new(dtype::S32, &[1])
-}
 
 /// The sum of its inputs and `plus`; negative sums fail.
 struct Sum {
@@ -57,7 +55,7 @@ struct Build {
 
 impl Build {
     fn new() -> Build {
-        Build { engine: Engine::create(DeviceKind::Cpu, 0, None).unwrap(), calls: Arc::default(), names: 0 }
+        Build { engine: cpu(), calls: Arc::default(), names: 0 }
     }
 
     fn name(&mut self) -> String {
@@ -72,14 +70,8 @@ impl Build {
     }
 
     fn constant(&mut self, graph: &mut Graph, value: i32) -> ValueId {
-        let tensor = self.tensor(value);
+        let tensor = tensor(&self.engine, value);
         graph.add_constant(&self.name(), tensor).unwrap()
-    }
-
-    fn tensor(&self, value: i32) -> Ref<Tensor> {
-        let tensor = Tensor::create(self.engine.clone(), scalar()).unwrap();
-        tensor.view().write_integer(value);
-        tensor
     }
 
     fn compile(&self, graph: &Graph) -> Ref<Program> {
@@ -87,21 +79,8 @@ impl Build {
     }
 
     fn run(&self, program: &Ref<Program>, inputs: &[i32]) -> Result<Vec<i32>> {
-        let inputs: Vec<_> = inputs.iter().map(|&value| self.tensor(value)).collect();
-        let outputs: Vec<_> = program.outputs().iter().map(|_| self.tensor(-99)).collect();
-        // SAFETY: second owners that are never dropped; the first ones outlive the call.
-        let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
-        let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
-        Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?.run(None, None)?;
-        Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
+        run(program, inputs, &RunOptions::default())
     }
-}
-
-/// A number of the report's.
-fn fact(program: &Program, key: &str) -> usize {
-    let report = program.report(ReportFormat::Json);
-    let at = report.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("no {key} in {report}")) + key.len() + 3;
-    report[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! Depth and idleness: chains that would overflow a stack if anything recursed, and pools that must not burn time.
 
-mod pools;
+#[path = "kit/mod.rs"]
+mod kit;
 
+use kit::pools;
+use kit::run::{cpu, execute, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::{Error, Ref, Result};
+use weir::base::{Ref, Result};
 use weir::device::DeviceKind;
-use weir::engine::{Engine, Event, Stream, StreamAttr};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir::engine::{Event, Stream, StreamAttr};
+use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::Task;
 use weir::threadpool::{PoolAttr, Span, ThreadPool, parallel_for};
 
@@ -22,14 +25,8 @@ impl Task for Count {
     }
 }
 
-fn cpu() -> Ref<Engine> {
-    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
-}
-
 fn run(program: &Ref<Program>, pool: &Ref<ThreadPool>) {
-    let none = |_: usize| Err(Error::internal("no tensors"));
-    let options = RunOptions { threadpool: Some(Ref::clone(pool)), ..RunOptions::default() };
-    Program::bind(program, (0, &none), (0, &none)).unwrap().run(None, Some(&options)).unwrap();
+    execute(program, &[], &[], &on(Some(pool))).unwrap();
 }
 
 #[test]

@@ -1,29 +1,18 @@
 //! Values that share memory: random graphs with few outputs, conds and loops, against an interpreter, on pools. Builds with debug
 //! assertions check each plan by brute force besides.
 
-mod pools;
+#[path = "kit/mod.rs"]
+mod kit;
 
-use std::mem::ManuallyDrop;
+use kit::pools;
+use kit::random::Random;
+use kit::run::{all_pools, cpu, execute, fact, on};
 use std::sync::Arc;
 use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
+use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ValueId};
 use weir::kernel::{Kernel, KernelContext};
 use weir::threadpool::ThreadPool;
-
-/// splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
 
 #[derive(Clone, Copy)]
 enum What {
@@ -195,7 +184,7 @@ struct Build {
 
 impl Build {
     fn new() -> Build {
-        Build { engine: Engine::create(DeviceKind::Cpu, 0, None).unwrap(), names: 0 }
+        Build { engine: cpu(), names: 0 }
     }
 
     fn name(&mut self) -> String {
@@ -280,38 +269,20 @@ fn tensor(engine: &Ref<Engine>, values: &[i32]) -> Ref<Tensor> {
 }
 
 fn run(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<ThreadPool>>) -> Vec<Vec<i32>> {
-    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let engine = cpu();
     let inputs: Vec<_> = inputs.iter().map(|values| tensor(&engine, values)).collect();
     let outputs: Vec<_> =
         program.outputs().iter().map(|port| Tensor::create(engine.clone(), port.desc).unwrap()).collect();
-    // SAFETY: second owners that are never dropped; the first ones outlive the call.
-    let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
-    let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
-    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
-    let bound = Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out)).unwrap();
-    bound.run(None, Some(&options)).unwrap();
+    execute(program, &inputs, &outputs, &on(pool)).unwrap();
     outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect()
-}
-
-/// A number of the report's.
-fn fact(program: &Program, key: &str) -> usize {
-    let report = program.report(ReportFormat::Json);
-    let at = report.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("no {key} in {report}")) + key.len() + 3;
-    report[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
 }
 
 #[test]
 fn values_share_memory_and_stay_what_they_are() {
-    let pools: Vec<Option<Ref<ThreadPool>>> = vec![
-        None,
-        Some(pools::of(2)),
-        Some(pools::of(4)),
-        Some(ThreadPool::seeded(1, 3).unwrap()),
-        Some(ThreadPool::seeded(2, 2).unwrap()),
-    ];
+    let pools = all_pools();
     let (mut shared, mut unshared, mut forwarded, mut in_place) = (0, 0, 0, 0);
     for seed in 0..150 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let sketch = sketch(&mut random, &[16, 1, 40], &[16, 40], 0);
         let inputs: Vec<Vec<i32>> =
             sketch.inputs.iter().map(|&len| (0..len).map(|_| random.below(1 << 30) as i32).collect()).collect();

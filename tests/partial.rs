@@ -1,13 +1,16 @@
 //! Runs that compute a part of a program's outputs: random graphs, each node counted, on pools and streams.
 
-mod pools;
+#[path = "kit/mod.rs"]
+mod kit;
 
-use std::mem::ManuallyDrop;
+use kit::pools;
+use kit::random::Random;
+use kit::run::{cpu, lend, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use weir::base::{Code, Desc, Error, Ref, Result, dtype};
+use weir::base::{Code, Desc, Error, Ref, Result};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, KernelAttr, Stream, StreamAttr};
 use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
 use weir::kernel::{Kernel, KernelContext, Task};
 use weir::threadpool::ThreadPool;
@@ -16,10 +19,6 @@ use weir::threadpool::ThreadPool;
 struct Plus {
     inputs: usize,
     calls: Arc<AtomicU32>,
-}
-
-fn scalar() -> Desc {
-    Desc::new(dtype::S32, &[1])
 }
 
 impl Kernel for Plus {
@@ -60,16 +59,6 @@ impl Task for Tick {
     }
 }
 
-fn cpu() -> Ref<Engine> {
-    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
-}
-
-fn tensor(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {
-    let tensor = Tensor::create(engine.clone(), scalar()).unwrap();
-    tensor.view().write_integer(value);
-    tensor
-}
-
 fn options(outputs: &[usize], pool: Option<&Ref<ThreadPool>>) -> RunOptions {
     RunOptions { outputs: Some(outputs.into()), threadpool: pool.cloned(), ..RunOptions::default() }
 }
@@ -85,10 +74,8 @@ fn run(
     let inputs: Vec<_> = inputs.iter().map(|value| value.map(|value| tensor(&engine, value))).collect();
     let count = options.outputs.as_ref().map_or(program.outputs().len(), |outputs| outputs.len());
     let outputs: Vec<_> = (0..count).map(|_| tensor(&engine, -99)).collect();
-    // SAFETY: the copies are never dropped, and do not outlive the vectors.
-    let borrow = |tensor: &Ref<Tensor>| ManuallyDrop::new(unsafe { std::ptr::read(tensor) });
-    let get_in = |i: usize| inputs[i].as_ref().map(borrow).ok_or_else(|| Error::null("an input"));
-    let get_out = |i: usize| Ok(borrow(&outputs[i]));
+    let get_in = |i: usize| inputs[i].as_ref().map(lend).ok_or_else(|| Error::null("an input"));
+    let get_out = |i: usize| Ok(lend(&outputs[i]));
     let part = program.part(Some(options))?;
     let program = part.as_ref().unwrap_or(program);
     Program::bind(program, (inputs.len(), &get_in), (count, &get_out))?.run(stream.map(|s| &**s), Some(options))?;
@@ -96,19 +83,6 @@ fn run(
         stream.queue().synchronize(u64::MAX)?;
     }
     Ok(outputs.iter().map(|tensor| tensor.view().read_integer()).collect())
-}
-
-/// splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
 }
 
 /// One node of a random graph: what it is, and what it waits for.
@@ -130,7 +104,7 @@ struct Sketch {
 
 impl Sketch {
     fn random(seed: u64) -> Sketch {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let num_inputs = 1 + random.below(4);
         let mut sketch = Sketch {
             nodes: (0..num_inputs).map(Node::Input).collect(),
@@ -291,7 +265,7 @@ fn a_part_is_what_its_outputs_need() {
         let sketch = Sketch::random(seed);
         let built = build(&sketch);
         let program = compiled(&built.graph, 3);
-        let mut random = Random(seed ^ 0xabcd);
+        let mut random = Random::new(seed ^ 0xabcd);
         let inputs: Vec<i32> = (0..sketch.num_inputs).map(|_| random.below(3) as i32 - 1).collect();
         for round in 0..8 {
             let mut outputs: Vec<usize> = (0..sketch.outputs.len()).filter(|_| random.below(2) == 0).collect();
@@ -345,7 +319,7 @@ fn lists_come_and_go() {
         for thread in 0..4u64 {
             let program = &program;
             scope.spawn(move || {
-                let mut random = Random(thread);
+                let mut random = Random::new(thread);
                 for round in 0..400 {
                     let outputs = [random.below(WIDTH)];
                     assert_eq!(run(program, &[Some(round)], &options(&outputs, None), None).unwrap(), [round + 1]);

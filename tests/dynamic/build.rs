@@ -1,22 +1,17 @@
 //! Graphs of lists, and their runs.
 
-use crate::pools;
-use std::mem::ManuallyDrop;
+pub use crate::kit::run::{all_pools, cpu};
+use crate::kit::run::{execute, on};
 use std::sync::Arc;
 use weir::base::{Desc, Error, Ref, Result, dtype};
-use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
+use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::{Kernel, KernelContext};
 use weir::memory::View;
 use weir::threadpool::ThreadPool;
 
 pub fn ints(dims: &[i64]) -> Desc {
     Desc::new(dtype::S32, dims)
-}
-
-pub fn cpu() -> Ref<Engine> {
-    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
 }
 
 type Function = dyn Fn(&KernelContext<'_>) -> Result<()> + Send + Sync;
@@ -171,11 +166,7 @@ pub fn run(
     outputs: &[Ref<Tensor>],
     pool: Option<&Ref<ThreadPool>>,
 ) -> Result<()> {
-    // SAFETY: the copies are never dropped, and do not outlive the slices.
-    let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
-    let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i]));
-    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
-    Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?.run(None, Some(&options))
+    execute(program, inputs, outputs, &on(pool))
 }
 
 /// Outputs of a run into dynamic tensors where the port is open.
@@ -186,16 +177,6 @@ pub fn lists(program: &Ref<Program>, inputs: &[Vec<i32>], pool: Option<&Ref<Thre
     let outputs: Vec<_> = program.outputs().iter().map(|port| make(port.desc).unwrap()).collect();
     run(program, &inputs, &outputs, pool)?;
     Ok(outputs.iter().map(|tensor| tensor.view().read::<i32>().to_vec()).collect())
-}
-
-pub fn all_pools() -> Vec<Option<Ref<ThreadPool>>> {
-    vec![
-        None,
-        Some(ThreadPool::inline()),
-        Some(ThreadPool::seeded(3, 2).unwrap()),
-        Some(pools::of(2)),
-        Some(pools::of(4)),
-    ]
 }
 
 pub fn check(program: &Ref<Program>, inputs: &[Vec<i32>], expected: &[Vec<i32>]) {

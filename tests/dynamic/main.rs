@@ -2,9 +2,9 @@
 
 mod build;
 mod builtin;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod merges;
-#[path = "../pools/mod.rs"]
-mod pools;
 mod random;
 
 use build::{Builder, all_pools, check, cpu, ints, lists, open, run, tensor, write};
@@ -387,7 +387,7 @@ fn runs_at_once_have_their_own_shapes() {
     }
     main.output(value);
     let program = main.compile();
-    let pool = pools::of(3);
+    let pool = kit::pools::of(3);
     std::thread::scope(|scope| {
         for thread in 0..6i32 {
             let (program, pool) = (&program, &pool);

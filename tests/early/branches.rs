@@ -1,6 +1,6 @@
 //! Branches that begin before all of their inputs are there.
 
-use super::build::{Builder, Door, check, fact, node_of};
+use super::build::{AtDoor, Builder, Door, check, fact, node_of};
 use std::sync::Arc;
 use weir::graph::ValueId;
 
@@ -20,7 +20,7 @@ fn a_slow_input_holds_back_only_who_uses_it() {
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[x[1], late]).unwrap();
     let behind = main.sum(&[chosen.output(0)]);
     main.output(behind);
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!(fact(&program, "early"), 1);
     check(&program, &[(&[1, 3, 4], &[34]), (&[0, 3, 4], &[3])]);
 }
@@ -41,7 +41,7 @@ fn an_untaken_branch_delays_nobody_and_the_run_waits_for_the_late() {
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[late]).unwrap();
     let behind = main.opening(&[chosen.output(0)], &door);
     main.output(behind);
-    let program = main.compile();
+    let program = main.compile_shared();
     check(&program, &[(&[0, 5], &[7])]);
     let holds = door.0.lock().unwrap();
     assert!(holds.0 == 0 && holds.1.is_empty(), "every run was over behind its late kernel");
@@ -62,7 +62,7 @@ fn a_control_edge_from_the_cond_does_not_wait_for_what_was_not_needed() {
     main.graph.add_control_edge(chosen, node_of(behind)).unwrap();
     main.output(behind);
     main.output(chosen.output(0));
-    check(&main.compile(), &[(&[0, 5, 6], &[6, 6])]);
+    check(&main.compile_shared(), &[(&[0, 5, 6], &[6, 6])]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_branch_gives_a_late_input_as_it_is() {
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[x[1], late]).unwrap();
     main.output(chosen.output(0));
     main.output(chosen.output(1));
-    check(&main.compile(), &[(&[1, 3, 4], &[3, 4]), (&[0, 3, 4], &[4, 3])]);
+    check(&main.compile_shared(), &[(&[1, 3, 4], &[3, 4]), (&[0, 3, 4], &[4, 3])]);
 }
 
 /// In a branch of a branch: what is late comes when a node of the inner branch has run.
@@ -106,7 +106,7 @@ fn branches_in_branches_begin_early_as_well() {
     let late = main.late(&[x[3]], &door);
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[x[1], x[2], late]).unwrap();
     main.output(chosen.output(0));
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!(fact(&program, "early"), 2);
     let cases: [(&[i32], &[i32]); 4] =
         [(&[1, 1, 3, 4], &[34]), (&[0, 1, 3, 4], &[304]), (&[1, 0, 3, 4], &[3]), (&[0, 0, 3, 4], &[304])];
@@ -138,7 +138,7 @@ fn an_early_branch_in_a_loop_begins_anew_in_each_iteration() {
     let looped = main.graph.add_while("loop", &condition, &body, &[x[0], x[0]], &[x[1]], 1).unwrap();
     main.output(looped.output(1));
     let sum = |n: i32| (0..n).map(|i| if i & 1 == 1 { 10 + i } else { i }).sum::<i32>();
-    check(&main.compile(), &[(&[0, 30], &[sum(30)]), (&[0, 1], &[0]), (&[0, 7], &[sum(7)])]);
+    check(&main.compile_shared(), &[(&[0, 30], &[sum(30)]), (&[0, 1], &[0]), (&[0, 7], &[sum(7)])]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn what_a_cond_gives_may_come_late_to_another_one() {
         }
     });
     main.output(opens);
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!(fact(&program, "early"), 1);
     let cases: [(&[i32], &[i32]); 4] =
         [(&[1, 1, 4, 3], &[34, 0]), (&[0, 1, 4, 3], &[34, 0]), (&[1, 0, 4, 3], &[3, 0]), (&[0, 0, 4, 3], &[3, 0])];
@@ -208,7 +208,7 @@ fn a_node_may_wait_for_many_late_inputs() {
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &late).unwrap();
     main.output(chosen.output(0));
     main.output(chosen.output(1));
-    check(&main.compile(), &[(&[1, 2], &[1200, 200]), (&[0, 2], &[7, 7])]);
+    check(&main.compile_shared(), &[(&[1, 2], &[1200, 200]), (&[0, 2], &[7, 7])]);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn what_all_of_a_branch_needs_is_waited_for_in_one_place() {
     let (a, b) = (main.sum(&[x[1]]), main.sum(&[x[2]]));
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[a, b]).unwrap();
     main.output(chosen.output(0));
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!(fact(&program, "early"), 0);
     check(&program, &[(&[1, 3, 4], &[7]), (&[0, 3, 4], &[2])]);
 
@@ -242,7 +242,7 @@ fn what_all_of_a_branch_needs_is_waited_for_in_one_place() {
     let chosen = main.graph.add_cond("chosen", predicate, &then, &otherwise, &[a, b]).unwrap();
     main.output(chosen.output(0));
     main.output(chosen.output(1));
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!(fact(&program, "early"), 0);
     check(&program, &[(&[3, 4], &[3, 4]), (&[3, 1], &[1, 3])]);
 }

@@ -1,6 +1,6 @@
 //! Branches and merges inside of loops whose iterations overlap, and such loops inside of branches that begin early.
 
-use super::build::{Builder, Door, check, fact};
+use super::build::{AtDoor, Builder, Door, check, fact};
 use std::sync::Arc;
 use weir::graph::Graph;
 
@@ -41,7 +41,7 @@ fn a_cond_begins_before_an_overlapping_loop_is_over() {
     let looped = main.graph.add_while("looped", &condition(), &body(), &[zero, zero], &[n], 4).unwrap();
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[x[1], looped.output(1)]).unwrap();
     main.output(chosen.output(0));
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!((fact(&program, "early"), fact(&program, "overlapping")), (1, 1));
     let taken = 3000 + sum_of(6);
     check(&program, &[(&[1, 3, 6], &[taken]), (&[0, 3, 6], &[3]), (&[1, 3, 0], &[3000]), (&[0, 4, 0], &[4])]);
@@ -65,7 +65,7 @@ fn an_overlapping_loop_in_a_branch_waits_for_what_is_late() {
     let late = main.late(&[x[2]], &door);
     let chosen = main.graph.add_cond("chosen", x[0], &then, &otherwise, &[x[1], late]).unwrap();
     main.output(chosen.output(0));
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!((fact(&program, "early"), fact(&program, "overlapping")), (1, 2));
     check(&program, &[(&[1, 3, 9], &[sum_of(9)]), (&[0, 3, 9], &[6]), (&[1, 3, 0], &[0])]);
 }
@@ -98,7 +98,7 @@ fn branches_and_merges_in_overlapping_iterations_wait_for_all_inputs() {
     let zero = main.op(&[x[0]], |_| 0);
     let looped = main.graph.add_while("looped", &condition(), &body, &[zero, zero], &[x[0]], 4).unwrap();
     main.output(looped.output(1));
-    let program = main.compile();
+    let program = main.compile_shared();
     assert_eq!((fact(&program, "early"), fact(&program, "overlapping")), (0, 1));
     let expected = |n: i32| {
         (0..n).fold(0i32, |sum, i| {

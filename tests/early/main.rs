@@ -4,7 +4,7 @@
 mod branches;
 mod build;
 mod ends;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod loops;
 mod merges;
-#[path = "../pools/mod.rs"]
-mod pools;

@@ -1,6 +1,6 @@
 //! Merges that go on with the first value that comes.
 
-use super::build::{Builder, Door, check, in_time, node_of, pools, run_with};
+use super::build::{AtDoor, Builder, Door, all_pools, check, in_time, node_of, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use weir::base::{Code, Error, Ref};
@@ -36,7 +36,7 @@ fn a_merge_does_not_wait_for_the_dead() {
     let behind = main.opening(&[value], &door);
     main.output(behind);
     main.output(index);
-    check(&main.compile(), &[(&[0, 3], &[4, 1])]);
+    check(&main.compile_shared(), &[(&[0, 3], &[4, 1])]);
     assert!(door.0.lock().unwrap().1.is_empty(), "a run is not over before what was dead and late");
 
     // On the other side it is the late one that lives.
@@ -47,7 +47,7 @@ fn a_merge_does_not_wait_for_the_dead() {
     let [value, index] = diamond(&mut main, p, x, late);
     main.output(value);
     main.output(index);
-    check(&main.compile(), &[(&[1, 3], &[6, 0]), (&[0, 3], &[4, 1])]);
+    check(&main.compile_shared(), &[(&[1, 3], &[6, 0]), (&[0, 3], &[4, 1])]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_merge_in_a_loop_begins_anew_in_each_iteration() {
     let (mut main, x) = Builder::of("main", 2);
     let looped = main.graph.add_while("loop", &condition, &body, &[x[0], x[0]], &[x[1]], 1).unwrap();
     main.output(looped.output(1));
-    check(&main.compile(), &[(&[0, 0], &[0]), (&[0, 1], &[1]), (&[0, 30], &[465])]);
+    check(&main.compile_shared(), &[(&[0, 0], &[0]), (&[0, 1], &[1]), (&[0, 30], &[465])]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_dead_merge_is_a_dead_input_of_the_next_one() {
     let behind = main.opening(&[value], &door);
     main.output(behind);
     main.output(index);
-    check(&main.compile(), &[(&[0, 3], &[3, 1])]);
+    check(&main.compile_shared(), &[(&[0, 3], &[3, 1])]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_merge_waits_for_its_control_edges() {
     main.graph.add_control_edge(node_of(first), node_of(value)).unwrap();
     let behind = main.op(&[value], move |x| x[0] * 10 + seen.swap(0, Relaxed) as i32);
     [first, behind, index].iter().for_each(|&value| main.output(value));
-    check(&main.compile(), &[(&[0, 3], &[3, 31, 0]), (&[1, 4], &[4, 41, 1])]);
+    check(&main.compile_shared(), &[(&[0, 3], &[3, 31, 0]), (&[1, 4], &[4, 41, 1])]);
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn a_second_value_that_comes_late_is_an_error_that_names_both() {
     let [value, _] = merged(&mut main, &[fast, late, side]);
     let behind = main.opening(&[value], &door);
     main.output(behind);
-    let program = main.compile();
-    for pool in pools() {
+    let program = main.compile_shared();
+    for pool in all_pools() {
         let program = Ref::clone(&program);
         in_time(move || {
             let options = RunOptions { threadpool: pool, ..RunOptions::default() };
             for round in 0..5 {
-                let error = run_with(&program, &[round & 1, 3], 1, &options).unwrap_err();
+                let error = run(&program, &[round & 1, 3], &options).unwrap_err();
                 assert_eq!(error.code(), Code::FailedPrecondition);
                 let fast = ["node 'n5'", "node 'n6'"][round as usize & 1];
                 for part in ["node 'n7'", "node 'n3'", fast, "a merge passes on one"] {
@@ -150,31 +150,31 @@ fn a_run_that_fails_leaves_all_merges_whole() {
             false => Ok(x.iter().sum()),
         }
     };
-    let first = main.add(&[x], None, fails(1));
+    let first = main.try_op(&[x], fails(1));
     let [no, yes] = switched(&mut main, p, first);
-    let (a, b) = (main.add(&[no], None, fails(2)), main.add(&[yes], None, fails(3)));
-    let beside = main.add(&[x], None, fails(4));
+    let (a, b) = (main.try_op(&[no], fails(2)), main.try_op(&[yes], fails(3)));
+    let beside = main.try_op(&[x], fails(4));
     let [value, index] = merged(&mut main, &[a, b]);
     let [again, _] = diamond(&mut main, p, value, beside);
-    let last = main.add(&[again], None, fails(6));
+    let last = main.try_op(&[again], fails(6));
     main.output(last);
     main.output(index);
-    let program = main.compile();
-    for pool in pools() {
+    let program = main.compile_shared();
+    for pool in all_pools() {
         let program = Ref::clone(&program);
         in_time(move || {
             let options = RunOptions { threadpool: pool, ..RunOptions::default() };
             let serial = RunOptions { finish_independent: true, ..RunOptions::default() };
             for (p, x) in [(0, 1), (0, 2), (1, 3), (1, 4), (0, 4), (0, 5), (1, 2)] {
-                let result = run_with(&program, &[p, x], 2, &options);
+                let result = run(&program, &[p, x], &options);
                 let (fails, y) = (![(1, 2)].contains(&(p, x)), if p == 0 { x + 1 } else { 2 * x });
                 match result {
                     Err(error) => assert!(fails && error.code() == Code::DataLoss, "{p} {x}: {error}"),
                     Ok(outputs) => assert!(!fails && outputs == [y, p], "{p} {x}: {outputs:?}"),
                 }
-                assert_eq!(run_with(&program, &[1, 10], 2, &options).unwrap(), [20, 1]);
-                assert_eq!(run_with(&program, &[0, 10], 2, &options).unwrap(), [11, 0]);
-                assert_eq!(run_with(&program, &[0, 10], 2, &serial).unwrap(), [11, 0]);
+                assert_eq!(run(&program, &[1, 10], &options).unwrap(), [20, 1]);
+                assert_eq!(run(&program, &[0, 10], &options).unwrap(), [11, 0]);
+                assert_eq!(run(&program, &[0, 10], &serial).unwrap(), [11, 0]);
             }
         });
     }

@@ -2,8 +2,8 @@
 
 mod ends;
 mod inside;
+#[path = "../kit/mod.rs"]
 mod kit;
 mod overlap;
-#[path = "../pools/mod.rs"]
-mod pools;
+mod pipeline;
 mod unroll;

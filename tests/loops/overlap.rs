@@ -1,7 +1,7 @@
 //! What comes out, and how many iterations are in flight.
 
-use super::kit::*;
-use super::pools;
+use super::pipeline::*;
+use crate::kit::pools;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use weir::base::{Code, Error};
 fn overlapping_iterations_give_what_others_give() {
     for parallel in 1..=4 {
         let program = compile(&pipeline(parallel, |i| Ok(i + 1), |i| Ok(7 * i)));
-        assert_eq!(reported(&program, "overlapping"), u64::from(parallel > 1));
+        assert_eq!(fact(&program, "overlapping"), usize::from(parallel > 1));
         for pool in &all_pools() {
             for n in [0, 1, 2, 3, 4, 5, 17, 40, 1] {
-                let got = run(&program, &[n], 2, &on(pool)).unwrap();
+                let got = run(&program, &[n], &on(pool)).unwrap();
                 assert_eq!(got, [n.max(0), summed(n)], "{parallel} at once, {n} iterations, {pool:?}");
             }
         }
@@ -54,7 +54,7 @@ fn two_iterations_are_in_flight_at_once() {
         },
     ));
     let pool = pools::named("", 2);
-    assert_eq!(run(&program, &[2], 2, &on(&Some(pool))).unwrap(), [2, summed(2)]);
+    assert_eq!(run(&program, &[2], &on(&Some(pool))).unwrap(), [2, summed(2)]);
     assert_eq!(met.load(Relaxed), 2, "one iteration waits for the other");
 }
 
@@ -68,7 +68,7 @@ fn an_iteration_s_early_part_overlaps_the_late_part_of_the_one_before() {
         move |i| if i != 1 || first.meet() { Ok(i + 1) } else { Err(Error::new(Code::Aborted, "alone")) },
         move |i| if i != 0 || second.meet() { Ok(7 * i) } else { Err(Error::new(Code::Aborted, "alone")) },
     ));
-    assert_eq!(run(&program, &[3], 2, &on(&Some(pools::named("", 2)))).unwrap(), [3, summed(3)]);
+    assert_eq!(run(&program, &[3], &on(&Some(pools::named("", 2)))).unwrap(), [3, summed(3)]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn never_more_iterations_are_in_flight_than_asked_for() {
         let mut condition = Builder::new("condition");
         let x = condition.inputs(3);
         let less = condition.op(&[x[0], x[2]], |x| i32::from(x[0] < x[1]));
-        let condition = condition.gives(&[less]);
+        let condition = condition.giving(&[less]);
         let mut body = Builder::new("body");
         let x = body.inputs(3);
         let (count, seen) = (Arc::clone(&now), Arc::clone(&most));
@@ -96,16 +96,16 @@ fn never_more_iterations_are_in_flight_than_asked_for() {
             count.fetch_sub(1, SeqCst);
             x[0].wrapping_mul(31).wrapping_add(x[1])
         });
-        let body = body.gives(&[next, sum]);
+        let body = body.giving(&[next, sum]);
         let mut main = Builder::new("main");
         let n = main.input();
         let zero = main.constant(0);
         let looped = main.graph.add_while("loop", &condition, &body, &[zero, zero], &[n], parallel).unwrap();
-        let program = compile(&main.gives(&[looped.output(1)]));
-        assert_eq!(reported(&program, "overlapping"), 1);
+        let program = compile(&main.giving(&[looped.output(1)]));
+        assert_eq!(fact(&program, "overlapping"), 1);
         let pool = Some(pools::named("", 4));
         for _ in 0..20 {
-            assert_eq!(run(&program, &[30], 1, &on(&pool)).unwrap(), [summed(30)]);
+            assert_eq!(run(&program, &[30], &on(&pool)).unwrap(), [summed(30)]);
         }
         let most = most.load(SeqCst);
         assert!(1 < most && most <= i64::from(parallel), "{most} in flight, asked for {parallel}");
@@ -117,14 +117,14 @@ fn kernels_that_complete_later_overlap_in_one_thread() {
     let _alone = ALONE.lock();
     for (parallel, expected) in [(1, 2), (4, 5)] {
         // `early` and `late` of one iteration are on their way together; of several iterations, several `late`.
-        let program = compile(&pipeline_of(How::Later, parallel, |i| Ok(i + 1), |i| Ok(7 * i)));
+        let program = compile(&pipeline_of(later(), parallel, |i| Ok(i + 1), |i| Ok(7 * i)));
         for n in [0, 1, 2, 9, 3] {
             for pool in [None, Some(pools::of(2))] {
-                assert_eq!(run(&program, &[n], 2, &on(&pool)).unwrap(), [n, summed(n)]);
+                assert_eq!(run(&program, &[n], &on(&pool)).unwrap(), [n, summed(n)]);
             }
         }
         MOST_PENDING.store(0, SeqCst);
-        run(&program, &[40], 2, &on(&None)).unwrap();
+        run(&program, &[40], &on(&None)).unwrap();
         let most = MOST_PENDING.load(SeqCst);
         assert!(most <= expected && (parallel == 1 || most > 2), "{most} pending, {parallel} at once");
     }

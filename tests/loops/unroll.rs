@@ -1,7 +1,7 @@
 //! Loops that are written out, and what else constants decide.
 
-use super::kit::*;
-use super::pools;
+use super::pipeline::*;
+use crate::kit::pools;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use weir::kernel::Task;
 
 /// while i < n: (i, sum) = (i + step, 31 sum + x), all of it pure; `effect` runs in each iteration if there is one.
 fn counted(n: i32, step: i32, parallel: u32, effect: Option<Arc<dyn Task>>) -> Graph {
-    let mut condition = Builder::pure("condition");
+    let mut condition = pure("condition");
     let x = condition.inputs(3);
     let bound = condition.constant(n);
     let less = condition.op(&[x[0], bound], |x| i32::from(x[0] < x[1]));
-    let condition = condition.gives(&[less]);
-    let mut body = Builder::pure("body");
+    let condition = condition.giving(&[less]);
+    let mut body = pure("body");
     let x = body.inputs(3);
     let next = body.op(&[x[0]], move |x| x[0] + step);
-    body.how = How::Here;
+    body.how = How::default();
     let sum = body.named("sum", &[x[1], x[2]], |x| match x[1] {
         -5 => Err(Error::new(Code::DataLoss, "asked to fail")),
         more => Ok(x[0].wrapping_mul(31).wrapping_add(more)),
@@ -27,41 +27,41 @@ fn counted(n: i32, step: i32, parallel: u32, effect: Option<Arc<dyn Task>>) -> G
     if let Some(effect) = effect {
         body.graph.add_task("effect", effect, 0).unwrap();
     }
-    let body = body.gives(&[next, sum]);
+    let body = body.giving(&[next, sum]);
     let mut main = Builder::new("main");
     let given = main.input();
     let zero = main.constant(0);
     let looped = main.graph.add_while("loop", &condition, &body, &[zero, zero], &[given], parallel).unwrap();
-    main.gives(&[looped.output(0), looped.output(1)])
+    main.giving(&[looped.output(0), looped.output(1)])
 }
 
 #[test]
 fn short_loops_of_known_length_are_written_out() {
     for (n, step, trips) in [(1, 1, 1), (3, 1, 3), (16, 1, 16), (30, 2, 15), (7, 3, 3)] {
         let program = compile(&counted(n, step, 1, None));
-        assert_eq!(reported(&program, "unrolled"), 1, "{n} by {step}");
-        assert_eq!(reported(&program, "loops"), 0);
+        assert_eq!(fact(&program, "unrolled"), 1, "{n} by {step}");
+        assert_eq!(fact(&program, "loops"), 0);
         let sum = (0..trips).fold(0i32, |sum, _| sum.wrapping_mul(31).wrapping_add(9));
         for pool in &all_pools() {
-            assert_eq!(run(&program, &[9], 2, &on(pool)).unwrap(), [trips * step, sum]);
+            assert_eq!(run(&program, &[9], &on(pool)).unwrap(), [trips * step, sum]);
         }
         assert!(program.report(ReportFormat::Text).contains("1 loops that are written out"));
     }
     for (n, step) in [(17, 1), (-1, -1), (1, 0)] {
         let program = compile(&counted(n, step, 1, None));
-        let expected = u64::from(n > 0);
-        assert_eq!((reported(&program, "unrolled"), reported(&program, "loops")), (0, expected), "{n} by {step}");
+        let expected = usize::from(n > 0);
+        assert_eq!((fact(&program, "unrolled"), fact(&program, "loops")), (0, expected), "{n} by {step}");
     }
 }
 
 #[test]
 fn a_failure_in_what_was_written_out_names_its_iteration() {
     let program = compile(&counted(3, 1, 1, None));
-    let error = run(&program, &[-5], 2, &on(&None)).unwrap_err();
+    let error = run(&program, &[-5], &on(&None)).unwrap_err();
     assert_eq!(error.message(), "node 'loop/0/sum': asked to fail");
     let left_out: Vec<&str> = error.run().unwrap().left_out.iter().map(|name| &**name).collect();
     assert!(left_out.contains(&"loop/1/sum") && left_out.contains(&"loop/2/sum"), "{left_out:?}");
-    assert_eq!(run(&program, &[0], 2, &on(&None)).unwrap(), [3, 0]);
+    assert_eq!(run(&program, &[0], &on(&None)).unwrap(), [3, 0]);
 }
 
 /// Says how many are at it at once.
@@ -87,9 +87,9 @@ fn effects_of_what_was_written_out_overlap_as_far_as_iterations_may() {
     for parallel in 1..=3 {
         let effect = Arc::new(Effect::default());
         let program = compile(&counted(9, 1, parallel, Some(Arc::clone(&effect) as Arc<dyn Task>)));
-        assert_eq!(reported(&program, "unrolled"), 1);
+        assert_eq!(fact(&program, "unrolled"), 1);
         for _ in 0..5 {
-            run(&program, &[1], 2, &on(&Some(pools::named("", 4)))).unwrap();
+            run(&program, &[1], &on(&Some(pools::named("", 4)))).unwrap();
         }
         let most = effect.most.load(SeqCst);
         assert!(most <= i64::from(parallel) && (parallel == 1 || most > 1), "{most} at once, {parallel} may");
@@ -101,23 +101,23 @@ fn effects_of_what_was_written_out_overlap_as_far_as_iterations_may() {
 fn loops_that_cannot_be_written_out_are_left_alone() {
     // The bound is an input; the counter is not pure; the condition has an effect.
     let program = compile(&pipeline(1, |i| Ok(i + 1), |i| Ok(7 * i)));
-    assert_eq!((reported(&program, "unrolled"), reported(&program, "loops")), (0, 1));
+    assert_eq!((fact(&program, "unrolled"), fact(&program, "loops")), (0, 1));
     let effect = Arc::new(Effect::default());
-    let mut condition = Builder::pure("condition");
+    let mut condition = pure("condition");
     let x = condition.inputs(1);
     let less = condition.op(&x, |x| i32::from(x[0] < 3));
     condition.graph.add_task("effect", Arc::clone(&effect) as Arc<dyn Task>, 0).unwrap();
-    let condition = condition.gives(&[less]);
-    let mut body = Builder::pure("body");
+    let condition = condition.giving(&[less]);
+    let mut body = pure("body");
     let x = body.inputs(1);
     let next = body.op(&x, |x| x[0] + 1);
-    let body = body.gives(&[next]);
+    let body = body.giving(&[next]);
     let mut main = Builder::new("main");
     let zero = main.constant(0);
     let looped = main.graph.add_while("loop", &condition, &body, &[zero], &[], 1).unwrap();
-    let program = compile(&main.gives(&[looped.output(0)]));
-    assert_eq!((reported(&program, "unrolled"), reported(&program, "loops")), (0, 1));
-    assert_eq!(run(&program, &[], 1, &on(&None)).unwrap(), [3]);
+    let program = compile(&main.giving(&[looped.output(0)]));
+    assert_eq!((fact(&program, "unrolled"), fact(&program, "loops")), (0, 1));
+    assert_eq!(run(&program, &[], &on(&None)).unwrap(), [3]);
     assert_eq!(effect.calls.load(SeqCst), 4);
 }
 
@@ -139,15 +139,15 @@ fn what_waits_for_a_cond_that_a_constant_chose_waits_for_all_of_it() {
     let x = inner.input();
     let y = inner.op(&[x], |x| x[0] + 1);
     inner.graph.add_task("slow", Arc::new(Slow(Arc::clone(&slow))) as Arc<dyn Task>, 1_000_000).unwrap();
-    let inner = inner.gives(&[y]);
+    let inner = inner.giving(&[y]);
     let mut other = Builder::new("other");
     let x = other.input();
-    let other = other.gives(&[x]);
+    let other = other.giving(&[x]);
     let mut chosen = Builder::new("chosen");
     let (p, x) = (chosen.input(), chosen.input());
     let cond = chosen.graph.add_cond("cond", p, &inner, &other, &[x]).unwrap();
     let y = chosen.op(&[cond.output(0)], |x| x[0] * 2);
-    let chosen = chosen.gives(&[y]);
+    let chosen = chosen.giving(&[y]);
     let mut main = Builder::new("main");
     let (p, x, one) = (main.input(), main.input(), main.constant(1));
     let case = main.graph.add_case("case", one, &[&chosen, &chosen], &[p, x]).unwrap();
@@ -155,10 +155,10 @@ fn what_waits_for_a_cond_that_a_constant_chose_waits_for_all_of_it() {
     let look = main.op(&[x], move |_| seen.swap(0, Relaxed) as i32);
     let node = weir::graph::NodeId::from(u64::from(look) & !0xffff);
     main.graph.add_control_edge(case, node).unwrap();
-    let program = compile(&main.gives(&[case.output(0), look]));
+    let program = compile(&main.giving(&[case.output(0), look]));
     for pool in &all_pools() {
         for (p, expected) in [(1, [12, 1]), (0, [10, 0])] {
-            assert_eq!(run(&program, &[p, 5], 2, &on(pool)).unwrap(), expected, "{pool:?}");
+            assert_eq!(run(&program, &[p, 5], &on(pool)).unwrap(), expected, "{pool:?}");
         }
     }
 }

@@ -13,16 +13,15 @@ mod examine;
 mod faults;
 mod generate;
 mod interpret;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod known;
 mod later;
 mod leaves;
 mod needed;
 mod ops;
 mod planted;
-#[path = "../pools/mod.rs"]
-mod pools;
 mod probe;
-mod random;
 mod shrink;
 mod sketch;
 mod spec;
@@ -33,6 +32,7 @@ mod told;
 use build::Lowering;
 use generate::{CONFLICTS, DIAMONDS, EVERYTHING, LATER, PLAIN, PLAIN_LATER, STRUCTURED, STRUCTURED_LATER};
 use generate::{LISTS, LISTS_CONFLICTS, LISTS_LATER, LISTS_STRUCTURED};
+use kit::{pools, random};
 use sweep::{endure_all, examine_all, examine_past, seeds};
 
 #[test]

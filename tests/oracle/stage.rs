@@ -1,12 +1,12 @@
 //! Where programs run: an engine, pools, streams.
 
 use super::build::{Lowering, build, partial_runs};
+use super::kit::run::lend;
 use super::leaves::{desc, read, tensor};
 use super::pools;
 use super::probe::Board;
 use super::random::Random;
 use super::spec::{Data, Spec, Type};
-use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, OnceLock};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::base::{Ref, Result};
@@ -74,7 +74,7 @@ impl Stage {
             Program::compile(&graph, vec![Ref::clone(&self.engine)], &CompileOptions::default()).unwrap()
         });
         let made = Tensor::create_open(Ref::clone(&self.engine), desc(Type::List)).unwrap();
-        let (input, output) = (|_| borrow(&tensor), |_| borrow(&made));
+        let (input, output) = (|_| Ok(lend(&tensor)), |_| Ok(lend(&made)));
         Program::bind(program, (1, &input), (1, &output)).and_then(|bound| bound.run(None, None)).unwrap();
         made
     }
@@ -244,15 +244,9 @@ impl Subject {
     ) -> Result<T> {
         let inputs = &self.inputs[set];
         let outputs = &outputs.targets;
-        let (input, output) = (|i: usize| borrow(&inputs[i]), |i: usize| borrow(&outputs[i].tensor));
+        let (input, output) = (|i: usize| Ok(lend(&inputs[i])), |i: usize| Ok(lend(&outputs[i].tensor)));
         go(Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?)
     }
-}
-
-/// For a call that the tensor outlives.
-fn borrow(tensor: &Ref<Tensor>) -> Result<ManuallyDrop<Ref<Tensor>>> {
-    // SAFETY: a second owner that is never dropped; the first one outlives the call.
-    Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }))
 }
 
 /// Where an output goes.

@@ -3,7 +3,7 @@
 use super::super::leaves::{desc, read};
 use super::super::spec::{Data, Graph, Kind, Node, Type};
 use super::{Builder, Keep};
-use std::mem::ManuallyDrop;
+use crate::kit::run::lend;
 use std::sync::Arc;
 use weir::base::{Desc, Error, Ref, Result};
 use weir::engine::{Engine, Tensor};
@@ -133,11 +133,7 @@ impl Nested {
             false => Tensor::create_open(Ref::clone(&self.engine), port.desc),
         };
         let outputs = program.outputs().iter().map(make).collect::<Result<Vec<_>>>()?;
-        let lookup = |all: &[Ref<Tensor>], i: usize| {
-            // SAFETY: a second owner that is never dropped; the first one outlives the call.
-            Ok(ManuallyDrop::new(unsafe { std::ptr::read(&all[i]) }))
-        };
-        let (input, output) = (|i: usize| lookup(inputs, i), |i: usize| lookup(&outputs, i));
+        let (input, output) = (|i: usize| Ok(lend(&inputs[i])), |i: usize| Ok(lend(&outputs[i])));
         Program::run_many_in(program, context, 1, &|_, run| {
             run(&Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?)
         })?;
