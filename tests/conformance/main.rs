@@ -12,9 +12,9 @@ mod blas;
 mod data;
 mod eltwise;
 mod int8;
+#[path = "../kit/mod.rs"]
+mod kit;
 mod matmul;
-#[path = "../pools/mod.rs"]
-mod pools;
 mod product;
 mod reduction;
 mod reorder;

@@ -1,14 +1,14 @@
 //! Products of tensors: batches that broadcast, transposed operands, packed weights, open shapes. Exact.
 
+use crate::kit::run::{execute, on};
 use crate::product::{self, Pair, operands, reference, sizes, transposed, work};
 use crate::rule::Rule;
 use crate::suite::{Output, Suite};
 use crate::values::{Values, engine};
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Desc, Ref, dtype};
 use weir::engine::{BoundKernel, KernelAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::builtin::{Matmul, Packed};
 use weir::kernel::vector::activation::Activation;
 
@@ -78,12 +78,7 @@ pub fn open_cases(suite: &mut Suite) {
             suite.add(format!("{pair:?} open, K {open_k}"), RULE, c.clone(), move |site| {
                 let inputs = [a.tensor(), b.tensor()];
                 let output = Tensor::create_open(engine(), program.outputs()[0].desc).unwrap();
-                // SAFETY: the copies are never dropped, and do not outlive the originals.
-                let borrow = |tensor: &Ref<Tensor>| Ok(ManuallyDrop::new(unsafe { std::ptr::read(tensor) }));
-                let options = RunOptions { threadpool: site.pool.clone(), ..RunOptions::default() };
-                let (get_in, get_out) = (|i: usize| borrow(&inputs[i]), |_: usize| borrow(&output));
-                let bound = Program::bind(&program, (2, &get_in), (1, &get_out)).unwrap();
-                bound.run(None, Some(&options)).unwrap();
+                execute(&program, &inputs, std::slice::from_ref(&output), &on(site.pool.as_ref())).unwrap();
                 assert_eq!(output.desc().shape(), shape);
                 Output::of(&output)
             });

@@ -1,6 +1,6 @@
 //! Cases: made before any pool exists, and run on all.
 
-use crate::pools;
+use crate::kit::pools;
 use crate::rule::Rule;
 use crate::values::{Values, bytes_of, copy, engine, unwritten};
 use std::sync::Arc;
