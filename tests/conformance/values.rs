@@ -86,7 +86,7 @@ fn narrowed(of: u32, x: f64) -> u16 {
     }
     let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(1 - bias);
     let units = (x.abs() / 2f64.powi(exponent - fraction_bits)) as u16;
-    sign | (((exponent + bias - 1) as u16) << fraction_bits) + units
+    sign | ((((exponent + bias - 1) as u16) << fraction_bits) + units)
 }
 
 impl Values {
