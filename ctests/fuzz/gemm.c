@@ -77,6 +77,7 @@ const char *fuzz_gemm(draws *d, weir_threadpool *pool, tally *t) {
     product p = {.kind = (int)draw_int(d, 0, 2), .ta = draw_once_in(d, 2), .tb = draw_once_in(d, 2)};
     int64_t *sides[3] = {&p.m, &p.n, &p.k};
     for (int i = 0; i < 3; i++) *sides[i] = draw_once_in(d, 4) ? draw_int(d, 30, 150) : draw_size(d, 40);
+    if (draw_once_in(d, 10)) *sides[draw_bits(d) % 3] = draw_int(d, 200, 1100);
     p.alpha = draw_factor(d), p.beta = draw_factor(d);
     weir_dtype dtype = p.kind == 0 ? WEIR_F32 : p.kind == 1 ? WEIR_U8 : WEIR_S8;
     p.a = draw_matrix(d, dtype, p.ta ? p.k : p.m, p.ta ? p.m : p.k, 0, p.kind == 0 ? NORMAL : WIDE);

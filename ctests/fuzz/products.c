@@ -11,8 +11,13 @@ static weir_tensor_desc transposed(weir_tensor_desc desc, bool is) {
     return desc;
 }
 
-static int64_t draw_side(draws *d) {
-    return draw_once_in(d, 5) ? draw_int(d, 60, 130) : draw_size(d, 40);
+/* Sides of a product; now and then one of them is longer than the blocks that products are cut into. */
+static void draw_sides(draws *d, int64_t *m, int64_t *n, int64_t *k) {
+    int64_t *sides[3] = {m, n, k};
+    for (int i = 0; i < 3; i++) *sides[i] = draw_once_in(d, 5) ? draw_int(d, 60, 130) : draw_size(d, 40);
+    if (!draw_once_in(d, 10)) return;
+    *sides[draw_bits(d) % 3] = draw_int(d, 200, 1100);
+    for (int i = 0; i < 3; i++) if (*sides[i] < 200) *sides[i] = draw_size(d, 33);
 }
 
 /* ---- Floats ------------------------------------------------------------------------------------ */
@@ -29,7 +34,8 @@ static void draw_matmul(problem *p) {
     p->packs_transposed = p->packs && draw_once_in(p->d, 2);
     bool ta = desc->flags & WEIR_MATMUL_TRANSPOSE_A, tb = desc->flags & WEIR_MATMUL_TRANSPOSE_B;
 
-    int64_t m = draw_side(p->d), n = draw_side(p->d), k = draw_side(p->d);
+    int64_t m, n, k;
+    draw_sides(p->d, &m, &n, &k);
     weir_tensor_desc batch = draw_shape(p->d, WEIR_F32, draw_once_in(p->d, 2) ? 0 : (uint32_t)draw_int(p->d, 1, 3), 6);
     weir_tensor_desc a = draw_broadcast(p->d, &batch, WEIR_F32), b = draw_broadcast(p->d, &batch, WEIR_F32);
     if (p->packs) b.rank = 0;
@@ -112,7 +118,8 @@ static void draw_matmul_int8(problem *p) {
     if (p->packs && !draw_once_in(p->d, 30)) desc->flags &= ~(uint64_t)WEIR_MATMUL_INT8_TRANSPOSE_B;
     p->packs_transposed = p->packs && draw_once_in(p->d, 2);
     bool ta = desc->flags & WEIR_MATMUL_INT8_TRANSPOSE_A, tb = desc->flags & WEIR_MATMUL_INT8_TRANSPOSE_B;
-    int64_t m = draw_side(p->d), n = draw_side(p->d), k = draw_side(p->d);
+    int64_t m, n, k;
+    draw_sides(p->d, &m, &n, &k);
     weir_tensor_desc a = draw_shape(p->d, type, ta ? 0 : (uint32_t)draw_int(p->d, 0, 2), 6);
     a.dims[a.rank] = m, a.dims[a.rank + 1] = k, a.rank += 2;
     add_input(p, transposed(a, ta), WIDE);
