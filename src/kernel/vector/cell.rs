@@ -83,10 +83,10 @@ impl Sizes {
 
     /// Estimated time of a step on one thread.
     pub fn cost_ns(&self, gates: usize) -> u64 {
-        let weights = (gates * self.hidden * (self.inputs + self.hidden)) as f64;
-        // 20 GFLOP/s, 20 GB/s, and the functions.
-        let units = (self.rows * self.hidden * gates) as f64;
-        (weights * self.rows as f64 / 10.0 + weights * 0.2 + units * 1.5) as u64
+        let units = gates * self.hidden;
+        let products = dots::cost_ns(self.rows, units, self.inputs) + dots::cost_ns(self.rows, units, self.hidden);
+        // And the functions.
+        (products + (self.rows * units) as f64 * 1.5) as u64
     }
 }
 

@@ -7,7 +7,8 @@
 //! |--------|-----------------------------------|--------------------------------------------------|
 //! | panels | in general                        | gathered into the panels of the driver (`gemm`)  |
 //! | rows   | few windows                       | a row each, in scratch memory; `dots`            |
-//! | direct | few channels out of a group       | none: sums of shifted rows (`direct`)            |
+//! | direct | few channels out of a group, and  | none: sums of shifted rows (`direct`)            |
+//! |        | short or many windows             |                                                  |
 //!
 //! The driver's vectors lie along P, those of `dots` along K. Windows that are the elements themselves (1 x 1) need no
 //! patches: the image is the matrix.
@@ -23,7 +24,7 @@ use super::gemm::{self, Batch, Gather, Operands, Right};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut, Site};
-use super::window::{Axis, Edge};
+use super::window::Axis;
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -34,6 +35,8 @@ const FEW_WINDOWS: usize = 12;
 const ROOM: usize = 256 << 10;
 /// With fewer channels out of a group gathering costs more than it gains.
 const FEW_CHANNELS: usize = 4;
+/// Few windows that are as long as this are rows all the same.
+const LONG: usize = 64;
 /// Channels of a piece where patches are rows.
 const CHANNELS: usize = 16;
 
@@ -68,9 +71,10 @@ pub struct Data<'a> {
 
 impl Conv {
     fn way(&self) -> Way {
-        if self.filters < FEW_CHANNELS {
+        let few = self.windows() <= FEW_WINDOWS && self.windows() * self.depth() * size_of::<f32>() <= ROOM;
+        if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
             Way::Direct
-        } else if self.windows() <= FEW_WINDOWS && self.windows() * self.depth() * size_of::<f32>() <= ROOM {
+        } else if few {
             Way::Rows
         } else {
             Way::Panels
@@ -116,7 +120,14 @@ impl Conv {
 
     /// Estimated time of `compute` on one thread.
     pub fn cost_ns(&self) -> u64 {
-        (self.images * self.groups) as u64 * self.shape().cost_ns()
+        let product = match self.way() {
+            Way::Rows => {
+                let copied = (self.windows() * self.depth()) as f64;
+                (dots::cost_ns(self.windows(), self.filters, self.depth()) + 0.5 * copied) as u64
+            }
+            _ => self.shape().cost_ns(),
+        };
+        (self.images * self.groups) as u64 * product
     }
 }
 
@@ -287,12 +298,14 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
                 let (a, b) = (Matrix::dense(rows, windows, depth), Matrix::dense(of.weights, conv.filters, depth));
                 dots::products(isa, (windows, filters.len(), depth), a, b, filters.start, &to);
             }
-            let finish = Finish { rows: of.bias, activation: conv.activation, ..Finish::default() };
-            for filter in filters {
-                // SAFETY: a claimed row of the output, which was written.
-                let row = unsafe { std::slice::from_raw_parts_mut(c.data().add(filter * windows), windows) };
-                finish.part_of_row(isa, filter, 0, row);
+            // SAFETY: claimed rows of the output, which were written, and follow one another.
+            let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
+            if let Some(bias) = of.bias {
+                for (row, bias) in out.chunks_exact_mut(windows).zip(&bias[filters]) {
+                    row.iter_mut().for_each(|x| *x += bias);
+                }
             }
+            conv.activation.apply(isa, out);
             item += count;
         }
         Ok(())
@@ -302,21 +315,41 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
 /// Patches with a row for each window. Zeros are there.
 fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
-    let consecutive = columns.dilation == 1;
-    let interior = columns.interior();
     for (window, out) in out.chunks_exact_mut(conv.depth()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
-        for (line, out) in out.chunks_exact_mut(columns.taps).enumerate() {
-            let (channel, tap) = (line / rows.taps, line % rows.taps);
+        for tap in 0..rows.taps {
             let Some(at) = rows.element(row, tap) else { continue };
-            let x = &x[channel * plane + at * columns.input..][..columns.input];
-            if consecutive && interior.contains(&column) {
-                out.copy_from_slice(&x[column * columns.stride - columns.before..][..columns.taps]);
-            } else {
-                for (tap, out) in out.iter_mut().enumerate() {
-                    *out = columns.element(column, tap).map_or(0.0, |at| x[at]);
-                }
-            }
+            // The same line of every channel.
+            let (x, out) = (&x[at * columns.input..], &mut out[tap * columns.taps..]);
+            lines(columns, column, (x, plane), (out, rows.taps * columns.taps));
         }
     }
+}
+
+/// What the taps of a window fall on, in lines of the input that lie apart as said; in lines of the output that do so too.
+fn lines(axis: &Axis, window: usize, x: (&[f32], usize), (out, step): (&mut [f32], usize)) {
+    let (begin, end) = axis.between(window);
+    if begin < end {
+        let at = window * axis.stride + begin - axis.before;
+        match end - begin {
+            // So many are known to the compiler, which copies them without a call.
+            1 => pairs(x, (out, step)).for_each(|(x, out)| out[begin] = x[at]),
+            2 => pairs(x, (out, step)).for_each(|(x, out)| out[begin..][..2].copy_from_slice(&x[at..][..2])),
+            3 => pairs(x, (out, step)).for_each(|(x, out)| out[begin..][..3].copy_from_slice(&x[at..][..3])),
+            count => pairs(x, (out, step)).for_each(|(x, out)| copy(&x[at..][..count], &mut out[begin..][..count])),
+        }
+    }
+    for tap in (0..begin).chain(end..axis.taps) {
+        if let Some(at) = axis.element(window, tap) {
+            pairs(x, (out, step)).for_each(|(x, out)| out[tap] = x[at]);
+        }
+    }
+}
+
+/// The lines of an input and an output side by side. An input without elements has none.
+fn pairs<'a>(
+    (x, x_step): (&'a [f32], usize),
+    (out, out_step): (&'a mut [f32], usize),
+) -> impl Iterator<Item = (&'a [f32], &'a mut [f32])> {
+    x.chunks(x_step.max(1)).zip(out.chunks_mut(out_step))
 }
