@@ -32,7 +32,7 @@
 #define VOICE_DATA_DIR "."
 #endif
 
-enum { CLIPS = 3, MAX_FRAMES = 256, MAX_SEGMENTS = MAX_FRAMES / 2 + 1, BEGINNING = 20, VARIANTS = 2, POOLS = 5 };
+enum { CLIPS = 3, MAX_FRAMES = 256, MAX_SEGMENTS = MAX_FRAMES / 2 + 1, BEGINNING = 8, VARIANTS = 2, POOLS = 5 };
 
 static const double TOLERANCE = 1e-4;
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub struct BoundKernel {
     kernel: Arc<dyn Kernel>,
     engine: Ref<Engine>,
-    name: String,
+    /// "" = the operation's.
+    name: Box<str>,
     cost_ns: u64,
 }
 
@@ -22,12 +23,11 @@ impl Kind for BoundKernel {
 
 impl BoundKernel {
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Ref<BoundKernel> {
-        let name = if attr.name.is_empty() { kernel.name().to_owned() } else { attr.name.clone() };
-        Object::shared(BoundKernel { kernel, engine, name, cost_ns: attr.cost_ns })
+        Object::shared(BoundKernel { kernel, engine, name: attr.name.as_str().into(), cost_ns: attr.cost_ns })
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        if self.name.is_empty() { self.kernel.name() } else { &self.name }
     }
 
     pub fn engine(&self) -> &Ref<Engine> {
@@ -48,7 +48,7 @@ impl BoundKernel {
 
     /// What the outputs look like; every refusal names the kernel.
     pub fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        self.infer_unnamed(inputs).map_err(|error| error.within(format_args!("kernel '{}'", self.name)))
+        self.infer_unnamed(inputs).map_err(|error| error.within(format_args!("kernel '{}'", self.name())))
     }
 
     /// As `infer`, for callers that put a name of their own in front.
@@ -61,8 +61,10 @@ impl BoundKernel {
             checked.push(desc.check_open().map_err(|error| error.within(format_args!("input {i}")))?);
         }
         if let (false, Some(i)) = (is_open, checked.iter().position(|desc| !desc.is_concrete())) {
-            let why =
-                format!("a shape without open dimensions, as kernel '{}' does not say WEIR_KERNEL_DYNAMIC", self.name);
+            let why = format!(
+                "a shape without open dimensions, as kernel '{}' does not say WEIR_KERNEL_DYNAMIC",
+                self.name()
+            );
             return Err(signature::mismatch("input", i, &why, &checked[i]));
         }
         let outputs = self.kernel.infer(&checked)?;

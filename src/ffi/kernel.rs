@@ -8,6 +8,7 @@ use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result, dtype};
 use crate::engine::{BoundKernel, Engine, KernelAttr};
+use crate::kernel::cache::{self, Settings};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
@@ -136,22 +137,22 @@ pub unsafe extern "C" fn weir_kernel_create_host(
     })
 }
 
-/// The common end of every built-in kernel's creation.
+/// The common end of every built-in kernel's creation: `make` checks the settings, and the cache gives the kernel.
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-pub(super) unsafe fn create(
+pub(super) unsafe fn create<K: Settings>(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
-    make: impl FnOnce(&Ref<Engine>) -> Result<Arc<dyn Kernel>>,
+    make: impl FnOnce(&Ref<Engine>) -> Result<K>,
 ) -> Result<()> {
     // SAFETY: the caller's pointers, as documented.
     unsafe {
         let out = out_ptr(out_kernel, "out_kernel")?;
         let engine = handle::share(engine, "engine")?;
         let attr = handle::borrow_opt(attr, "attr")?;
-        let kernel = make(&engine)?;
+        let kernel = cache::shared(engine.place(), make(&engine)?)?;
         let default = KernelAttr::default();
         handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr)), out)
     }
@@ -197,14 +198,14 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
                 activation = Activation::Relu;
             }
             Isa::checked()?;
-            Ok(Arc::new(builtin::Matmul {
+            Ok(builtin::Matmul {
                 transpose_a: bits & WEIR_MATMUL_TRANSPOSE_A as u64 != 0,
                 transpose_b: bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0,
                 bias: bits & WEIR_MATMUL_BIAS as u64 != 0,
                 sum: bits & WEIR_MATMUL_SUM as u64 != 0,
                 activation,
                 weights: packed(desc.weights, engine, dtype::F32)?,
-            }))
+            })
         })
     })
 }
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn weir_kernel_create_add(
     guard("weir_kernel_create_add", || unsafe {
         create(engine, attr, out_kernel, |_| {
             versioned::read_opt(desc, "desc")?;
-            Ok(Arc::new(builtin::Add))
+            Ok(builtin::Add)
         })
     })
 }
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
     guard("weir_kernel_create_relu", || unsafe {
         create(engine, attr, out_kernel, |_| {
             versioned::read_opt(desc, "desc")?;
-            Ok(Arc::new(builtin::Relu))
+            Ok(builtin::Relu)
         })
     })
 }
@@ -274,7 +275,7 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
             let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
             let bits = desc.map_or(0, |desc| desc.flags);
             flags(bits, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
-            Ok(Arc::new(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? }))
+            Ok(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? })
         })
     })
 }
@@ -297,7 +298,7 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read_opt(desc, "desc")?;
             let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
-            Ok(Arc::new(builtin::Argmax { axis }))
+            Ok(builtin::Argmax { axis })
         })
     })
 }

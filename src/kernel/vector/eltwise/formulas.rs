@@ -161,7 +161,8 @@ unsafe fn between_0_and_1<N: Real>(x: N) -> N {
 }
 
 formulas! {
-    Relu: |x| N::if_less(x, zero(), zero(), x);
+    // In this order a NaN stays.
+    Relu: |x| zero::<N>().max(x);
     LeakyRelu(alpha): |x| N::if_less(x, zero(), x.mul(alpha), x);
     Elu(alpha)[2]: |x| N::if_less(x, zero(), exp_minus_one(zero::<N>().min(x)).mul(alpha), x);
     GeluErf[2]: |x| damped(x, normal_cdf(x));
