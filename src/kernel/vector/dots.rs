@@ -97,6 +97,12 @@ pub unsafe fn products(
 trait Sums: Vector {
     /// `count` floats, less than LANES; 0 in the other lanes.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
+    /// Asks for memory that will be read soon; any address will do.
+    #[inline(always)]
+    unsafe fn fetch(from: *const f32) {
+        // SAFETY: nothing is read.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.cast()) };
+    }
     /// The sums of the lanes of LANES registers, in their order.
     unsafe fn totals(sums: &[Self]) -> Self;
 }
@@ -266,17 +272,24 @@ unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
             }
             for c in 0..C {
                 let of_b = V::load(b.add(c * b_stride + at));
+                if R > 2 {
+                    // The next block's. With fewer rows loads are all there is to do, and they keep up by themselves.
+                    V::fetch(b.wrapping_add((C + c) * b_stride + at));
+                }
                 for r in 0..R {
                     sums[c * R + r] = of_a[r].mul_add(of_b, sums[c * R + r]);
                 }
             }
         }
         if whole < k {
+            let mut of_a = [V::splat(0.0); R];
+            for (r, lanes) in of_a.iter_mut().enumerate() {
+                *lanes = V::load_first(a.add(r * a_stride + whole), k - whole);
+            }
             for c in 0..C {
                 let of_b = V::load_first(b.add(c * b_stride + whole), k - whole);
                 for r in 0..R {
-                    let of_a = V::load_first(a.add(r * a_stride + whole), k - whole);
-                    sums[c * R + r] = of_a.mul_add(of_b, sums[c * R + r]);
+                    sums[c * R + r] = of_a[r].mul_add(of_b, sums[c * R + r]);
                 }
             }
         }

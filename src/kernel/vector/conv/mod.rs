@@ -71,7 +71,7 @@ pub struct Data<'a> {
 
 impl Conv {
     fn way(&self) -> Way {
-        let few = self.windows() <= FEW_WINDOWS && self.windows() * self.depth() * size_of::<f32>() <= ROOM;
+        let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
         if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
             Way::Direct
         } else if few {
@@ -89,6 +89,11 @@ impl Conv {
     /// K: taps of a window, of all channels of a group.
     fn depth(&self) -> usize {
         self.channels * self.rows.taps * self.columns.taps
+    }
+
+    /// Distance of patches that are rows: each begins where a register's worth of memory does.
+    fn line(&self) -> usize {
+        self.depth().next_multiple_of(16)
     }
 
     fn plane(&self) -> usize {
@@ -113,7 +118,7 @@ impl Conv {
     pub fn scratch_bytes(&self) -> usize {
         match self.way() {
             Way::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
-            Way::Rows => self.windows() * self.depth() * size_of::<f32>(),
+            Way::Rows => self.windows() * self.line() * size_of::<f32>(),
             Way::Direct => 0,
         }
     }
@@ -269,7 +274,7 @@ fn copy(x: &[f32], out: &mut [f32]) {
 }
 
 fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    let (windows, depth) = (conv.windows(), conv.depth());
+    let (windows, depth, line) = (conv.windows(), conv.depth(), conv.line());
     let parts = conv.filters.div_ceil(CHANNELS);
     let items = conv.images * conv.groups * parts;
     if items * windows == 0 {
@@ -283,11 +288,11 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory has a row of `depth` for each window, and is this claim's.
+            // SAFETY: the slot's scratch memory has a row of `line` for each window, and is this claim's.
             let rows = unsafe {
                 let rows = site.scratch(claim.slot()).cast::<f32>();
-                rows.write_bytes(0, windows * depth);
-                std::slice::from_raw_parts_mut(rows, windows * depth)
+                rows.write_bytes(0, windows * line);
+                std::slice::from_raw_parts_mut(rows, windows * line)
             };
             turned(conv, of.x, rows);
             let c = rows_of(conv, &out, number);
@@ -295,7 +300,8 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let to = Target { data: at, row: 1, column: windows, add: false };
             // SAFETY: the patches and the weights have these sizes, and the rows of the output are claimed.
             unsafe {
-                let (a, b) = (Matrix::dense(rows, windows, depth), Matrix::dense(of.weights, conv.filters, depth));
+                let a = Matrix::new(rows.as_ptr(), windows, depth, line);
+                let b = Matrix::dense(of.weights, conv.filters, depth);
                 dots::products(isa, (windows, filters.len(), depth), a, b, filters.start, &to);
             }
             // SAFETY: claimed rows of the output, which were written, and follow one another.
@@ -315,41 +321,50 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
 /// Patches with a row for each window. Zeros are there.
 fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
-    for (window, out) in out.chunks_exact_mut(conv.depth()).enumerate() {
+    for (window, out) in out.chunks_exact_mut(conv.line()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
         for tap in 0..rows.taps {
             let Some(at) = rows.element(row, tap) else { continue };
             // The same line of every channel.
             let (x, out) = (&x[at * columns.input..], &mut out[tap * columns.taps..]);
-            lines(columns, column, (x, plane), (out, rows.taps * columns.taps));
+            lines(columns, column, conv.channels, (x, plane), (out, rows.taps * columns.taps));
         }
     }
 }
 
-/// What the taps of a window fall on, in lines of the input that lie apart as said; in lines of the output that do so too.
-fn lines(axis: &Axis, window: usize, x: (&[f32], usize), (out, step): (&mut [f32], usize)) {
+/// What the taps of a window fall on, in `count` lines of the input that lie apart as said; in lines of the output that do
+/// so too.
+fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let (begin, end) = axis.between(window);
     if begin < end {
-        let at = window * axis.stride + begin - axis.before;
+        let (x, out) = ((&x[window * axis.stride + begin - axis.before..], x_step), (&mut out[begin..], step));
         match end - begin {
             // So many are known to the compiler, which copies them without a call.
-            1 => pairs(x, (out, step)).for_each(|(x, out)| out[begin] = x[at]),
-            2 => pairs(x, (out, step)).for_each(|(x, out)| out[begin..][..2].copy_from_slice(&x[at..][..2])),
-            3 => pairs(x, (out, step)).for_each(|(x, out)| out[begin..][..3].copy_from_slice(&x[at..][..3])),
-            count => pairs(x, (out, step)).for_each(|(x, out)| copy(&x[at..][..count], &mut out[begin..][..count])),
+            1 => copies::<1>(count, x, out),
+            2 => copies::<2>(count, x, out),
+            3 => copies::<3>(count, x, out),
+            taps => {
+                for i in 0..count {
+                    copy(&x.0[i * x_step..][..taps], &mut out.0[i * step..][..taps]);
+                }
+            }
         }
     }
     for tap in (0..begin).chain(end..axis.taps) {
         if let Some(at) = axis.element(window, tap) {
-            pairs(x, (out, step)).for_each(|(x, out)| out[tap] = x[at]);
+            copies::<1>(count, (&x[at..], x_step), (&mut out[tap..], step));
         }
     }
 }
 
-/// The lines of an input and an output side by side. An input without elements has none.
-fn pairs<'a>(
-    (x, x_step): (&'a [f32], usize),
-    (out, out_step): (&'a mut [f32], usize),
-) -> impl Iterator<Item = (&'a [f32], &'a mut [f32])> {
-    x.chunks(x_step.max(1)).zip(out.chunks_mut(out_step))
+/// Copies `count` times SIZE consecutive floats, from and to places that lie apart as said.
+fn copies<const SIZE: usize>(count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
+    let Some(last) = count.checked_sub(1) else { return };
+    assert!(last * x_step + SIZE <= x.len() && last * step + SIZE <= out.len());
+    for i in 0..count {
+        // SAFETY: the last ones are inside, as was just compared; arrays of floats have the alignment of a float.
+        unsafe {
+            *out.as_mut_ptr().add(i * step).cast::<[f32; SIZE]>() = *x.as_ptr().add(i * x_step).cast::<[f32; SIZE]>();
+        }
+    }
 }

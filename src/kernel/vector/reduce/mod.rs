@@ -55,6 +55,9 @@ pub trait Reduction: Copy + Sync {
     fn merge(self, a: Self::Partial, b: Self::Partial) -> Self::Partial;
 }
 
+/// Makes elements of as many results.
+pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
+
 /// What reductions read: floats, or halves that are made floats.
 pub trait Source: Stored + Default {
     /// The numbers as floats, in the buffer if they are not.
@@ -214,14 +217,14 @@ impl Plan {
         (self.kept.offset(place) + first, place * columns + first, WIDTH.min(columns - first))
     }
 
-    /// Reduces input 0 to output 0. `finish` makes elements of as many results.
+    /// Reduces input 0 to output 0.
     pub fn compute<R: Reduction, T: Source, O: Element + Default>(
         &self,
         isa: Isa,
         reduction: R,
         number_ns: f32,
         context: &KernelContext<'_>,
-        finish: &(dyn Fn(&[R::Partial], &mut [O]) + Sync),
+        finish: &Finish<'_, R::Partial, O>,
     ) -> Result<()> {
         let (x, output) = (context.inputs()[0].read::<T>(), &context.outputs()[0]);
         assert!(x.len() >= self.reduced * self.outputs && output.bytes() / size_of::<O>() >= self.outputs);
