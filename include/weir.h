@@ -2926,7 +2926,8 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
  *
  * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous
  * one.
- * Ownership: the stream takes references to kernel and tensors; the arrays are copied.
+ * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they are the caller's until the call
+ * returns. The arrays are copied.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
  * (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
  * stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.

@@ -2,9 +2,11 @@
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
+use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Desc, Kind, Object, Ref, Result, live};
 use crate::kernel::{Kernel, signature};
+use crate::sync::OnceLock;
 use std::sync::Arc;
 
 pub struct BoundKernel {
@@ -13,6 +15,15 @@ pub struct BoundKernel {
     /// "" = the operation's.
     name: Box<str>,
     cost_ns: u64,
+    /// The first that a call was found right with. Most kernels see no other.
+    known: OnceLock<Signature>,
+}
+
+/// Tensors that fit a kernel.
+struct Signature {
+    inputs: Vec<Desc>,
+    outputs: Vec<Desc>,
+    scratch_bytes: usize,
 }
 
 impl Kind for BoundKernel {
@@ -23,7 +34,8 @@ impl Kind for BoundKernel {
 
 impl BoundKernel {
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Ref<BoundKernel> {
-        Object::shared(BoundKernel { kernel, engine, name: attr.name.as_str().into(), cost_ns: attr.cost_ns })
+        let name = attr.name.as_str().into();
+        Object::shared(BoundKernel { kernel, engine, name, cost_ns: attr.cost_ns, known: OnceLock::new() })
     }
 
     pub fn name(&self) -> &str {
@@ -73,6 +85,20 @@ impl BoundKernel {
             .enumerate()
             .map(|(i, desc)| check(&desc).map_err(|error| error.within(format_args!("output {i}"))))
             .collect()
+    }
+
+    /// Scratch bytes per slot, if these tensors are known to fit.
+    pub fn known_scratch_bytes(&self, inputs: &[&Tensor], outputs: &[&Tensor]) -> Option<usize> {
+        let known = self.known.get()?;
+        let like = |tensors: &[&Tensor], descs: &[Desc]| {
+            tensors.len() == descs.len() && tensors.iter().zip(descs).all(|(tensor, desc)| tensor.desc() == desc)
+        };
+        (like(inputs, &known.inputs) && like(outputs, &known.outputs)).then_some(known.scratch_bytes)
+    }
+
+    /// Remembers that tensors like these fit.
+    pub fn know(&self, inputs: Vec<Desc>, outputs: Vec<Desc>, scratch_bytes: usize) {
+        self.known.get_or_init(|| Signature { inputs, outputs, scratch_bytes });
     }
 
     /// Estimated run time on one thread, in nanoseconds; 0 = unknown.
