@@ -4,6 +4,7 @@
 //! - `isa`: which instruction sets are used, for all of them.
 //! - `gemm`: the matrix product: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
 //!   its copying. `int8`: the same of bytes.
+//! - `halves`: the same of f16 and bf16.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
 //! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
@@ -35,6 +36,7 @@ pub mod eltwise;
 pub mod finish;
 mod functions;
 pub mod gemm;
+pub mod halves;
 pub mod int8;
 pub mod isa;
 mod lanes;
