@@ -225,7 +225,7 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
             let size = (depth.len(), panel.len(), padded);
             assert!(turned.len() >= depth.len() * panel.len() && to.len() >= depth.len() * width);
             // SAFETY: both have room for so many rows of such lengths.
-            return unsafe { pack::columns(turned.as_ptr(), depth.len(), size, to.as_mut_ptr(), width) };
+            return unsafe { pack::columns(isa, turned.as_ptr(), depth.len(), size, to.as_mut_ptr(), width) };
         }
         for (k, to) in depth.clone().zip(to.chunks_exact_mut(width)) {
             convert::widen(isa, &b.row(k)[panel.clone()], &mut to[..panel.len()]);
