@@ -320,7 +320,7 @@ static void run_case(uint64_t number, const family *family, tally *t) {
         p.num_out = 0;
         p.in_place = false;
         v = family->solve(&p);
-        if (p.num_out == 0) p.num_out = outputs; /* whatever they were */
+        if (p.num_out == 0 && v == REFUSED) p.num_out = outputs; /* whatever they were */
     }
     if (v == RIGHT && draw_once_in(&d, 25)) {
         weir_tensor_desc *desc = &p.out[0].desc;

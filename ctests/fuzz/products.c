@@ -28,7 +28,7 @@ static void draw_matmul(problem *p) {
     if (draw_once_in(p->d, 2)) desc->flags &= ~(uint64_t)(WEIR_MATMUL_BIAS | WEIR_MATMUL_SUM);
     if (draw_once_in(p->d, 3)) desc->activation = (weir_activation)draw_int(p->d, 0, 5), desc->flags &= ~(uint64_t)WEIR_MATMUL_RELU;
     if (draw_once_in(p->d, 60)) desc->activation = (weir_activation)draw_int(p->d, 0, 7);
-    if (draw_once_in(p->d, 60)) desc->flags |= 32;
+    if (draw_once_in(p->d, 60)) desc->flags |= 64;
     p->packs = draw_once_in(p->d, 4);
     if (p->packs && !draw_once_in(p->d, 30)) desc->flags &= ~(uint64_t)WEIR_MATMUL_TRANSPOSE_B;
     p->packs_transposed = p->packs && draw_once_in(p->d, 2);
@@ -57,10 +57,11 @@ static verdict solve_matmul(problem *p) {
     bool ta = desc->flags & WEIR_MATMUL_TRANSPOSE_A, tb = desc->flags & WEIR_MATMUL_TRANSPOSE_B;
     bool has_bias = desc->flags & WEIR_MATMUL_BIAS, has_sum = desc->flags & WEIR_MATMUL_SUM;
     bool relu = desc->flags & WEIR_MATMUL_RELU;
-    if (desc->flags > 31 || desc->activation > WEIR_ACTIVATION_TANH || (relu && desc->activation != 0)) return REFUSED;
+    if (desc->flags > 63 || desc->activation > WEIR_ACTIVATION_TANH || (relu && desc->activation != 0)) return REFUSED;
     if (p->packs && tb) return REFUSED;
     if (p->num_in != 2u + has_bias + has_sum) return REFUSED;
-    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
+    /* Halves are not drawn; a spoiled input may be of them. */
+    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return is_float(p->in[i].desc.dtype) ? EITHER : REFUSED;
     const array *a = &p->in[0], *b = &p->in[1], *bias = has_bias ? &p->in[2] : NULL;
     const array *sum = has_sum ? &p->in[2 + has_bias] : NULL;
     if (a->desc.rank < 2 || b->desc.rank < 2 || (p->packs && b->desc.rank != 2)) return REFUSED;
