@@ -96,12 +96,7 @@ impl thin::Lanes for Wide {
     unsafe fn weave(data: *const u8, stride: usize) -> [__m256i; 4] {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let pair = |column: usize| {
-                let (a, b) = (data.add(column).cast(), data.add(stride + column).cast());
-                let (a, b) = (_mm_loadu_si128(a), _mm_loadu_si128(b));
-                [_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)].map(|bytes| _mm256_cvtepi8_epi16(bytes))
-            };
-            let ([a, b], [c, d]) = (pair(0), pair(16));
+            let ([a, b], [c, d]) = (pairs(data, stride), pairs(data.add(16), stride));
             [a, b, c, d]
         }
     }
@@ -115,6 +110,19 @@ impl thin::Lanes for Wide {
     #[inline(always)]
     unsafe fn in_order(registers: [__m256i; 4]) -> [__m256i; 4] {
         registers
+    }
+}
+
+/// Sixteen cells of two rows.
+///
+/// # Safety
+/// The processor has AVX2; the rows have so many readable bytes.
+#[inline(always)]
+unsafe fn pairs(data: *const u8, stride: usize) -> [__m256i; 2] {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (a, b) = (_mm_loadu_si128(data.cast()), _mm_loadu_si128(data.add(stride).cast()));
+        [_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)), _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b))]
     }
 }
 
@@ -155,13 +163,24 @@ impl dots::Lanes for Wide {
     unsafe fn add_up(sums: &[__m256i], out: *mut i32) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let halves = |a, b| _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-            let quarters = |a, b| _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
-            let four = |at: usize| quarters(halves(sums[at], sums[at + 1]), halves(sums[at + 2], sums[at + 3]));
-            let (a, b) = (four(0), four(4));
+            let (a, b) = (four(&sums[..4]), four(&sums[4..]));
             let sums =
                 _mm256_add_epi32(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
             _mm256_storeu_si256(out.cast(), sums);
         }
+    }
+}
+
+/// In each half, the sums of the halves of four registers.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn four(sums: &[__m256i]) -> __m256i {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(sums[0], sums[1]), _mm256_unpackhi_epi32(sums[0], sums[1]));
+        let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(sums[2], sums[3]), _mm256_unpackhi_epi32(sums[2], sums[3]));
+        _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
     }
 }

@@ -239,8 +239,12 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
             let mut out = [[0i32; S]; R];
             L::add_up(sums.as_flattened(), out.as_mut_ptr().cast());
             for (i, out) in out.iter().enumerate() {
-                let count = S.min(from.count - first);
-                out.as_ptr().copy_to_nonoverlapping(tile.add(i * STREAMS + first), count);
+                let tile = tile.add(i * STREAMS + first);
+                if from.count - first >= S {
+                    *tile.cast::<[i32; S]>() = *out;
+                } else {
+                    out.as_ptr().copy_to_nonoverlapping(tile, from.count - first);
+                }
             }
         }
     }

@@ -17,10 +17,9 @@
 //! Where sums are not elements of C as they are, a tile goes through `finish`; with several stretches the blocks of rows are
 //! outside, and a block's sums are kept in scratch memory until the last stretch.
 //!
-//! Exact: a stretch has at most `BYTES_OF_PANEL` of them, so its sums, with the zero points taken out, fit in
-//! 32 bits, and what is computed of them modulo 2^32 is right; so are the sums of all stretches up to `SHORT`. Beyond, sums have
-//! 64 bits. So an element depends on its row, its column and the rule alone, not on the instruction set, the way, the blocks,
-//! the cut or the pool.
+//! Exact: the sums of up to 32768 numbers along K, with the zero points taken out, fit in 32 bits, and what is computed of
+//! them modulo 2^32 is right. Beyond, those of a stretch do, and sums of stretches have 64 bits. So an element depends on
+//! its row, its column and the rule alone, not on the instruction set, the way, the blocks, the cut or the pool.
 //!
 //! Zero points cost a sum of each row and each column: (a - p)(b - q) adds up to ab - p sum(b) - q sum(a) + K p q.
 //! Signed A is packed as unsigned, 128 greater, with a zero point 128 greater.
@@ -33,9 +32,11 @@ mod amx;
 mod avx2;
 mod dots;
 mod finish;
+mod lines;
 mod micro;
 mod panel;
 mod panels;
+mod plan;
 mod scaled;
 #[cfg(test)]
 mod tests;
@@ -50,24 +51,16 @@ pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
 use super::isa::Isa;
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
-use crate::memory::ALIGNMENT;
 use crate::sync::Claim;
 use crate::threadpool::Span;
 use finish::{Place, Stash};
 use micro::{MAX_COLUMNS, MAX_ROWS, Out, Rows, Set, Terms};
 use panel::{Source, pitch};
+use plan::{Plan, Room, Way};
 use std::ops::Range;
 
 /// Rows and columns of a tile of the cut: whole tiles of every set of micro-kernels, but for rows of AMX, half of one.
 const TILE: (usize, usize) = (48, 64);
-/// Bytes of a panel of B of one stretch, and room for the panels of a block.
-const BYTES_OF_PANEL: usize = 32 << 10;
-const BYTES_OF_A: usize = 192 << 10;
-const BYTES_OF_B: usize = 512 << 10;
-/// Most columns of a block, for short K.
-const MAX_BLOCK: usize = 1024;
-/// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
-const SHORT: usize = 32768;
 const CELL: usize = size_of::<u32>();
 /// A cache line, in bytes.
 const ROUND: usize = 64;
@@ -91,133 +84,6 @@ pub struct Product<'a> {
     pub zero_a: i32,
     pub zero_b: i32,
     pub rule: Rule<'a>,
-}
-
-/// The ways.
-#[derive(Clone, Copy)]
-enum Way {
-    Blocks,
-    Thin(thin::Way),
-    Dots(dots::Way),
-}
-
-/// How a product is computed. Depends on the sizes and the instruction set.
-#[derive(Clone, Copy)]
-struct Plan {
-    set: &'static Set,
-    way: Way,
-    /// Whether the dots hold A.
-    holds_a: bool,
-    /// Numbers along K of a stretch, the last one maybe fewer.
-    depth: usize,
-    stretches: usize,
-    /// Whether sums of several stretches need room of their own.
-    stashes: bool,
-    block_rows: usize,
-    block_columns: usize,
-    /// Whether B needs no panels of its own.
-    packed_b: bool,
-    /// Whether rows of A may be rows of cells as they are.
-    in_place: bool,
-    tiles_down: usize,
-    /// Items of the region.
-    items: usize,
-}
-
-/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums, zeros.
-fn stretches(k: usize, set: &Set) -> (usize, usize) {
-    let unit = set.depth * set.step;
-    let most = BYTES_OF_PANEL / (CELL * set.columns) * set.depth;
-    let depth = k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(unit);
-    // The last one may have become superfluous by rounding the others up.
-    (depth, if k == 0 { 1 } else { k.div_ceil(depth) })
-}
-
-impl Plan {
-    fn new(product: &Product<'_>, isa: Isa) -> Plan {
-        let set = Set::of(isa);
-        let (m, n) = (product.m, product.n);
-        let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
-        let (depth, stretches) = stretches(k, set);
-        let cells = (depth / set.depth).max(1);
-        let block = |bytes_of_all: usize, step: usize, most: usize| {
-            (bytes_of_all / (cells * CELL)).clamp(step, MAX_BLOCK).min(most.next_multiple_of(step)) / step * step
-        };
-        let tiles_down = m.div_ceil(TILE.0);
-        let (way, holds_a) = way(product, set, k);
-        Plan {
-            set,
-            way,
-            holds_a,
-            depth,
-            stretches,
-            stashes: stretches > 1 && !(product.rule.is_plain() && k <= SHORT),
-            block_rows: block(BYTES_OF_A, set.rows, m),
-            block_columns: block(BYTES_OF_B, set.columns, n),
-            packed_b: product.packed_b.is_some(),
-            in_place: set.depth == CELL && !product.transpose_a && !product.signed_a,
-            tiles_down,
-            items: match way {
-                Way::Blocks => tiles_down * n.div_ceil(TILE.1),
-                Way::Thin(way) => n.div_ceil(way.columns),
-                Way::Dots(_) => (if holds_a { n } else { m }).div_ceil(dots::STREAMS),
-            },
-        }
-    }
-
-    fn cells(&self) -> usize {
-        self.depth / self.set.depth
-    }
-
-    /// Bytes of a row of A that was packed.
-    fn stride_of_a(&self) -> usize {
-        self.cells() * CELL + ROUND
-    }
-
-    fn room(&self) -> Room {
-        let mut end = 0;
-        let mut next = |bytes: usize| {
-            let begin = end;
-            end = (begin + bytes).next_multiple_of(ALIGNMENT);
-            begin
-        };
-        let sums = if self.stashes { self.block_rows * self.block_columns } else { 0 };
-        let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
-        Room {
-            b: next(panels_of_b * pitch(self.cells(), self.set.columns) * CELL),
-            a: next(self.block_rows * self.stride_of_a()),
-            row_terms: next(self.block_rows * size_of::<i32>()),
-            column_terms: next(self.block_columns * size_of::<i32>()),
-            sums: next(sums * size_of::<i64>()),
-            bytes: end,
-        }
-    }
-}
-
-/// The way of a product whose K is `k`, and whether it holds A.
-fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
-    let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
-    let blocks = (Way::Blocks, false);
-    if k == 0 || k > SHORT || packed_b.is_some() {
-        return blocks;
-    }
-    match (set.dots, set.thin) {
-        (Some(dots), _) if transpose_b && m <= dots::MAX_ROWS && n >= m => (Way::Dots(dots), true),
-        (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Way::Dots(dots), false),
-        (_, Some(thin)) if !transpose_b && m <= thin::MAX_ROWS && n > m => (Way::Thin(thin), false),
-        _ => blocks,
-    }
-}
-
-/// What lies where in a slot's scratch memory.
-#[derive(Clone, Copy)]
-struct Room {
-    b: usize,
-    a: usize,
-    row_terms: usize,
-    column_terms: usize,
-    sums: usize,
-    bytes: usize,
 }
 
 impl Product<'_> {

@@ -4,9 +4,10 @@
 //! Stretch after stretch of K, and in it panel after panel of as many columns as a tile of the set has. The layout
 //! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it.
 
+use super::CELL;
 use super::micro::Set;
 use super::panel::{Source, pitch};
-use super::{CELL, stretches};
+use super::plan::stretches;
 use crate::base::{Error, Result};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;

@@ -346,12 +346,33 @@ impl dots::Lanes for Wide {
     unsafe fn add_up(sums: &[__m512i], out: *mut i32) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let halves = |a, b| _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-            let quarters = |a, b| _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-            let lanes = |a, b| _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(a, b), _mm512_shuffle_i32x4::<0xdd>(a, b));
-            let four = |at: usize| quarters(halves(sums[at], sums[at + 1]), halves(sums[at + 2], sums[at + 3]));
-            let sums = lanes(lanes(four(0), four(4)), lanes(four(8), four(12)));
-            _mm512_storeu_si512(out.cast(), sums);
+            let (low, high) =
+                (lanes(four(&sums[..4]), four(&sums[4..8])), lanes(four(&sums[8..12]), four(&sums[12..])));
+            _mm512_storeu_si512(out.cast(), lanes(low, high));
         }
     }
+}
+
+/// In each quarter, the sums of the quarters of four registers.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn four(sums: &[__m512i]) -> __m512i {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[0], sums[1]), _mm512_unpackhi_epi32(sums[0], sums[1]));
+        let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2], sums[3]), _mm512_unpackhi_epi32(sums[2], sums[3]));
+        _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
+    }
+}
+
+/// The sums of pairs of quarters, of the first register and then of the second.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn lanes(a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: as demanded of the caller.
+    unsafe { _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(a, b), _mm512_shuffle_i32x4::<0xdd>(a, b)) }
 }
