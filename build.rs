@@ -17,6 +17,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/stream.rs",
     "src/abi/tensor.rs",
     "src/abi/kernel.rs",
+    "src/abi/kernel_cache.rs",
     "src/abi/elements.rs",
     "src/abi/movement.rs",
     "src/abi/reduction.rs",
@@ -43,6 +44,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/ops_conv.rs",
     "src/ffi/ops_cell.rs",
     "src/ffi/ops_packed.rs",
+    "src/ffi/kernel_cache.rs",
     "src/ffi/kernel_context.rs",
     "src/ffi/dynamic.rs",
     "src/ffi/gemm.rs",
@@ -102,6 +104,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "weir_kernel_attr_create",
         "Kernel",
         "A kernel is a function over tensors with a checked signature: one of the built-in ones, or a C function of yours, which sees its call through a weir_kernel_context.",
+    ),
+    (
+        "weir_kernel_cache_set_capacity",
+        "Kernel cache",
+        "Who creates a built-in kernel that was created before, for the same device and with the same settings, is given the same kernel in a handle of its own: name, cost and engine are the handle's. The cache keeps no engine, pool or packed weights alive, and is empty when the last engine is released. Kernels of the host are not in it. The environment variable WEIR_KERNEL_CACHE_CAPACITY, 0 to 1048576, says how many kernels are kept if weir_kernel_cache_set_capacity does not; it is read once per process, and any other value is INVALID_ARGUMENT where a built-in kernel is created.",
     ),
     (
         "weir_tensor_create_dynamic",

@@ -41,6 +41,15 @@ OFFSET(weir_runtime_info, threads_of_engines, 144);
 OFFSET(weir_runtime_info, threads_of_kinds, 152);
 OFFSET(weir_runtime_info, packed_weights, 160);
 
+SIZE(weir_kernel_cache_info, 56);
+OFFSET(weir_kernel_cache_info, struct_size, 0);
+OFFSET(weir_kernel_cache_info, capacity, 8);
+OFFSET(weir_kernel_cache_info, entries, 16);
+OFFSET(weir_kernel_cache_info, hits, 24);
+OFFSET(weir_kernel_cache_info, misses, 32);
+OFFSET(weir_kernel_cache_info, shared_builds, 40);
+OFFSET(weir_kernel_cache_info, evictions, 48);
+
 SIZE(weir_thread_info, 128);
 OFFSET(weir_thread_info, struct_size, 0);
 OFFSET(weir_thread_info, origin, 8);

@@ -346,6 +346,36 @@ static void test_same_bits(void) {
     }
 }
 
+/* What a call of this thread needs was made in the first one: scratch memory, and what the kernel makes of the shapes. */
+static void test_later_calls_allocate_nothing(const station *t) {
+    weir_kernel *matmul = matmul_kernel(t, 0), *relu = NULL;
+    weir_eltwise_desc desc = {.struct_size = sizeof desc, .op = WEIR_ELTWISE_RELU};
+    CHECK_OK(weir_kernel_create_eltwise(t->engine, &desc, NULL, &relu));
+    weir_tensor *in[2] = {make_tensor(t->engine, matrix_desc(40, 30)), make_tensor(t->engine, matrix_desc(30, 50))};
+    weir_tensor *c = make_tensor(t->engine, matrix_desc(40, 50));
+    weir_tensor *other = make_tensor(t->engine, matrix_desc(30, 50));
+    for (int i = 0; i < 2; i++) fill(in[i], i);
+    uint64_t allocations = 0;
+    for (int i = 0; i < 100; i++) {
+        CHECK_OK(weir_enqueue(t->stream, matmul, in, 2, &c, 1));
+        CHECK_OK(weir_enqueue(t->stream, relu, &c, 1, &c, 1));
+        if (i == 0) allocations = runtime_info().allocations;
+    }
+    CHECK_EQ(runtime_info().allocations, allocations);
+    /* A kernel that knows one shape takes others, and refuses what it refused. */
+    CHECK_OK(weir_enqueue(t->stream, relu, &in[1], 1, &other, 1));
+    for (size_t i = 0; i < num_floats(other); i++) CHECK_EQ(floats(other)[i], fmaxf(floats(in[1])[i], 0));
+    CHECK_CODE(weir_enqueue(t->stream, relu, &in[1], 1, &c, 1), WEIR_INVALID_ARGUMENT,
+                "kernel 'relu': output 0: expected f32[30,50], got f32[40,50]");
+    CHECK_CODE(weir_enqueue(t->stream, relu, &c, 1, &other, 1), WEIR_INVALID_ARGUMENT, "kernel 'relu': output 0");
+    CHECK_CODE(weir_enqueue(t->stream, relu, &c, 1, in, 2), WEIR_INVALID_ARGUMENT, "kernel 'relu': expected 1 outputs, got 2");
+    weir_tensor_release(other);
+    weir_tensor_release(c);
+    for (int i = 0; i < 2; i++) weir_tensor_release(in[i]);
+    weir_kernel_release(relu);
+    weir_kernel_release(matmul);
+}
+
 static void test_all_on(weir_threadpool *pool) {
     station t = station_create(pool);
     test_matmul(&t);
@@ -353,6 +383,7 @@ static void test_all_on(weir_threadpool *pool) {
     test_matmul_refusals(&t);
     test_add(&t);
     test_relu(&t);
+    if (pool == NULL) test_later_calls_allocate_nothing(&t);
     for (int32_t axis = -3; axis < 3; axis++) check_rows(&t, axis);
     test_special_rows(&t);
     test_axis_refusals(&t);

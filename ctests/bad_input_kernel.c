@@ -148,6 +148,15 @@ static void rows_of_kernels(void) {
     ROW(weir_kernel_get_name, (good.kernel, NULL, 0, NULL), INVALID, "out_length is NULL");
     ROW(weir_kernel_get_name, (good.kernel, buffer, 4, NULL), RANGE, "capacity is 4, the text needs 8 bytes");
     ROW(weir_kernel_get_name, (WRONG(run), buffer, 4, &out.size), INVALID, "kernel is not a kernel (it is a run)");
+    weir_kernel_cache_info cache = {.struct_size = 0};
+    ROW(weir_kernel_cache_set_capacity, (1048577), RANGE, "capacity is 1048577, expected 0 to 1048576");
+    ROW(weir_kernel_cache_set_capacity, (SIZE_MAX), RANGE, "capacity is 18446744073709551615");
+    ROW(weir_kernel_cache_get_capacity, (NULL), INVALID, "out_capacity is NULL");
+    ROW(weir_kernel_cache_get_info, (NULL), INVALID, "out_info is NULL");
+    ROW(weir_kernel_cache_get_info, (&cache), INVALID, "out_info->struct_size is 0, expected 56 (at least 56)");
+    ROW(weir_kernel_cache_get_info, (UNALIGNED), INVALID, "out_info is not aligned");
+    CHECK(cache.capacity == 0);
+
     ROW(weir_kernel_get_arity, (NULL, &out.size, &out.size2), INVALID, "kernel is NULL");
     ROW(weir_kernel_get_arity, (good.kernel, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
     ROW(weir_kernel_get_arity, (good.kernel, &out.size, NULL), INVALID, "out_num_outputs is NULL");

@@ -27,6 +27,7 @@
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
  *   moving elements     weir_kernel_create_transpose, _concat, _slice, _pad, _reshape, _gather
  *   rows and columns    weir_kernel_create_softmax, _reduce, _argmax, _norm
+ *   kernel cache        weir_kernel_cache_set_capacity, weir_kernel_cache_get_info
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
  *   products            weir_sgemm, weir_gemm_u8s8s32, weir_gemm_s8s8s32
@@ -1497,6 +1498,24 @@ typedef struct weir_matmul_int8_desc {
   struct weir_packed_weights *weights;
 } weir_matmul_int8_desc;
 
+/** The kernel cache of this process in numbers. */
+typedef struct weir_kernel_cache_info {
+  /** sizeof(weir_kernel_cache_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Most kernels that are kept; 0 = there is no cache. */
+  uint64_t capacity;
+  /** Kernels in the cache now. */
+  uint64_t entries;
+  /** Creations that found their kernel, since the library was loaded. */
+  uint64_t hits;
+  /** Creations that had to make it. */
+  uint64_t misses;
+  /** Creations that found another thread making it, and waited for that. */
+  uint64_t shared_builds;
+  /** Kernels that made room for others, or went as the capacity was lowered. */
+  uint64_t evictions;
+} weir_kernel_cache_info;
+
 /** A tensor as a kernel sees it. */
 typedef struct weir_tensor_view {
   /** First element. */
@@ -2907,7 +2926,8 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
  *
  * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous
  * one.
- * Ownership: the stream takes references to kernel and tensors; the arrays are copied.
+ * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they are the caller's until the call
+ * returns. The arrays are copied.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
  * (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
  * stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
@@ -3239,6 +3259,42 @@ weir_status weir_kernel_create_matmul_int8(struct weir_engine *engine,
                                            const struct weir_matmul_int8_desc *desc,
                                            const struct weir_kernel_attr *attr,
                                            struct weir_kernel **out_kernel);
+
+
+/* ---- Kernel cache ------------------------------------------------------------------------------------------------
+ * Who creates a built-in kernel that was created before, for the same device and with the same settings, is
+ * given the same kernel in a handle of its own: name, cost and engine are the handle's. The cache keeps no
+ * engine, pool or packed weights alive, and is empty when the last engine is released. Kernels of the host are
+ * not in it. The environment variable WEIR_KERNEL_CACHE_CAPACITY, 0 to 1048576, says how many kernels are kept
+ * if weir_kernel_cache_set_capacity does not; it is read once per process, and any other value is
+ * INVALID_ARGUMENT where a built-in kernel is created.
+ */
+
+/**
+ * Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY from the
+ * environment; without either it is 1024. Kernels that are too many are let go of, those first that were used longest ago.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_cache_set_capacity(size_t capacity);
+
+/**
+ * How many kernels are kept at most.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_capacity(size_t *out_capacity);
+
+/**
+ * Fills `out_info` with the cache's capacity, its size and what it has done.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_info(struct weir_kernel_cache_info *out_info);
 
 /**
  * The inputs, an array of num_inputs views.

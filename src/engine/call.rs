@@ -10,6 +10,7 @@ use crate::memory::{Buffer, View, overlaps};
 use crate::stream::{Queue, Work};
 use crate::sync::HandOff;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -19,8 +20,7 @@ pub(super) struct Call {
     inputs: Vec<View>,
     outputs: Vec<View>,
     scratch: HandOff<Buffer>,
-    scratch_bytes: usize,
-    slots: usize,
+    needs: Needs,
     /// Where the scratch memory goes afterwards.
     cache: Arc<HandOff<Buffer>>,
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
@@ -31,7 +31,67 @@ pub fn scratch_slots(pool: Option<&Ref<ThreadPool>>) -> usize {
     pool.map_or(1, |pool| (pool.max_threads() + 1).min(MAX_SLOTS))
 }
 
-/// A call of the kernel on this stream; `cache` has scratch memory of an earlier one.
+/// Tensors of a call that the caller keeps alive.
+pub type Borrowed<'a> = SmallVec<[&'a Tensor; 4]>;
+
+/// Scratch memory that a call needs.
+struct Needs {
+    bytes: usize,
+    slots: usize,
+}
+
+impl Needs {
+    /// Memory of an earlier call, if there is enough, or new one.
+    fn memory(&self, kernel: &BoundKernel, cache: &HandOff<Buffer>) -> Result<Option<Buffer>> {
+        if self.bytes == 0 {
+            return Ok(None);
+        }
+        let Some(needed) = Scratch::stride(self.bytes).checked_mul(self.slots) else {
+            return Err(Error::out_of_range(format!(
+                "kernel '{}': scratch of {} bytes x {} slots",
+                kernel.name(),
+                self.bytes,
+                self.slots
+            )));
+        };
+        if let Some(buffer) = cache.take().filter(|buffer| buffer.bytes() >= needed) {
+            return Ok(Some(buffer));
+        }
+        Buffer::zeroed(needed, &format!("scratch of kernel '{}'", kernel.name())).map(Some)
+    }
+
+    fn scratch(&self, memory: Option<&Buffer>) -> Scratch {
+        Scratch::new(memory.map_or(std::ptr::null_mut(), Buffer::data), self.bytes, self.slots)
+    }
+}
+
+/// Runs the kernel in this thread, as the next item of a synchronous stream; `cache` has scratch memory of an earlier call. Where
+/// there is enough of that, nothing is allocated.
+pub(super) fn now(
+    stream: &Stream,
+    kernel: &BoundKernel,
+    inputs: &[&Tensor],
+    outputs: &[&Tensor],
+    cache: &HandOff<Buffer>,
+) -> Result<()> {
+    let needs = check_named(stream, kernel, inputs, outputs)?;
+    let memory = needs.memory(kernel, cache)?;
+    // Filled where they stand: what collects them moves them.
+    let (mut in_views, mut out_views) = (SmallVec::<[View; 3]>::new(), SmallVec::<[View; 3]>::new());
+    inputs.iter().for_each(|tensor| in_views.push(tensor.view().clone()));
+    outputs.iter().for_each(|tensor| out_views.push(tensor.view().clone()));
+    let context = KernelContext::new(&in_views, &out_views, stream.pool(), needs.scratch(memory.as_ref()), &NEVER);
+    let result = stream.queue().run(|| {
+        kernel.kernel().compute(&context).map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
+    });
+    if let Some(memory) = memory {
+        // Full already: then this one is let go.
+        let _ = cache.put(memory);
+    }
+    result
+}
+
+/// A call of the kernel on this stream, for later; `cache` has scratch memory of an earlier one.
 pub(super) fn work(
     stream: &Stream,
     kernel: Ref<BoundKernel>,
@@ -39,25 +99,19 @@ pub(super) fn work(
     outputs: Vec<Ref<Tensor>>,
     cache: &Arc<HandOff<Buffer>>,
 ) -> Result<Arc<dyn Work>> {
-    let (scratch_bytes, slots) = check(stream, &kernel, &inputs, &outputs)
-        .map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))?;
-    let needed = Scratch::stride(scratch_bytes).checked_mul(slots).ok_or_else(|| {
-        Error::out_of_range(format!("kernel '{}': scratch of {scratch_bytes} bytes x {slots} slots", kernel.name()))
-    })?;
+    fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
+        tensors.iter().map(|tensor| &***tensor).collect()
+    }
+    let needs = check_named(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
+    let memory = needs.memory(&kernel, cache)?;
+    let context = needs.scratch(memory.as_ref());
     let scratch = HandOff::default();
-    let mut data = std::ptr::null_mut();
-    if needed > 0 {
-        let buffer = match cache.take().filter(|buffer| buffer.bytes() >= needed) {
-            Some(buffer) => buffer,
-            None => Buffer::zeroed(needed, &format!("scratch of kernel '{}'", kernel.name()))?,
-        };
-        data = buffer.data();
-        let _ = scratch.put(buffer);
+    if let Some(memory) = memory {
+        let _ = scratch.put(memory);
     }
     let cache = Arc::clone(cache);
     if kernel.kernel().is_async() {
-        let scratch = (Scratch::new(data, scratch_bytes, slots), scratch);
-        return Ok(Arc::new(LaterCall::new(kernel, (inputs, outputs), scratch, cache)?));
+        return Ok(Arc::new(LaterCall::new(kernel, (inputs, outputs), (context, scratch), cache)?));
     }
     let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
     Ok(Arc::new(Call {
@@ -65,8 +119,7 @@ pub(super) fn work(
         outputs: views(&outputs),
         kernel,
         scratch,
-        scratch_bytes,
-        slots,
+        needs,
         cache,
         _tensors: (inputs, outputs),
     }))
@@ -75,8 +128,7 @@ pub(super) fn work(
 impl Work for Call {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         let buffer = self.scratch.take();
-        let data = buffer.as_ref().map_or(std::ptr::null_mut(), Buffer::data);
-        let scratch = Scratch::new(data, self.scratch_bytes, self.slots);
+        let scratch = self.needs.scratch(buffer.as_ref());
         let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), scratch, &NEVER);
         let result = self.kernel.kernel().compute(&context);
         if let Some(buffer) = buffer {
@@ -87,13 +139,13 @@ impl Work for Call {
     }
 }
 
-/// Checks tensors and kernel against each other and against the stream; gives scratch bytes per slot, and slots.
-fn check(
-    stream: &Stream,
-    kernel: &BoundKernel,
-    inputs: &[Ref<Tensor>],
-    outputs: &[Ref<Tensor>],
-) -> Result<(usize, usize)> {
+/// As `check`; every refusal names the kernel.
+fn check_named(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<Needs> {
+    check(stream, kernel, inputs, outputs).map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
+}
+
+/// Checks tensors and kernel against each other and against the stream.
+fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<Needs> {
     if !kernel.engine().is_same_device(stream.engine()) {
         return Err(Error::invalid(format!(
             "it is of engine {}, stream '{}' is on engine {}",
@@ -102,16 +154,10 @@ fn check(
             stream.engine().label()
         )));
     }
-    let descs = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| *tensor.desc()).collect::<Vec<Desc>>();
-    let (input_descs, output_descs) = (descs(inputs), descs(outputs));
-    let expected = kernel.infer_unnamed(&input_descs)?;
-    if let Some(i) = expected.iter().position(|desc| !desc.is_concrete()) {
-        return Err(Error::new(
-            Code::Unimplemented,
-            format!("only its call knows the shape of output {i}, {}; make it a node of a graph", expected[i].text()),
-        ));
-    }
-    signature::check("output", &expected, &output_descs)?;
+    let bytes = match kernel.known_scratch_bytes(inputs, outputs) {
+        Some(bytes) => bytes,
+        None => check_signature(kernel, inputs, outputs)?,
+    };
     for (what, tensors) in [("input", inputs), ("output", outputs)] {
         for (i, tensor) in tensors.iter().enumerate() {
             check_tensor(what, i, tensor, stream.engine())?;
@@ -125,14 +171,32 @@ fn check(
         )));
     }
     if !kernel.kernel().in_place() {
-        let view = |tensors: &[Ref<Tensor>], i: usize| (tensors[i].data(), tensors[i].bytes());
+        let view = |tensors: &[&Tensor], i: usize| (tensors[i].data(), tensors[i].bytes());
         check_overlaps(inputs.len(), &|i| view(inputs, i), outputs.len(), &|i| view(outputs, i))?;
     }
-    Ok((kernel.kernel().scratch_bytes(&input_descs, &output_descs), scratch_slots(stream.pool())))
+    Ok(Needs { bytes, slots: scratch_slots(stream.pool()) })
+}
+
+/// Asks the kernel what it makes of these inputs, and compares; gives scratch bytes per slot.
+#[cold]
+fn check_signature(kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<usize> {
+    let descs = |tensors: &[&Tensor]| tensors.iter().map(|tensor| *tensor.desc()).collect::<Vec<Desc>>();
+    let (inputs, outputs) = (descs(inputs), descs(outputs));
+    let expected = kernel.infer_unnamed(&inputs)?;
+    if let Some(i) = expected.iter().position(|desc| !desc.is_concrete()) {
+        return Err(Error::new(
+            Code::Unimplemented,
+            format!("only its call knows the shape of output {i}, {}; make it a node of a graph", expected[i].text()),
+        ));
+    }
+    signature::check("output", &expected, &outputs)?;
+    let bytes = kernel.kernel().scratch_bytes(&inputs, &outputs);
+    kernel.know(inputs, outputs, bytes);
+    Ok(bytes)
 }
 
 /// Refuses a tensor whose shape may change until the work is done.
-fn check_fixed(what: &str, tensors: &[Ref<Tensor>]) -> Result<()> {
+fn check_fixed(what: &str, tensors: &[&Tensor]) -> Result<()> {
     match tensors.iter().position(|tensor| tensor.open().is_some()) {
         Some(i) => Err(Error::invalid(format!("{what} {i} is a dynamic tensor, expected one of a fixed shape"))),
         None => Ok(()),

@@ -6,6 +6,7 @@ use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
 use crate::device::{self, Device, DeviceKind};
+use crate::kernel::cache;
 use crate::stream::Account;
 use crate::sync::fork;
 use crate::threadpool::{ThreadPool, num_processors};
@@ -23,6 +24,16 @@ impl Kind for Engine {
     const TAG: u32 = tag::ENGINE;
     const NAME: &'static str = "engine";
     const COUNTER: live::Counter = live::Counter::Engines;
+}
+
+/// The last engine that goes takes the kernels with it that nobody uses any more, so nothing is left of what the host let go.
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Its own count has been taken down (see `Object`). A child of fork leaves the lock alone.
+        if live::counts().engines == 0 && !fork::forked() {
+            cache::CACHE.clear();
+        }
+    }
 }
 
 impl Engine {
@@ -48,6 +59,11 @@ impl Engine {
 
     pub fn index(&self) -> u32 {
         self.device.index()
+    }
+
+    /// Which device it is, as numbers.
+    pub fn place(&self) -> [u32; 2] {
+        [self.kind().value(), self.index()]
     }
 
     /// "cpu:0"

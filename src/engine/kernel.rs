@@ -2,16 +2,28 @@
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
+use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Desc, Kind, Object, Ref, Result, live};
 use crate::kernel::{Kernel, signature};
+use crate::sync::OnceLock;
 use std::sync::Arc;
 
 pub struct BoundKernel {
     kernel: Arc<dyn Kernel>,
     engine: Ref<Engine>,
-    name: String,
+    /// "" = the operation's.
+    name: Box<str>,
     cost_ns: u64,
+    /// The first that a call was found right with. Most kernels see no other.
+    known: OnceLock<Signature>,
+}
+
+/// Tensors that fit a kernel.
+struct Signature {
+    inputs: Vec<Desc>,
+    outputs: Vec<Desc>,
+    scratch_bytes: usize,
 }
 
 impl Kind for BoundKernel {
@@ -22,12 +34,12 @@ impl Kind for BoundKernel {
 
 impl BoundKernel {
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Ref<BoundKernel> {
-        let name = if attr.name.is_empty() { kernel.name().to_owned() } else { attr.name.clone() };
-        Object::shared(BoundKernel { kernel, engine, name, cost_ns: attr.cost_ns })
+        let name = attr.name.as_str().into();
+        Object::shared(BoundKernel { kernel, engine, name, cost_ns: attr.cost_ns, known: OnceLock::new() })
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        if self.name.is_empty() { self.kernel.name() } else { &self.name }
     }
 
     pub fn engine(&self) -> &Ref<Engine> {
@@ -48,7 +60,7 @@ impl BoundKernel {
 
     /// What the outputs look like; every refusal names the kernel.
     pub fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        self.infer_unnamed(inputs).map_err(|error| error.within(format_args!("kernel '{}'", self.name)))
+        self.infer_unnamed(inputs).map_err(|error| error.within(format_args!("kernel '{}'", self.name())))
     }
 
     /// As `infer`, for callers that put a name of their own in front.
@@ -61,8 +73,10 @@ impl BoundKernel {
             checked.push(desc.check_open().map_err(|error| error.within(format_args!("input {i}")))?);
         }
         if let (false, Some(i)) = (is_open, checked.iter().position(|desc| !desc.is_concrete())) {
-            let why =
-                format!("a shape without open dimensions, as kernel '{}' does not say WEIR_KERNEL_DYNAMIC", self.name);
+            let why = format!(
+                "a shape without open dimensions, as kernel '{}' does not say WEIR_KERNEL_DYNAMIC",
+                self.name()
+            );
             return Err(signature::mismatch("input", i, &why, &checked[i]));
         }
         let outputs = self.kernel.infer(&checked)?;
@@ -71,6 +85,20 @@ impl BoundKernel {
             .enumerate()
             .map(|(i, desc)| check(&desc).map_err(|error| error.within(format_args!("output {i}"))))
             .collect()
+    }
+
+    /// Scratch bytes per slot, if these tensors are known to fit.
+    pub fn known_scratch_bytes(&self, inputs: &[&Tensor], outputs: &[&Tensor]) -> Option<usize> {
+        let known = self.known.get()?;
+        let like = |tensors: &[&Tensor], descs: &[Desc]| {
+            tensors.len() == descs.len() && tensors.iter().zip(descs).all(|(tensor, desc)| tensor.desc() == desc)
+        };
+        (like(inputs, &known.inputs) && like(outputs, &known.outputs)).then_some(known.scratch_bytes)
+    }
+
+    /// Remembers that tensors like these fit.
+    pub fn know(&self, inputs: Vec<Desc>, outputs: Vec<Desc>, scratch_bytes: usize) {
+        self.known.get_or_init(|| Signature { inputs, outputs, scratch_bytes });
     }
 
     /// Estimated run time on one thread, in nanoseconds; 0 = unknown.

@@ -20,7 +20,7 @@ mod tensor;
 mod threads;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
-pub use call::{check_overlaps, check_tensor, scratch_slots};
+pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};
 pub use conformance::examine;
 pub use engine::Engine;
 pub use event::Event;

@@ -110,6 +110,13 @@ impl Stream {
         self.submit(Op::Task(task))
     }
 
+    /// Runs a kernel that completes when it returns, on a synchronous stream. It holds no references: the caller does.
+    pub fn call(&self, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<()> {
+        self.queue.admit()?;
+        call::now(self, kernel, inputs, outputs, &self.scratch)?;
+        self.intact_pool()
+    }
+
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
         self.queue.admit()?;
         let call = call::work(self, kernel, inputs, outputs, &self.scratch)?;

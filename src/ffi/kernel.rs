@@ -7,7 +7,8 @@ use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result, dtype};
-use crate::engine::{BoundKernel, Engine, KernelAttr};
+use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr};
+use crate::kernel::cache::{self, Settings};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
@@ -136,22 +137,22 @@ pub unsafe extern "C" fn weir_kernel_create_host(
     })
 }
 
-/// The common end of every built-in kernel's creation.
+/// The common end of every built-in kernel's creation: `make` checks the settings, and the cache gives the kernel.
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-pub(super) unsafe fn create(
+pub(super) unsafe fn create<K: Settings>(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
-    make: impl FnOnce(&Ref<Engine>) -> Result<Arc<dyn Kernel>>,
+    make: impl FnOnce(&Ref<Engine>) -> Result<K>,
 ) -> Result<()> {
     // SAFETY: the caller's pointers, as documented.
     unsafe {
         let out = out_ptr(out_kernel, "out_kernel")?;
         let engine = handle::share(engine, "engine")?;
         let attr = handle::borrow_opt(attr, "attr")?;
-        let kernel = make(&engine)?;
+        let kernel = cache::shared(engine.place(), make(&engine)?)?;
         let default = KernelAttr::default();
         handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr)), out)
     }
@@ -197,14 +198,14 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
                 activation = Activation::Relu;
             }
             Isa::checked()?;
-            Ok(Arc::new(builtin::Matmul {
+            Ok(builtin::Matmul {
                 transpose_a: bits & WEIR_MATMUL_TRANSPOSE_A as u64 != 0,
                 transpose_b: bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0,
                 bias: bits & WEIR_MATMUL_BIAS as u64 != 0,
                 sum: bits & WEIR_MATMUL_SUM as u64 != 0,
                 activation,
                 weights: packed(desc.weights, engine, dtype::F32)?,
-            }))
+            })
         })
     })
 }
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn weir_kernel_create_add(
     guard("weir_kernel_create_add", || unsafe {
         create(engine, attr, out_kernel, |_| {
             versioned::read_opt(desc, "desc")?;
-            Ok(Arc::new(builtin::Add))
+            Ok(builtin::Add)
         })
     })
 }
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
     guard("weir_kernel_create_relu", || unsafe {
         create(engine, attr, out_kernel, |_| {
             versioned::read_opt(desc, "desc")?;
-            Ok(Arc::new(builtin::Relu))
+            Ok(builtin::Relu)
         })
     })
 }
@@ -274,7 +275,7 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
             let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
             let bits = desc.map_or(0, |desc| desc.flags);
             flags(bits, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
-            Ok(Arc::new(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? }))
+            Ok(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? })
         })
     })
 }
@@ -297,7 +298,7 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read_opt(desc, "desc")?;
             let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
-            Ok(Arc::new(builtin::Argmax { axis }))
+            Ok(builtin::Argmax { axis })
         })
     })
 }
@@ -425,7 +426,8 @@ pub unsafe extern "C" fn weir_kernel_infer(
 ///
 /// Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous
 /// one.
-/// Ownership: the stream takes references to kernel and tensors; the arrays are copied.
+/// Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they are the caller's until the call
+/// returns. The arrays are copied.
 /// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
 /// (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
 /// stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
@@ -443,31 +445,53 @@ pub unsafe extern "C" fn weir_enqueue(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let stream = handle::borrow(stream, "stream")?;
-            let kernel = handle::share(kernel, "kernel")?;
-            let inputs = tensors(inputs, num_inputs, "inputs")?;
-            let outputs = tensors(outputs, num_outputs, "outputs")?;
-            stream.enqueue(kernel, inputs, outputs)
+            let called = handle::borrow(kernel, "kernel")?;
+            let (inputs, outputs) = (handles(inputs, num_inputs, "inputs")?, handles(outputs, num_outputs, "outputs")?);
+            if stream.queue().is_synchronous() && !called.kernel().is_async() {
+                let (mut from, mut to) = (Borrowed::new(), Borrowed::new());
+                borrow_all(inputs, "inputs", &mut from)?;
+                borrow_all(outputs, "outputs", &mut to)?;
+                return stream.call(called, &from, &to);
+            }
+            let (inputs, outputs) = (shared(inputs, "inputs")?, shared(outputs, "outputs")?);
+            stream.enqueue(handle::share(kernel, "kernel")?, inputs, outputs)
         }
     })
 }
 
-/// An array of tensor handles, each with a reference of its own.
+/// An array of tensor handles.
 ///
 /// # Safety
 /// `data` is NULL or points to `len` tensor handles.
-pub(super) unsafe fn tensors(
-    data: *const *mut weir_tensor,
-    len: usize,
-    argument: &str,
-) -> Result<Vec<Ref<crate::engine::Tensor>>> {
-    // SAFETY: as demanded of the caller.
-    let handles = unsafe { array(data, len, argument) }?;
+unsafe fn handles<'a>(data: *const *mut weir_tensor, len: usize, argument: &str) -> Result<&'a [*mut weir_tensor]> {
     if len > weir_limit::WEIR_MAX_ARGS as usize {
         return Err(Error::out_of_range(format!(
             "{argument} has {len} tensors, the limit is {}",
             weir_limit::WEIR_MAX_ARGS as usize
         )));
     }
+    // SAFETY: as demanded of the caller.
+    unsafe { array(data, len, argument) }
+}
+
+/// The tensors, which the caller keeps alive.
+///
+/// # Safety
+/// As of `handle::borrow`, for each.
+#[inline]
+unsafe fn borrow_all<'a>(handles: &[*mut weir_tensor], argument: &str, out: &mut Borrowed<'a>) -> Result<()> {
+    for (i, &h) in handles.iter().enumerate() {
+        // SAFETY: as demanded of the caller. The tensor's name is only made for a refusal.
+        out.push(unsafe { handle::borrow(h, argument).or_else(|_| handle::borrow(h, &format!("{argument}[{i}]")))? });
+    }
+    Ok(())
+}
+
+/// The tensors, each with a reference of its own.
+///
+/// # Safety
+/// As of `handle::share`, for each.
+unsafe fn shared(handles: &[*mut weir_tensor], argument: &str) -> Result<Vec<Ref<crate::engine::Tensor>>> {
     // SAFETY: as demanded of the caller.
     handles.iter().enumerate().map(|(i, &h)| unsafe { handle::share(h, &format!("{argument}[{i}]")) }).collect()
 }

@@ -24,6 +24,7 @@ mod event;
 mod gemm;
 mod graph;
 mod kernel;
+mod kernel_cache;
 mod kernel_context;
 mod ops_cell;
 mod ops_conv;

@@ -9,7 +9,6 @@ use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::kernel::builtin::{self, GateOrder};
 use crate::kernel::vector::isa::Isa;
-use std::sync::Arc;
 
 /// Makes a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
 /// biases, gates in the order of ONNX.
@@ -32,7 +31,7 @@ pub unsafe extern "C" fn weir_kernel_create_lstm(
             let bias = weir_lstm_flags::WEIR_LSTM_BIAS as u64;
             let bias = flags(desc.flags, bias, "desc->flags")? & bias != 0;
             let order = order(desc.gate_order, desc.reserved)?;
-            Ok(Arc::new(builtin::Lstm { order, bias }))
+            Ok(builtin::Lstm { order, bias })
         })
     })
 }
@@ -59,7 +58,7 @@ pub unsafe extern "C" fn weir_kernel_create_gru(
                 (weir_gru_flags::WEIR_GRU_BIAS as u64, weir_gru_flags::WEIR_GRU_LINEAR_BEFORE_RESET as u64);
             let bits = flags(desc.flags, bias | linear, "desc->flags")?;
             let order = order(desc.gate_order, desc.reserved)?;
-            Ok(Arc::new(builtin::Gru { order, bias: bits & bias != 0, linear_before_reset: bits & linear != 0 }))
+            Ok(builtin::Gru { order, bias: bits & bias != 0, linear_before_reset: bits & linear != 0 })
         })
     })
 }

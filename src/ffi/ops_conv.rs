@@ -10,7 +10,6 @@ use crate::kernel::builtin::{self, Windows, check_step};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::window::Edge;
-use std::sync::Arc;
 
 /// Makes a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
 /// padding, strides of 1.
@@ -47,7 +46,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
             windows.check()?;
             Isa::checked()?;
             let bias = desc.flags & weir_conv_flags::WEIR_CONV_BIAS as u64 != 0;
-            Ok(Arc::new(builtin::Conv { windows, groups: desc.groups.max(1), bias, activation }))
+            Ok(builtin::Conv { windows, groups: desc.groups.max(1), bias, activation })
         })
     })
 }
@@ -92,7 +91,7 @@ pub unsafe extern "C" fn weir_kernel_create_pooling(
                 None => {}
                 Some(kernel) => windows.check_kernel(kernel)?,
             }
-            Ok(Arc::new(builtin::Pooling { op, kernel, windows }))
+            Ok(builtin::Pooling { op, kernel, windows })
         })
     })
 }

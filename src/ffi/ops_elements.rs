@@ -9,7 +9,6 @@ use crate::base::{Error, Result, dtype};
 use crate::kernel::builtin;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::{binary, eltwise};
-use std::sync::Arc;
 
 /// Makes a function of each element, see weir_eltwise_desc.
 ///
@@ -31,7 +30,7 @@ pub unsafe extern "C" fn weir_kernel_create_eltwise(
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             Isa::checked()?;
-            Ok(Arc::new(eltwise_of(&desc)?))
+            eltwise_of(&desc)
         })
     })
 }
@@ -119,7 +118,7 @@ pub unsafe extern "C" fn weir_kernel_create_binary(
             Isa::checked()?;
             let row = OPS.iter().find(|row| row.0 as u32 == desc.op);
             let &(_, op) = row.ok_or_else(|| unknown("weir_binary_op_value", desc.op))?;
-            Ok(Arc::new(builtin::Binary { op }))
+            Ok(builtin::Binary { op })
         })
     })
 }
@@ -141,7 +140,7 @@ pub unsafe extern "C" fn weir_kernel_create_select(
     guard("weir_kernel_create_select", || unsafe {
         create(engine, attr, out_kernel, |_| {
             versioned::read_opt(desc, "desc")?;
-            Ok(Arc::new(builtin::Select))
+            Ok(builtin::Select)
         })
     })
 }
@@ -172,7 +171,7 @@ pub unsafe extern "C" fn weir_kernel_create_convert(
             }
             Isa::checked()?;
             let scale = if desc.scale == 0.0 { 1.0 } else { desc.scale };
-            Ok(Arc::new(builtin::Convert { dtype: desc.dtype, scale, shift: desc.shift }))
+            Ok(builtin::Convert { dtype: desc.dtype, scale, shift: desc.shift })
         })
     })
 }
@@ -195,7 +194,7 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read(desc, "desc")?;
             let taken = ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32");
-            Ok(Arc::new(quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)?))
+            quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)
         })
     })
 }
@@ -219,7 +218,7 @@ pub unsafe extern "C" fn weir_kernel_create_dequantize(
             let desc = versioned::read(desc, "desc")?;
             let to = if desc.dtype == dtype::ANY { dtype::F32 } else { desc.dtype };
             let taken = ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16");
-            Ok(Arc::new(quantization(builtin::Way::Dequantize, desc.flags, to, desc.axis, taken)?))
+            quantization(builtin::Way::Dequantize, desc.flags, to, desc.axis, taken)
         })
     })
 }

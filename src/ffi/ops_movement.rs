@@ -7,7 +7,6 @@ use crate::abi::*;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Error, Result};
 use crate::kernel::builtin::movement;
-use std::sync::Arc;
 
 /// Refuses a rank that no tensor has, and a reserved member that is not 0.
 fn rank(rank: u32, reserved: u32) -> Result<usize> {
@@ -41,7 +40,7 @@ pub unsafe extern "C" fn weir_kernel_create_transpose(
                 None => movement::Transpose::new(&[])?,
                 Some(desc) => movement::Transpose::new(&desc.permutation[..rank(desc.rank, desc.reserved)?])?,
             };
-            Ok(Arc::new(kernel))
+            Ok(kernel)
         })
     })
 }
@@ -71,7 +70,7 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
                 )));
             }
             let axis = axis(Some((desc.axis, 0)))?;
-            Ok(Arc::new(movement::Concat { axis, inputs: desc.num_inputs as usize }))
+            Ok(movement::Concat { axis, inputs: desc.num_inputs as usize })
         })
     })
 }
@@ -93,7 +92,7 @@ pub unsafe extern "C" fn weir_kernel_create_slice(
     guard("weir_kernel_create_slice", || unsafe {
         create(engine, attr, out_kernel, |_| {
             let weir_slice_desc { begin, end, step, rank: r, reserved, .. } = versioned::read(desc, "desc")?;
-            Ok(Arc::new(movement::Slice { rank: rank(r, reserved)?, begin, end, step }))
+            Ok(movement::Slice { rank: rank(r, reserved)?, begin, end, step })
         })
     })
 }
@@ -128,7 +127,7 @@ pub unsafe extern "C" fn weir_kernel_create_pad(
                     return Err(Error::invalid(format!("desc->{name}[{i}] is {}, expected 0 or more", margin[i])));
                 }
             }
-            Ok(Arc::new(movement::Pad { rank, before, after, mode }))
+            Ok(movement::Pad { rank, before, after, mode })
         })
     })
 }
@@ -151,7 +150,7 @@ pub unsafe extern "C" fn weir_kernel_create_reshape(
     guard("weir_kernel_create_reshape", || unsafe {
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read(desc, "desc")?;
-            Ok(Arc::new(movement::Reshape::new(&desc.dims[..rank(desc.rank, desc.reserved)?])?))
+            movement::Reshape::new(&desc.dims[..rank(desc.rank, desc.reserved)?])
         })
     })
 }
@@ -174,7 +173,7 @@ pub unsafe extern "C" fn weir_kernel_create_gather(
         create(engine, attr, out_kernel, |_| {
             let desc = versioned::read_opt(desc, "desc")?;
             let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
-            Ok(Arc::new(movement::Gather { axis }))
+            Ok(movement::Gather { axis })
         })
     })
 }

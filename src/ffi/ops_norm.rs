@@ -8,7 +8,6 @@ use crate::abi::*;
 use crate::base::Error;
 use crate::kernel::builtin;
 use crate::kernel::vector::isa::Isa;
-use std::sync::Arc;
 
 /// Makes a normalisation, see weir_norm_desc.
 ///
@@ -43,7 +42,7 @@ pub unsafe extern "C" fn weir_kernel_create_norm(
             if desc.epsilon.is_nan() || desc.epsilon < 0.0 {
                 return Err(Error::invalid(format!("desc->epsilon is {}, expected 0 or more", desc.epsilon)));
             }
-            Ok(Arc::new(builtin::Norm {
+            Ok(builtin::Norm {
                 op,
                 axis,
                 groups: desc.groups as usize,
@@ -51,7 +50,7 @@ pub unsafe extern "C" fn weir_kernel_create_norm(
                 scale: desc.flags & WEIR_NORM_SCALE as u64 != 0,
                 shift: desc.flags & WEIR_NORM_SHIFT as u64 != 0,
                 isa: Isa::checked()?,
-            }))
+            })
         })
     })
 }

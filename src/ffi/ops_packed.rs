@@ -132,7 +132,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
                 return Err(Error::invalid("desc->weights are packed, and WEIR_MATMUL_INT8_TRANSPOSE_B is set"));
             }
             Isa::checked()?;
-            Ok(Arc::new(MatmulInt8 {
+            Ok(MatmulInt8 {
                 transpose_a: has(WEIR_MATMUL_INT8_TRANSPOSE_A),
                 transpose_b: has(WEIR_MATMUL_INT8_TRANSPOSE_B),
                 bias: has(WEIR_MATMUL_INT8_BIAS),
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
                 zero_c: desc.zero_c,
                 store,
                 weights: packed(desc.weights, engine, dtype::S8)?,
-            }))
+            })
         })
     })
 }

@@ -9,7 +9,6 @@ use crate::base::desc::MAX_RANK;
 use crate::base::{Error, Result};
 use crate::kernel::builtin;
 use crate::kernel::vector::isa::Isa;
-use std::sync::Arc;
 
 /// The operation with this number.
 fn operation(number: weir_reduce_op) -> Result<weir_reduce_op_value> {
@@ -74,7 +73,7 @@ pub unsafe extern "C" fn weir_kernel_create_reduce(
                 let expected = if is_norm { "0 or more" } else { "0, as the operation is no norm" };
                 return Err(Error::invalid(format!("desc->eps is {}, expected {expected}", desc.eps)));
             }
-            Ok(Arc::new(builtin::Reduce {
+            Ok(builtin::Reduce {
                 op,
                 axes: desc.axes,
                 num_axes,
@@ -82,7 +81,7 @@ pub unsafe extern "C" fn weir_kernel_create_reduce(
                 squares: desc.p == 2.0,
                 eps: desc.eps,
                 isa: Isa::checked()?,
-            }))
+            })
         })
     })
 }

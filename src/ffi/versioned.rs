@@ -53,6 +53,7 @@ versioned! {
     weir_gru_desc: reserved: u32,
     weir_packed_weights_desc: flags: u64,
     weir_matmul_int8_desc: weights: *mut crate::abi::weir_packed_weights,
+    weir_kernel_cache_info: evictions: u64,
     weir_runtime_info: attrs: u64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_run_failure: engine: [std::ffi::c_char; 64],

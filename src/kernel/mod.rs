@@ -1,9 +1,11 @@
 //! Kernels: functions over tensors with a checked signature, and what they see of a call.
 //!
 //! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and
-//! words the refusals; `builtin` holds the built-in operations, `vector` their inner loops.
+//! words the refusals; `builtin` holds the built-in operations, `vector` their inner loops; `cache` finds the kernels that
+//! were made before.
 
 pub mod builtin;
+pub mod cache;
 mod completion;
 mod context;
 pub mod signature;

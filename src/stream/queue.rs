@@ -362,8 +362,35 @@ impl Queue {
         )
     }
 
-    /// Runs an item of a synchronous queue in this thread, when no other thread runs one.
+    /// Runs something as the next item of a synchronous queue, in this thread, when no other thread runs one.
+    pub fn run(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.now(|| self.named(work))
+    }
+
+    /// Runs an item of a synchronous queue.
     fn run_now(self: &Arc<Self>, op: Op) -> Result<()> {
+        self.now(move || match &op {
+            Op::Record(mark) => {
+                mark.reach(None);
+                Ok(())
+            }
+            Op::Wait(mark) => mark
+                .wait(self.spin_ns, Deadline::NEVER)
+                .and_then(|()| mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
+            Op::Work(work) => match self.poll(Arc::clone(work)) {
+                Poll::Ready(result) => result,
+                Poll::Pending => Err(Error::internal("work on a synchronous stream is pending")),
+            },
+            Op::Task(task) => {
+                task.adopt();
+                self.named(|| task.run())
+            }
+        })
+    }
+
+    /// Runs an item in this thread, and lets go of it, when no other thread runs one.
+    #[inline]
+    fn now(self: &Arc<Self>, item: impl FnOnce() -> Result<()>) -> Result<()> {
         if ambient::within(ambient::Work::Queue(self.id)) {
             return Err(Error::precondition(format!(
                 "stream '{}' is synchronous and is used from inside its own work",
@@ -373,27 +400,9 @@ impl Queue {
         let turn = self.hold()?;
         self.submitted.fetch_add(1, SeqCst);
         let outermost = !DRAINING.with(|draining| draining.replace(true));
-        let result = {
-            let _frame = ambient::enter(ambient::Work::Queue(self.id));
-            match &op {
-                Op::Record(mark) => {
-                    mark.reach(None);
-                    Ok(())
-                }
-                Op::Wait(mark) => mark
-                    .wait(self.spin_ns, Deadline::NEVER)
-                    .and_then(|()| mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
-                Op::Work(work) => match self.poll(Arc::clone(work)) {
-                    Poll::Ready(result) => result,
-                    Poll::Pending => Err(Error::internal("work on a synchronous stream is pending")),
-                },
-                Op::Task(task) => {
-                    task.adopt();
-                    self.named(|| task.run())
-                }
-            }
-        };
-        drop(op);
+        let frame = ambient::enter(ambient::Work::Queue(self.id));
+        let result = item();
+        drop(frame);
         drop(turn);
         self.completed.advance(1);
         if outermost {

@@ -4,6 +4,7 @@
 //! - `futex`: sleep on a word with a time-out, wake sleepers. Nothing else in the library blocks a thread.
 //! - `Mutex`, `Condvar`, `OnceLock`: for lists and errors that are touched only when something fails or is created.
 //! - `Gate`: a counter that others wait for.
+//! - `Promise`: a value that one thread makes and others wait for.
 //! - `Turn`: who drains a queue.
 //! - `Inbox`: many producers, one consumer, no lock, and no allocation up to 64 waiting items.
 //! - `HandOff`: a cell that is empty or full.
@@ -40,6 +41,7 @@ mod lock;
 mod merge;
 mod pending;
 mod places;
+mod promise;
 mod ranges;
 mod replaceable;
 mod ring;
@@ -61,6 +63,7 @@ pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
 pub use pending::{Meeting, Returns};
 pub use places::Places;
+pub use promise::Promise;
 pub use ranges::{Draw, Ranges};
 pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};
@@ -78,6 +81,8 @@ mod models_of_loops;
 mod models_of_pending;
 #[cfg(all(test, loom))]
 mod models_of_programs;
+#[cfg(all(test, loom))]
+mod models_of_promises;
 #[cfg(all(test, loom))]
 mod models_of_propagation;
 #[cfg(all(test, loom))]

@@ -25,6 +25,7 @@ mod quantize;
 mod reduce;
 mod relu;
 mod select;
+mod settings;
 mod softmax;
 mod window;
 

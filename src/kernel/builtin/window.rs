@@ -4,6 +4,7 @@
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::signature;
 use crate::kernel::vector::window::{Axis, Edge};
+use std::fmt::Display;
 
 /// No size, stride or padding is greater, so that nothing that is computed of them overflows.
 pub const MAX_STEP: i64 = 1 << 30;
@@ -28,7 +29,7 @@ impl Windows {
             ("padding_end", self.end),
         ] {
             for (i, value) in pair.into_iter().enumerate() {
-                check_step(&format!("desc->{name}[{i}]"), value)?;
+                check_step(format_args!("desc->{name}[{i}]"), value)?;
             }
         }
         Ok(())
@@ -107,7 +108,7 @@ impl Windows {
 }
 
 /// Refuses a negative or enormous number.
-pub fn check_step(name: &str, value: i64) -> Result<()> {
+pub fn check_step(name: impl Display, value: i64) -> Result<()> {
     if !(0..=MAX_STEP).contains(&value) {
         return Err(Error::out_of_range(format!("{name} is {value}, expected 0 to {MAX_STEP}")));
     }

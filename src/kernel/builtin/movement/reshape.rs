@@ -11,8 +11,8 @@ use crate::memory::overlaps;
 /// output shares the input's memory nothing is done, else the elements are copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Reshape {
-    shape: [i64; MAX_RANK],
-    rank: usize,
+    pub(in crate::kernel::builtin) shape: [i64; MAX_RANK],
+    pub(in crate::kernel::builtin) rank: usize,
 }
 
 impl Reshape {

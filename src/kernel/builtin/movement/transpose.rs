@@ -11,7 +11,7 @@ use crate::kernel::{Kernel, KernelContext};
 #[derive(Clone, Copy, Debug)]
 pub struct Transpose {
     /// None turns the order of any number of dimensions round.
-    permutation: Option<([usize; MAX_RANK], usize)>,
+    pub(in crate::kernel::builtin) permutation: Option<([usize; MAX_RANK], usize)>,
 }
 
 impl Transpose {

@@ -1,0 +1,56 @@
+//! The cache of built-in kernels.
+
+use super::argument::out_value;
+use super::guard::guard;
+use super::versioned;
+use crate::abi::*;
+use crate::kernel::cache::CACHE;
+
+/// Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY from the
+/// environment; without either it is 1024. Kernels that are too many are let go of, those first that were used longest ago.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_kernel_cache_set_capacity(capacity: usize) -> weir_status {
+    guard("weir_kernel_cache_set_capacity", || CACHE.set_capacity(capacity))
+}
+
+/// How many kernels are kept at most.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_cache_get_capacity(out_capacity: *mut usize) -> weir_status {
+    guard("weir_kernel_cache_get_capacity", || {
+        // SAFETY: the caller's pointer, as documented.
+        let out = unsafe { out_value(out_capacity, "out_capacity") }?;
+        out.set(CACHE.capacity()?);
+        Ok(())
+    })
+}
+
+/// Fills `out_info` with the cache's capacity, its size and what it has done.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, a value of WEIR_KERNEL_CACHE_CAPACITY that means nothing).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_cache_get_info(out_info: *mut weir_kernel_cache_info) -> weir_status {
+    guard("weir_kernel_cache_get_info", || {
+        let capacity = CACHE.capacity();
+        let (entries, counts) = CACHE.figures();
+        let info = |capacity: usize| weir_kernel_cache_info {
+            struct_size: 0,
+            capacity: capacity as u64,
+            entries: entries as u64,
+            hits: counts.hits,
+            misses: counts.misses,
+            shared_builds: counts.shared,
+            evictions: counts.evictions,
+        };
+        // SAFETY: the caller's struct, as documented.
+        unsafe { versioned::write(out_info, &info(capacity?), "out_info") }
+    })
+}

@@ -1,0 +1,110 @@
+//! What tells one kernel from another.
+#![forbid(unsafe_code)]
+
+use crate::kernel::Kernel;
+use std::any::TypeId;
+use std::hash::{Hash, Hasher};
+
+/// Most words that the settings of a kernel take: a slice has a begin, an end and a step for each dimension.
+const MOST: usize = 32;
+
+/// A kernel that is made of its settings alone: two of one type with the same settings are the same kernel.
+pub trait Settings: Kernel + Sized + 'static {
+    /// Says every setting, in a fixed order. What is beyond a rank or a count is no setting.
+    fn settings(&self, key: &mut Key);
+}
+
+/// The type of a kernel and its settings, bit by bit.
+#[derive(Clone, Debug)]
+pub struct Key {
+    kind: TypeId,
+    words: [u64; MOST],
+    len: usize,
+    has_identity: bool,
+}
+
+impl Key {
+    /// The key of a kernel for the devices that `place` tells apart.
+    pub fn of<K: Settings>(place: [u32; 2], kernel: &K) -> Key {
+        let mut key = Key { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: false };
+        key.word(u64::from(place[0]) << 32 | u64::from(place[1]));
+        kernel.settings(&mut key);
+        key
+    }
+
+    pub fn word(&mut self, word: u64) -> &mut Key {
+        self.words[self.len] = word;
+        self.len += 1;
+        self
+    }
+
+    pub fn int(&mut self, value: i64) -> &mut Key {
+        self.word(value as u64)
+    }
+
+    pub fn ints(&mut self, values: &[i64]) -> &mut Key {
+        values.iter().fold(self, |key, &value| key.int(value))
+    }
+
+    pub fn flag(&mut self, value: bool) -> &mut Key {
+        self.word(u64::from(value))
+    }
+
+    /// A float by its bits: 0 and -0 are two settings, and a NaN is one like any other.
+    pub fn float(&mut self, value: f32) -> &mut Key {
+        self.word(u64::from(value.to_bits()))
+    }
+
+    pub fn double(&mut self, value: f64) -> &mut Key {
+        self.word(value.to_bits())
+    }
+
+    /// Which of all objects alive the kernel keeps, if it keeps one. The cache then does not keep the kernel (see there).
+    pub fn identity<T>(&mut self, object: Option<&T>) -> &mut Key {
+        self.has_identity |= object.is_some();
+        self.word(object.map_or(0, |object| std::ptr::from_ref(object) as usize as u64))
+    }
+
+    pub(super) fn has_identity(&self) -> bool {
+        self.has_identity
+    }
+
+    pub(super) fn kind(&self) -> TypeId {
+        self.kind
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        let mut mix = Mix(0);
+        self.kind.hash(&mut mix);
+        self.words().iter().for_each(|&word| mix.write_u64(word));
+        mix.finish()
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        self.kind == other.kind && self.words() == other.words()
+    }
+}
+
+/// A hash of words: an odd factor, and the high half of the product brought down.
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word ^ 0x9E37_79B9_7F4A_7C15) * 0xD6E8_FEB8_6659_FD93;
+        self.0 = (product ^ product >> 64) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

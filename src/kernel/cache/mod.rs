@@ -1,0 +1,323 @@
+//! The kernel cache: built-in kernels that were made before, for those who ask for the same once more.
+//!
+//! *What is kept.* A kernel is its type and its settings, nothing else: no engine, no pool, no stream, no name. What the host
+//! holds, a `weir_kernel`, is a small object of its own (`engine::BoundKernel`) with the engine, the name and the cost that the
+//! host gave, and a reference to the kernel. The cache keeps kernels, not those objects, so it keeps no engine and no pool alive,
+//! and two handles share what is inside of them. Whatever a kernel computes once from its settings (the instruction set, checked
+//! and completed numbers) belongs into the kernel, and is then shared with it. Kernels of the host are never here: two of
+//! them are not the same because they look alike.
+//!
+//! *The key* is the type, the device (its kind and index: engines of one device share), and every setting by its bits,
+//! after it was checked and brought into its one form: an axis list as long as it is, a scale of 0 as the 1 that it means. So
+//! a description from an older header and one with garbage behind its rank find the same kernel, and 0 and -0 do not. There is no pool
+//! and no width in it, as nothing that is made depends on them. `Settings` is implemented by taking the struct apart
+//! without a rest, so a member that is added and forgotten does not compile. Attributes: a name and a cost, which stay with the
+//! handle; one that changes what is made would be a setting.
+//!
+//! *Packed weights* are told apart by where they are. A kernel keeps its weights alive, and they may be large, so here such a kernel is only
+//! seen, not kept: the entry finds it as long as somebody has it. That makes the address exact too: other weights can lie at the same
+//! address only when the first are gone, and their kernels with them, and then the entry finds nothing and is replaced.
+//!
+//! *Bounds.* At most `capacity` entries; the one that was used longest ago goes first. Kernels are dropped outside the lock. The last
+//! engine that is released takes all entries with it (`clear`), so a host that has let go of everything finds the memory as it was;
+//! there is nothing to do at exit. In a child of fork no call comes here.
+//!
+//! *One build for all who ask at the same time.* Who finds neither an entry nor a build under way notes its own as under way and
+//! builds outside of the lock. Who comes then finds the note, and has two ways. A thread that works for nobody else waits for
+//! the promise. A thread that is inside a task, a queue's item or a node (`ambient`) must not sleep: whoever waits for the
+//! task would wait for a build that may have lost its processor, and on a pool of one thread everything would. A build
+//! cannot be helped with, it is one piece; so that thread makes the kernel itself. The first that is finished counts:
+//! it enters its kernel, keeps the promise, and the others drop what they have made and take that one. So all hold the same
+//! kernel, and nobody waits for the slowest. A build that fails or panics breaks the promise: those who waited look again, and one of them
+//! builds, and gets the error for its own call. Errors are not kept.
+//!
+//! A build takes no lock, asks for no pool and does not come back here; so a thread that waits for it waits for nothing else.
+//! The lock is held for some tens of nanoseconds, like that of an allocator, and a thread that meets it closed may sleep a moment.
+//!
+//! *Out of memory.* A call that has lived on the reserve of `memory::heap` must give back what it took, so nothing that was
+//! made in it is entered; and the cache lets go of everything else, as memory is wanted elsewhere.
+#![forbid(unsafe_code)]
+
+mod key;
+mod table;
+
+pub use key::{Key, Settings};
+
+use super::Kernel;
+use crate::base::{Error, Result};
+use crate::memory::heap;
+use crate::sync::{Mutex, OnceLock, Promise, ambient};
+use std::sync::Arc;
+use table::{Held, Table};
+
+pub use table::MOST;
+
+const VARIABLE: &str = "WEIR_KERNEL_CACHE_CAPACITY";
+const DEFAULT: usize = 1024;
+
+/// A kernel under way: None if the build has failed.
+type Work = Arc<Promise<Option<Arc<dyn Kernel>>>>;
+
+pub struct KernelCache {
+    state: Mutex<State>,
+    /// The capacity as long as none was set.
+    default: fn() -> Result<usize>,
+}
+
+struct State {
+    table: Table,
+    under_way: Vec<(Key, Work)>,
+    capacity: Option<usize>,
+    counts: Counts,
+}
+
+/// What happened since the library was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Kernels that were there.
+    pub hits: u64,
+    /// Kernels that had to be made.
+    pub misses: u64,
+    /// Kernels that another thread was just making.
+    pub shared: u64,
+    /// Kernels that made room for others, or for a smaller capacity.
+    pub evictions: u64,
+}
+
+/// What a look into the cache has found.
+enum Found {
+    Kernel(Arc<dyn Kernel>),
+    /// It is being made.
+    UnderWay(Work),
+    /// Nothing; it is noted that the caller makes it.
+    Nothing(Work),
+    /// There is no cache.
+    Off,
+}
+
+/// The cache of this process.
+pub static CACHE: KernelCache = KernelCache::new(from_environment);
+
+/// This kernel, or the same one that was made before, for the devices that `place` tells apart.
+pub fn shared<K: Settings>(place: [u32; 2], kernel: K) -> Result<Arc<dyn Kernel>> {
+    let key = Key::of(place, &kernel);
+    CACHE.get(&key, || ambient::depth() == 0, || Ok(Arc::new(kernel)))
+}
+
+fn from_environment() -> Result<usize> {
+    static CHOICE: OnceLock<Result<usize, String>> = OnceLock::new();
+    let choice = CHOICE.get_or_init(|| match std::env::var_os(VARIABLE) {
+        None => Ok(DEFAULT),
+        Some(text) => parse(&text.to_string_lossy()),
+    });
+    choice.clone().map_err(Error::invalid)
+}
+
+fn parse(text: &str) -> Result<usize, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|&capacity| capacity <= MOST)
+        .ok_or_else(|| format!("the environment variable {VARIABLE} is '{text}', expected 0 to {MOST}"))
+}
+
+impl KernelCache {
+    pub const fn new(default: fn() -> Result<usize>) -> KernelCache {
+        let counts = Counts { hits: 0, misses: 0, shared: 0, evictions: 0 };
+        let state = State { table: Table::new(), under_way: Vec::new(), capacity: None, counts };
+        KernelCache { state: Mutex::new(state), default }
+    }
+
+    /// The kernel of this key. `may_sleep` is asked if another thread is making it, `build` makes it, at most once.
+    pub fn get(
+        &self,
+        key: &Key,
+        may_sleep: impl Fn() -> bool,
+        build: impl FnOnce() -> Result<Arc<dyn Kernel>>,
+    ) -> Result<Arc<dyn Kernel>> {
+        let hash = key.hash();
+        loop {
+            match self.look(key, hash)? {
+                Found::Kernel(kernel) => return Ok(kernel),
+                Found::Off => return build(),
+                Found::Nothing(work) => {
+                    let _broken = Broken { cache: self, work };
+                    let kernel = build()?;
+                    return self.enter(key, hash, kernel);
+                }
+                Found::UnderWay(work) if may_sleep() => {
+                    if let Some(kernel) = work.wait() {
+                        self.state.lock().counts.shared += 1;
+                        return Ok(kernel);
+                    }
+                }
+                Found::UnderWay(_) => {
+                    self.state.lock().counts.misses += 1;
+                    return self.enter(key, hash, build()?);
+                }
+            }
+        }
+    }
+
+    fn look(&self, key: &Key, hash: u64) -> Result<Found> {
+        let default = (self.default)();
+        let mut state = self.state.lock();
+        let capacity = match state.capacity {
+            Some(capacity) => capacity,
+            None => default?,
+        };
+        if capacity == 0 {
+            return Ok(Found::Off);
+        }
+        if let Some(at) = state.table.find(key, hash) {
+            if let Some(kernel) = state.table.take_up(at) {
+                state.counts.hits += 1;
+                return Ok(Found::Kernel(kernel));
+            }
+            // Only seen, and gone: nothing is left to drop but the note.
+            state.table.remove(at);
+        }
+        if let Some((_, work)) = state.under_way.iter().find(|(other, _)| other == key) {
+            return Ok(Found::UnderWay(Arc::clone(work)));
+        }
+        let work = Work::default();
+        state.under_way.push((key.clone(), Arc::clone(&work)));
+        state.counts.misses += 1;
+        Ok(Found::Nothing(work))
+    }
+
+    /// Enters a kernel that was made, and gives the one that counts.
+    fn enter(&self, key: &Key, hash: u64, made: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
+        let words: Box<[u64]> = key.words().into();
+        let default = (self.default)().unwrap_or(0);
+        let mut state = self.state.lock();
+        let capacity = state.capacity.unwrap_or(default);
+        let found = state.table.find(key, hash);
+        let first = found.and_then(|at| state.table.take_up(at));
+        let counts = first.as_ref().unwrap_or(&made);
+        let held = match key.has_identity() {
+            true => Held::Seen(Arc::downgrade(counts)),
+            false => Held::Kept(Arc::clone(counts)),
+        };
+        // What there is no place for; dropped when the lock is free again.
+        let mut gone = [None, None];
+        if first.is_none() && capacity > 0 {
+            gone[0] = found.and_then(|at| state.table.remove(at));
+            // Without memory for the entry the kernel is the caller's alone.
+            let _ = state.table.insert(key, hash, words, held);
+            if state.table.len() > capacity {
+                gone[1] = state.table.remove_oldest();
+                state.counts.evictions += 1;
+            }
+        }
+        let note = state.under_way.iter().position(|(other, _)| other == key);
+        let work = note.map(|at| state.under_way.swap_remove(at).1);
+        let short = heap::check().map_err(|error| (error, state.let_go()));
+        drop(state);
+        let counts = first.unwrap_or(made);
+        if let Some(work) = work {
+            work.settle(short.is_ok().then(|| Arc::clone(&counts)));
+        }
+        short.map(|()| counts).map_err(|(error, all)| {
+            all.drop_all();
+            error
+        })
+    }
+
+    /// From now on there are at most so many entries.
+    pub fn set_capacity(&self, capacity: usize) -> Result<()> {
+        if capacity > MOST {
+            return Err(Error::out_of_range(format!("capacity is {capacity}, expected 0 to {MOST}")));
+        }
+        let mut state = self.state.lock();
+        state.capacity = Some(capacity);
+        if capacity == 0 {
+            let all = std::mem::replace(&mut state.table, Table::new());
+            state.counts.evictions += all.len() as u64;
+            drop(state);
+            drop(all);
+            return Ok(());
+        }
+        while state.table.len() > state.capacity.unwrap_or(MOST) {
+            let gone = state.table.remove_oldest();
+            state.counts.evictions += 1;
+            drop(state);
+            drop(gone);
+            state = self.state.lock();
+        }
+        Ok(())
+    }
+
+    /// How many entries there may be, or what is wrong with the environment's variable.
+    pub fn capacity(&self) -> Result<usize> {
+        let set = self.state.lock().capacity;
+        set.map_or_else(self.default, Ok)
+    }
+
+    /// How many entries there are, and what has happened.
+    pub fn figures(&self) -> (usize, Counts) {
+        let state = self.state.lock();
+        (state.table.len(), state.counts)
+    }
+
+    /// Lets go of all kernels.
+    pub fn clear(&self) {
+        let mut state = self.state.lock();
+        let all = std::mem::replace(&mut state.table, Table::new());
+        drop(state);
+        drop(all);
+    }
+}
+
+impl State {
+    /// Gives everything away.
+    fn let_go(&mut self) -> Gone {
+        Gone {
+            _table: std::mem::replace(&mut self.table, Table::new()),
+            under_way: std::mem::take(&mut self.under_way),
+        }
+    }
+}
+
+/// What was in the cache. Builds that were under way go on, but nobody waits for them.
+struct Gone {
+    _table: Table,
+    under_way: Vec<(Key, Work)>,
+}
+
+impl Gone {
+    fn drop_all(self) {
+        self.under_way.iter().for_each(|(_, work)| {
+            work.settle(None);
+        });
+    }
+}
+
+/// Breaks a promise that was not kept: the build has failed, or panics.
+struct Broken<'a> {
+    cache: &'a KernelCache,
+    work: Work,
+}
+
+impl Drop for Broken<'_> {
+    fn drop(&mut self) {
+        if self.work.is_settled() {
+            return;
+        }
+        let mut state = self.cache.state.lock();
+        // Who took the note off, if it is not there, is about to keep the promise.
+        let note = state.under_way.iter().position(|(_, work)| Arc::ptr_eq(work, &self.work));
+        let note = note.map(|at| state.under_way.swap_remove(at));
+        let gone = heap::check().is_err().then(|| state.let_go());
+        drop(state);
+        if let Some((_, work)) = note {
+            work.settle(None);
+        }
+        if let Some(gone) = gone {
+            gone.drop_all();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
