@@ -152,11 +152,11 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             }
             if zero_a != 0 || zero_b != 0 {
                 let of_streams = tile.add(count * STREAMS);
-                for row in 0..count {
+                for (row, &term) in terms[..count].iter().enumerate() {
                     for j in 0..streams.len() {
                         let sum = if held_zero == 0 { 0 } else { (*of_streams.add(j)).wrapping_mul(held_zero) };
                         let at = tile.add(row * STREAMS + j);
-                        *at = (*at).wrapping_add(terms[row]).wrapping_sub(sum);
+                        *at = (*at).wrapping_add(term).wrapping_sub(sum);
                     }
                 }
             }

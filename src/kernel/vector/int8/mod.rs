@@ -350,7 +350,7 @@ impl Piece<'_> {
                         sums(stretch.cells, a, b, terms, Out { data, stride: self.c_stride, adds: !stretch.first });
                         continue;
                     }
-                    let tile = tile.get_or_insert_with(|| TileSums([0; MAX_ROWS * MAX_COLUMNS]));
+                    let tile = tile.get_or_insert_with(TileSums::zeros);
                     let out = Out { data: tile.0.as_mut_ptr(), stride: set.columns, adds: false };
                     sums(stretch.cells, a, b, terms, out);
                     if !stashes {
@@ -411,6 +411,12 @@ impl Piece<'_> {
 /// A tile of sums, on cache lines of its own.
 #[repr(align(64))]
 struct TileSums([i32; MAX_ROWS * MAX_COLUMNS]);
+
+impl TileSums {
+    fn zeros() -> TileSums {
+        TileSums([0; MAX_ROWS * MAX_COLUMNS])
+    }
+}
 
 /// Cuts a range into parts of `size`, the last one maybe smaller.
 fn parts(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {

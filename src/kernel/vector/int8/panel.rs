@@ -218,8 +218,9 @@ pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
                         |i: usize| source.data.add(((group + g) * C::DEPTH + i % C::DEPTH) * source.stride + lane);
                     C::weave::<SIGNED>(std::array::from_fn(row), source.flip)
                 });
-                for part in 0..4 {
-                    let square = lines::turn(std::array::from_fn(|g| woven[g][part]));
+                let [a, b, c, d] = woven;
+                for (part, (((a, b), c), d)) in a.into_iter().zip(b).zip(c).zip(d).enumerate() {
+                    let square = lines::turn([a, b, c, d]);
                     for (i, line) in square.into_iter().enumerate() {
                         lines::store(line, cell(lane + part * SIDE + i, group));
                     }

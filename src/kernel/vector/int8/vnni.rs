@@ -120,7 +120,7 @@ pub unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut 
             for first in (0..lanes).step_by(16) {
                 pack_along(source, groups, lanes, first, panels, sums);
             }
-            if lanes.next_multiple_of(16) % COLUMNS != 0 {
+            if !lanes.next_multiple_of(16).is_multiple_of(COLUMNS) {
                 pack_along(source, groups, lanes, lanes.next_multiple_of(16), panels, sums);
             }
         } else {
