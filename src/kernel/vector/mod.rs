@@ -51,6 +51,7 @@ pub mod site;
 pub mod softmax;
 pub mod softmax_halves;
 pub mod standalone;
+mod wide;
 pub mod window;
 
 #[cfg(test)]
