@@ -11,8 +11,6 @@ const ROUND: f32 = 12_582_912.0;
 // ln 2 in two parts; the first has so few digits that its product with an exponent is exact.
 const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// e to this power, and one over that, are normal numbers.
-const MOST: f32 = 87.0;
 /// Below this exp is less than half of the least number.
 const LOWEST: f32 = -104.0;
 
@@ -168,11 +166,15 @@ pub unsafe fn tanh<N: Real>(x: N) -> N {
 pub unsafe fn sigmoid<N: Real>(x: N) -> N {
     // SAFETY: as demanded of the caller.
     unsafe {
-        // Beyond these e^-x is next to nothing beside 1, or the result is. In this order a NaN stays.
-        let t = N::splat(MOST).min(N::splat(-MOST).max(x.negated()));
-        let (rounded, growth) = reduced(t, 127.0);
-        let power = rounded.low_bits_as_exponent();
-        growth.mul_add(power, power).add(N::splat(1.0)).inverse()
+        if N::SCALES {
+            // e^x over one more, which above 87 is 1. In this order a NaN stays.
+            let (rounded, growth) = reduced(N::splat(87.0).min(N::splat(LOWEST).max(x)), 0.0);
+            let power = growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)));
+            return power.quotient(power.add(N::splat(1.0)));
+        }
+        let power = exp_not_above_one(x.abs().negated());
+        let above = N::if_less(x, N::splat(0.0), power, N::splat(1.0));
+        above.quotient(power.add(N::splat(1.0)))
     }
 }
 

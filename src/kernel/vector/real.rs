@@ -25,10 +25,8 @@ pub trait Real: Number {
     unsafe fn round(self) -> Self;
     /// The quotient, correctly rounded.
     unsafe fn div(self, divisor: Self) -> Self;
-    /// The quotient of finite numbers to a unit in the last place, for divisors from 2^-60 to 2^60.
+    /// The quotient of finite numbers to a unit in the last place, for divisors from 2^-60 to 2^126.
     unsafe fn quotient(self, divisor: Self) -> Self;
-    /// One over itself to a unit in the last place, for normal numbers up to 2^126.
-    unsafe fn inverse(self) -> Self;
     /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128.
     unsafe fn scaled(self, n: Self) -> Self;
     /// m and e with self = m * 2^e and m from 3/4 to 3/2. Of infinity m is 1 and e infinity, of zero 1 and -infinity; of a
@@ -88,10 +86,6 @@ impl Real for f32 {
     #[inline(always)]
     unsafe fn quotient(self, divisor: f32) -> f32 {
         self / divisor
-    }
-    #[inline(always)]
-    unsafe fn inverse(self) -> f32 {
-        1.0 / self
     }
     #[inline(always)]
     unsafe fn scaled(self, n: f32) -> f32 {
@@ -164,7 +158,6 @@ mod avx2 {
             fn round(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
             fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn quotient(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
-            fn inverse(self: V) -> V { _mm256_div_ps(V::splat(1.0), self) }
             fn scaled(self: V, n: V) -> V {{
                 // As f32 does; a blend looks at the sign.
                 let add = _mm256_blendv_ps(V::splat(12_582_912.0 + 125.0), V::splat(12_582_912.0 + 151.0), n);
@@ -230,10 +223,6 @@ mod avx512 {
                 let inverse = _mm512_rcp14_ps(divisor);
                 let estimate = self.mul(inverse);
                 _mm512_fmadd_ps(_mm512_fnmadd_ps(estimate, divisor, self), inverse, estimate)
-            }}
-            fn inverse(self: V) -> V {{
-                let inverse = _mm512_rcp14_ps(self);
-                _mm512_fmadd_ps(_mm512_fnmadd_ps(inverse, self, V::splat(1.0)), inverse, inverse)
             }}
             fn scaled(self: V, n: V) -> V { _mm512_scalef_ps(self, n) }
             fn split(self: V) -> (V, V) {{
