@@ -27,10 +27,11 @@
 
 use super::activation::Activation;
 use super::finish::Finish;
-use super::micro::{MicroKernels, Scale, Strided};
-use super::pack;
+use super::micro::{MicroKernels, Scale};
 use super::panels::Panels;
+use super::piece::Piece;
 use super::site::{Matrix, MatrixMut, Site};
+use super::thin;
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -42,8 +43,8 @@ const MAX_TILE: (usize, usize) = (48, 256);
 const MIN_TILE: (usize, usize) = (12, 64);
 /// As many tiles are enough for any pool.
 const ENOUGH_TILES: usize = 64;
-/// With fewer rows than this copying B costs more than it gains.
-const PACK_ROWS: usize = 48;
+/// Most columns of a block, whose panels lie in the second-level cache.
+pub(super) const BLOCK_COLUMNS: usize = 256;
 
 /// Sizes of a product and how its operands lie.
 #[derive(Clone, Copy, Debug)]
@@ -108,13 +109,13 @@ pub struct Batch<'a> {
 
 /// How a product is cut. Depends on the sizes (and the instruction set) only.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
-    depth: usize,
-    stretches: usize,
-    tile_rows: usize,
-    tile_columns: usize,
+pub(super) struct Cut {
+    pub depth: usize,
+    pub stretches: usize,
+    pub tile_rows: usize,
+    pub tile_columns: usize,
     /// Tiles in a block of columns.
-    tiles_down: usize,
+    pub tiles_down: usize,
     tiles: usize,
 }
 
@@ -135,9 +136,10 @@ impl Cut {
         Cut { depth, stretches, tile_rows, tile_columns, tiles_down, tiles: tiles(tile_rows, tile_columns) }
     }
 
-    /// Floats of scratch memory for the panels of B.
-    fn floats_of_b(&self, n: usize, micro: &MicroKernels) -> usize {
-        self.depth * self.tile_columns.min(n).next_multiple_of(micro.width)
+    /// Floats of scratch memory for the panels of B, or for the sums of few rows.
+    pub fn floats_of_b(&self, m: usize, n: usize, micro: &MicroKernels) -> usize {
+        let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
+        panels.max(m.min(thin::ROWS).saturating_mul(n).min(thin::SUMS))
     }
 }
 
@@ -157,8 +159,17 @@ impl Shape {
     }
 
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
-        let cut = Cut::new(self, count);
-        (cut.floats_of_b(self.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
+        let of = |shape: &Shape| {
+            let cut = Cut::new(shape, count);
+            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
+        };
+        if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
+    }
+
+    /// The same product seen from the other side: C^T = B^T * A^T.
+    fn turned(&self) -> Shape {
+        let Shape { m, n, k, transpose_a, transpose_b } = *self;
+        Shape { m: n, n: m, k, transpose_a: !transpose_b, transpose_b: !transpose_a }
     }
 
     /// Estimated time of `compute` on one thread.
@@ -204,6 +215,12 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
         // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
         scale.alpha = 0.0;
     }
+    // A single column would leave all lanes but one idle; as a row of C^T it fills them.
+    let turned = shape.n == 1 && shape.m > 1 && count > 0 && operands(0).can_turn();
+    if turned {
+        shape = shape.turned();
+    }
+    let whole = if turned { batch.shape.turned() } else { batch.shape };
     let cut = Cut::new(&shape, count);
     let tiles = cut.tiles * count;
     if tiles == 0 {
@@ -218,8 +235,11 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
         while tile < claim.end() {
             let (number, first) = (tile / cut.tiles, tile % cut.tiles);
             let end = cut.tiles.min(first + claim.end() - tile);
-            let operands = operands(number);
-            operands.check(&batch.shape, &micro);
+            let mut operands = operands(number);
+            if turned {
+                operands = operands.turned();
+            }
+            operands.check(&whole, &micro);
             let c_stride = operands.c.stride();
             let c = operands.c.data();
             let piece = Piece { shape, scale, operands, cut: &cut, micro: &micro, panels, c, c_stride };
@@ -232,7 +252,25 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
     })
 }
 
-impl Operands<'_> {
+impl<'a> Operands<'a> {
+    /// Whether the result, a column, can be computed as a row.
+    fn can_turn(&self) -> bool {
+        let Finish { columns, rows, addend, .. } = self.finish;
+        matches!(self.b, Right::Matrix(_))
+            && self.c.stride() == 1
+            && (columns.is_none() || rows.is_none())
+            && addend.is_none_or(|addend| addend.stride() == 1)
+    }
+
+    /// Those of the product seen from the other side.
+    fn turned(self) -> Operands<'a> {
+        let Right::Matrix(b) = self.b else { return self };
+        let Finish { columns, rows, addend, activation } = self.finish;
+        let addend = addend.map(|addend| addend.as_row());
+        let finish = Finish { columns: rows, rows: columns, addend, activation };
+        Operands { a: b, b: Right::Matrix(self.a), c: self.c.as_row(), finish }
+    }
+
     /// Compares all sizes.
     fn check(&self, shape: &Shape, micro: &MicroKernels) {
         let Shape { m, n, k, transpose_a, transpose_b } = *shape;
@@ -250,159 +288,4 @@ impl Operands<'_> {
 pub(super) fn stretches(k: usize) -> (usize, usize) {
     let count = k.div_ceil(MAX_DEPTH).max(1);
     (k.div_ceil(count), count)
-}
-
-/// One piece at work.
-struct Piece<'a> {
-    shape: Shape,
-    scale: Scale,
-    operands: Operands<'a>,
-    cut: &'a Cut,
-    micro: &'a MicroKernels,
-    /// The slot's scratch memory: panels of B, then one of A.
-    panels: *mut f32,
-    c: *mut f32,
-    c_stride: usize,
-}
-
-/// A stretch of K.
-#[derive(Clone, Copy)]
-struct Stretch {
-    begin: usize,
-    depth: usize,
-    first: bool,
-    last: bool,
-}
-
-/// # Safety
-/// For all functions: `panels` has the scratch memory of the product and `c` the size of its result; nobody else
-/// uses the panels or the claimed tiles meanwhile; rows and columns are of claimed tiles.
-impl Piece<'_> {
-    unsafe fn run(&self, tiles: Range<usize>) {
-        let Shape { m, n, .. } = self.shape;
-        let Cut { tile_rows, tile_columns, tiles_down, .. } = *self.cut;
-        let mut tile = tiles.start;
-        while tile < tiles.end {
-            let (block, down) = (tile / tiles_down, tile % tiles_down);
-            let count = (tiles_down - down).min(tiles.end - tile);
-            let rows = down * tile_rows..((down + count) * tile_rows).min(m);
-            let columns = block * tile_columns..((block + 1) * tile_columns).min(n);
-            // SAFETY: the rows and columns of claimed tiles, inside C.
-            unsafe { self.block(&rows, &columns) };
-            tile += count;
-        }
-    }
-
-    /// Rows of one block of columns.
-    unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>) {
-        for number in 0..self.cut.stretches {
-            let begin = number * self.cut.depth;
-            let depth = self.cut.depth.min(self.shape.k - begin);
-            let stretch = Stretch { begin, depth, first: number == 0, last: number + 1 == self.cut.stretches };
-            let pack = match self.operands.b {
-                Right::Matrix(_) => Some(self.shape.transpose_b || rows.len() > PACK_ROWS),
-                Right::Gather(..) => Some(true),
-                Right::Panels(_) => None,
-            };
-            for (index, panel) in parts(columns, self.micro.width).enumerate() {
-                let Some(pack) = pack else { break };
-                if pack || panel.len() % self.micro.lanes != 0 {
-                    // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
-                    unsafe { self.pack_b(stretch, &panel, index) };
-                }
-            }
-            for rows in parts(rows, self.micro.rows) {
-                // SAFETY: passed on.
-                unsafe { self.row_of_tiles(stretch, &rows, columns, pack.unwrap_or(true)) };
-            }
-        }
-    }
-
-    /// As many rows as a micro-tile has, all columns of the block, one stretch of K.
-    unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, packed: bool) {
-        let scale = Scale { beta: if stretch.first { self.scale.beta } else { 1.0 }, ..self.scale };
-        // SAFETY: rows are inside A and C, columns inside B and C. A micro-kernel reads whole vectors of B: what is no
-        // whole vector wide was packed, and then filled up with zeros.
-        unsafe {
-            let a = self.operand_a(stretch, rows);
-            for (index, panel) in parts(columns, self.micro.width).enumerate() {
-                let b = match self.operands.b {
-                    Right::Panels(panels) => {
-                        let data = panels.at(stretch.begin, stretch.depth, panel.start);
-                        Strided { data, depth: self.micro.width, across: 1 }
-                    }
-                    Right::Matrix(b) if !packed && panel.len() % self.micro.lanes == 0 => {
-                        Strided { data: b.at(stretch.begin, panel.start), depth: b.stride(), across: 1 }
-                    }
-                    _ => Strided { data: self.panel_of_b(index), depth: self.micro.width, across: 1 },
-                };
-                let c = self.c.add(rows.start * self.c_stride + panel.start);
-                self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, self.c_stride, scale);
-            }
-        }
-        if stretch.last && !self.operands.finish.is_nothing() {
-            for row in rows.clone() {
-                // SAFETY: a part of a row of claimed tiles, which the micro-kernels have written.
-                let part = unsafe {
-                    std::slice::from_raw_parts_mut(self.c.add(row * self.c_stride + columns.start), columns.len())
-                };
-                self.operands.finish.part_of_row(self.micro.isa, row, columns.start, part);
-            }
-        }
-    }
-
-    /// The rows of A for a micro-kernel: where they are if it reads them well there, else copied into the panel of A.
-    unsafe fn operand_a(&self, stretch: Stretch, rows: &Range<usize>) -> Strided {
-        let Shape { n, transpose_a, .. } = self.shape;
-        let a = self.operands.a;
-        // SAFETY: rows and stretch are inside A; the panel of A has the longest stretch times the most rows.
-        unsafe {
-            if transpose_a {
-                return Strided { data: a.at(stretch.begin, rows.start), depth: a.stride(), across: 1 };
-            }
-            let data = a.at(rows.start, stretch.begin);
-            if !self.micro.packs_a {
-                return Strided { data, depth: 1, across: a.stride() };
-            }
-            let (panel, stride) = (self.panels.add(self.cut.floats_of_b(n, self.micro)), self.micro.rows);
-            pack::columns(data, a.stride(), (stretch.depth, rows.len(), rows.len()), panel, stride);
-            Strided { data: panel, depth: stride, across: 1 }
-        }
-    }
-
-    /// Copies some columns of B, at most a panel's width, into a panel.
-    unsafe fn pack_b(&self, stretch: Stretch, columns: &Range<usize>, index: usize) {
-        let padded = columns.len().next_multiple_of(self.micro.lanes);
-        let size = (stretch.depth, columns.len(), padded);
-        let stride = self.micro.width;
-        // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
-        unsafe {
-            let panel = self.panel_of_b(index);
-            match self.operands.b {
-                Right::Matrix(b) if self.shape.transpose_b => {
-                    pack::columns(b.at(columns.start, stretch.begin), b.stride(), size, panel, stride);
-                }
-                Right::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
-                Right::Gather(source, number) => {
-                    let panel = std::slice::from_raw_parts_mut(panel, stretch.depth * stride);
-                    let depth = stretch.begin..stretch.begin + stretch.depth;
-                    source.fill(number, depth, columns.clone(), panel, stride);
-                    let padding = columns.len()..padded;
-                    panel.chunks_exact_mut(stride).for_each(|row| row[padding.clone()].fill(0.0));
-                }
-                Right::Panels(_) => {}
-            }
-        }
-    }
-
-    unsafe fn panel_of_b(&self, index: usize) -> *mut f32 {
-        // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
-        unsafe { self.panels.add(index * self.cut.depth * self.micro.width) }
-    }
-}
-
-/// Cuts a range into parts of `size`, the last one maybe smaller.
-fn parts(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-    let end = range.end;
-    range.clone().step_by(size).map(move |begin| begin..(begin + size).min(end))
 }

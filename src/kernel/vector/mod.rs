@@ -2,8 +2,8 @@
 //! exception are the matrix products, which cut their own work because their tiles are not contiguous.
 //!
 //! - `isa`: which instruction sets are used, for all of them.
-//! - `gemm`: the matrix product: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
-//!   its copying. `int8`: the same of bytes.
+//! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
+//!   its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
 //! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
@@ -44,6 +44,7 @@ pub mod movement;
 pub mod norm;
 mod pack;
 pub mod panels;
+mod piece;
 pub mod pooling;
 mod real;
 pub mod reduce;
@@ -51,6 +52,8 @@ pub mod site;
 pub mod softmax;
 pub mod softmax_halves;
 pub mod standalone;
+mod thin;
+mod thin_turned;
 mod wide;
 pub mod window;
 

@@ -52,7 +52,7 @@ impl Panels {
                 unsafe {
                     let panel = panels.at(begin, depth, first).cast_mut();
                     if transposed {
-                        pack::columns(b.at(first, begin), b.stride(), size, panel, width);
+                        pack::columns(micro.isa, b.at(first, begin), b.stride(), size, panel, width);
                     } else {
                         pack::rows(b.at(begin, first), b.stride(), size, panel, width);
                     }
@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_product_with_panels_has_the_same_bits_on_every_level() {
-        for (m, n, k) in [(1, 1, 1), (1, 130, 700), (7, 65, 512), (60, 200, 1030), (100, 5, 3), (2, 9, 0)] {
+        for (m, n, k) in [(1, 1, 1), (1, 130, 700), (7, 65, 512), (60, 200, 1030), (100, 5, 3), (2, 9, 0), (70, 1, 600)]
+        {
             let values = |len: usize| (0..len).map(|i| ((i * 7919 % 1000) as f32 - 500.0) / 321.0).collect::<Vec<_>>();
             let (a, b) = (values(m * k), values(k * n));
             for isa in Isa::available() {

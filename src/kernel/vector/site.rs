@@ -55,6 +55,12 @@ impl<'a, T> Matrix<'a, T> {
         unsafe { std::slice::from_raw_parts(self.data.add(row * self.stride), self.columns) }
     }
 
+    /// A single column without gaps, as a row.
+    pub fn as_row(&self) -> Self {
+        assert!(self.columns == 1 && self.stride == 1, "{} columns, {} apart", self.columns, self.stride);
+        Matrix { rows: 1, columns: self.rows, stride: self.rows, ..*self }
+    }
+
     /// The address of an element.
     ///
     /// # Safety
@@ -108,6 +114,12 @@ impl<'a, T> MatrixMut<'a, T> {
     pub fn rows(&self, first: usize, count: usize) -> Self {
         assert!(first + count <= self.rows, "rows {first}..{} of {}", first + count, self.rows);
         MatrixMut { data: self.data.wrapping_add(first * self.stride), rows: count, ..*self }
+    }
+
+    /// A single column without gaps, as a row.
+    pub fn as_row(&self) -> Self {
+        assert!(self.columns == 1 && self.stride == 1, "{} columns, {} apart", self.columns, self.stride);
+        MatrixMut { rows: 1, columns: self.rows, stride: self.rows, ..*self }
     }
 
     pub fn data(&self) -> *mut T {

@@ -21,8 +21,12 @@
 //! Zero points cost a sum of each row and each column: (a - p)(b - q) adds up to ab - p sum(b) - q sum(a) + K p q.
 //! Signed A is packed as unsigned, 128 greater, with a zero point 128 greater.
 //!
+//! A few rows with a B that is not packed yet, and a few columns, are multiplied without packing where the set can (`thin`).
+//!
 //! Everything lies in the slot's scratch memory. Nothing is allocated.
 
+#[cfg(target_arch = "x86_64")]
+mod few;
 mod finish;
 mod micro;
 mod panel;
@@ -30,6 +34,7 @@ mod panels;
 mod scaled;
 #[cfg(test)]
 mod tests;
+mod thin;
 
 pub use finish::{Offset, Rule};
 pub use panels::BytePanels;
@@ -89,6 +94,9 @@ struct Plan {
     block_columns: usize,
     /// Whether B needs no panels of its own.
     packed_b: bool,
+    /// Whether few rows, and few columns, need no panels at all.
+    few_rows: bool,
+    few_columns: bool,
     tiles_down: usize,
     tiles: usize,
 }
@@ -111,6 +119,8 @@ impl Plan {
             (bytes_of_all / bytes).clamp(step, MAX_BLOCK).min(most.next_multiple_of(step)) / step * step
         };
         let tiles_down = m.div_ceil(TILE.0);
+        let can_be_thin =
+            thin::is_there(isa) && product.packed_b.is_none() && !product.transpose_a && (k > 0 && stretches == 1);
         Plan {
             set,
             depth,
@@ -118,6 +128,8 @@ impl Plan {
             block_rows: block(BYTES_OF_A, set.rows, m),
             block_columns: block(BYTES_OF_B, set.columns, n),
             packed_b: product.packed_b.is_some(),
+            few_rows: can_be_thin && m <= thin::ROWS,
+            few_columns: can_be_thin && n <= thin::ROWS && product.columns_lie_along(),
             tiles_down,
             tiles: tiles_down * n.div_ceil(TILE.1),
         }
@@ -136,7 +148,10 @@ impl Plan {
         };
         let sums = if self.stretches > 1 { self.block_rows * self.block_columns } else { 0 };
         let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
+        let copies = (thin::ROWS + 1) * self.depth.next_multiple_of(thin::DEEP);
+        let thin = if self.few_rows || self.few_columns { thin::SUMS * size_of::<i32>() + copies } else { 0 };
         Room {
+            thin: next(thin),
             b: next(panels_of_b * pitch(self.cells(), self.set.columns) * CELL),
             a: next(self.block_rows / self.set.rows * pitch(self.cells(), self.set.rows) * CELL),
             row_terms: next(self.block_rows * size_of::<i32>()),
@@ -150,6 +165,8 @@ impl Plan {
 /// What lies where in a slot's scratch memory.
 #[derive(Clone, Copy)]
 struct Room {
+    /// Sums and copies of rows of products that pack nothing.
+    thin: usize,
     b: usize,
     a: usize,
     row_terms: usize,
@@ -159,6 +176,11 @@ struct Room {
 }
 
 impl Product<'_> {
+    /// Whether neighbours along K of a column of B are neighbours in memory. Without data, that is not known of a single column.
+    fn columns_lie_along(&self) -> bool {
+        self.transpose_b || self.n == 1 && self.b.stride() <= 1
+    }
+
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self, isa: Isa) -> usize {
         Plan::new(self, isa).room().bytes
@@ -257,6 +279,12 @@ impl Piece<'_> {
     }
 
     unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>) {
+        #[cfg(target_arch = "x86_64")]
+        if self.plan.few_rows || self.plan.few_columns {
+            // SAFETY: passed on; the plan says that the set can.
+            unsafe { self.thin(&rows, &columns) };
+            return;
+        }
         let Plan { depth, stretches, .. } = *self.plan;
         let k = if self.product.rule.alpha == 0.0 { 0 } else { self.product.k };
         for columns in parts(&columns, self.plan.block_columns) {

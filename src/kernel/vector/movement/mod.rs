@@ -14,6 +14,8 @@
 
 mod tile;
 
+pub(super) use tile::Transpose;
+
 use super::isa::Isa;
 use crate::base::desc::MAX_RANK;
 use crate::memory::View;

@@ -17,7 +17,7 @@ type Tile = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_strid
 
 /// The best way for a size of elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transpose {
+pub(in super::super) struct Transpose {
     tile: Tile,
 }
 

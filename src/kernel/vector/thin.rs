@@ -1,0 +1,203 @@
+//! A few rows of A times a B that is read once, where it lies: nothing is packed.
+//!
+//! B is read some rows at a time, each in a long run, which is what processors fetch ahead best. The sums lie in scratch
+//! memory meanwhile, in the first-level cache, and take part of those rows at a time.
+//!
+//! Same bits as `micro`: an element is the chain `x = a[k] * b[k] + x` from zero in the order of k; storing x between two
+//! links changes nothing.
+
+use super::isa::Isa;
+use super::lanes::Vector;
+use super::micro::Strided;
+
+/// Most rows of A.
+pub const ROWS: usize = 8;
+/// Most sums: they stay in the first-level cache.
+pub const SUMS: usize = 8192;
+/// Whole registers of any level.
+pub const COLUMNS: usize = 32;
+
+/// A stretch of K of a product.
+#[derive(Clone, Copy)]
+pub struct Thin {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub a: Strided,
+    /// Neighbours one way are neighbours in memory.
+    pub b: Strided,
+    /// Row after row of sums.
+    pub sums: *mut f32,
+}
+
+/// Whether there is a way for the level: others have none that is the same chain and fast.
+pub fn is_there(isa: Isa) -> bool {
+    matches!(isa, Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni)
+}
+
+/// Computes the sums.
+///
+/// # Safety
+/// `1 <= rows <= ROWS`, A has `rows` times `depth` and B `depth` times `columns` readable floats, and there are `rows` times
+/// `columns` writable sums, which overlap neither.
+pub unsafe fn sums(isa: Isa, thin: &Thin) {
+    assert!(isa <= Isa::detected() && (1..=ROWS).contains(&thin.rows), "{isa:?}, {} rows", thin.rows);
+    // SAFETY: passed on; the level was compared.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx512Vnni => x86::avx512(thin),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => x86::avx2(thin),
+            _ => unreachable!("{isa:?}"),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::super::thin_turned as turned;
+    use super::{Thin, rows};
+    use std::arch::x86_64::{__m256, __m512};
+
+    /// # Safety
+    /// As `sums`.
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn avx512(thin: &Thin) {
+        // SAFETY: passed on.
+        unsafe {
+            match (thin.b.across == 1, thin.rows) {
+                (true, 1) => rows::<__m512, 1, 2, 8>(thin),
+                (true, 2) => rows::<__m512, 2, 2, 8>(thin),
+                (true, 3) => rows::<__m512, 3, 2, 4>(thin),
+                (true, 4) => rows::<__m512, 4, 2, 4>(thin),
+                (true, 5) => rows::<__m512, 5, 2, 4>(thin),
+                (true, 6) => rows::<__m512, 6, 2, 4>(thin),
+                (true, 7) => rows::<__m512, 7, 2, 4>(thin),
+                (true, _) => rows::<__m512, 8, 2, 4>(thin),
+                (false, 1) => turned::rows::<__m512, 1, 4>(thin),
+                (false, 2) => turned::rows::<__m512, 2, 4>(thin),
+                (false, 3) => turned::rows::<__m512, 3, 4>(thin),
+                (false, 4) => turned::rows::<__m512, 4, 4>(thin),
+                (false, 5) => turned::rows::<__m512, 5, 4>(thin),
+                (false, 6) => turned::rows::<__m512, 6, 4>(thin),
+                (false, 7) => turned::rows::<__m512, 7, 4>(thin),
+                (false, _) => turned::rows::<__m512, 8, 4>(thin),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `sums`.
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn avx2(thin: &Thin) {
+        // SAFETY: passed on.
+        unsafe {
+            match (thin.b.across == 1, thin.rows) {
+                (true, 1) => rows::<__m256, 1, 2, 8>(thin),
+                (true, 2) => rows::<__m256, 2, 2, 8>(thin),
+                (true, 3) => rows::<__m256, 3, 2, 4>(thin),
+                (true, 4) => rows::<__m256, 4, 2, 4>(thin),
+                (true, 5) => rows::<__m256, 5, 2, 4>(thin),
+                (true, 6) => rows::<__m256, 6, 1, 4>(thin),
+                (true, 7) => rows::<__m256, 7, 1, 4>(thin),
+                (true, _) => rows::<__m256, 8, 1, 4>(thin),
+                (false, 1) => turned::rows::<__m256, 1, 2>(thin),
+                (false, 2) => turned::rows::<__m256, 2, 2>(thin),
+                (false, 3) => turned::rows::<__m256, 3, 2>(thin),
+                (false, 4) => turned::rows::<__m256, 4, 2>(thin),
+                (false, 5) => turned::rows::<__m256, 5, 1>(thin),
+                (false, 6) => turned::rows::<__m256, 6, 1>(thin),
+                (false, 7) => turned::rows::<__m256, 7, 1>(thin),
+                (false, _) => turned::rows::<__m256, 8, 1>(thin),
+            }
+        }
+    }
+}
+
+/// R rows; WIDE registers of columns and STEP rows of B at a time.
+///
+/// # Safety
+/// As `sums`, on a processor with the instructions of V.
+#[inline(always)]
+unsafe fn rows<V: Vector, const R: usize, const WIDE: usize, const STEP: usize>(thin: &Thin) {
+    let whole = thin.depth - thin.depth % STEP;
+    // SAFETY: passed on; rows of B below the depth.
+    unsafe {
+        for k in (0..whole).step_by(STEP) {
+            line::<V, R, WIDE, STEP>(thin, k);
+        }
+        for k in whole..thin.depth {
+            line::<V, R, WIDE, 1>(thin, k);
+        }
+        if thin.depth == 0 {
+            thin.sums.write_bytes(0, R * thin.columns);
+        }
+    }
+}
+
+/// What STEP rows of B from k on add to all sums.
+///
+/// # Safety
+/// As `rows`.
+#[inline(always)]
+unsafe fn line<V: Vector, const R: usize, const WIDE: usize, const STEP: usize>(thin: &Thin, k: usize) {
+    let (wide, lanes) = (WIDE * V::LANES, V::LANES);
+    let columns = thin.columns;
+    let (in_blocks, in_registers) = (columns - columns % wide, columns - columns % lanes);
+    // SAFETY: passed on; columns below their number, the last ones in part of a register.
+    unsafe {
+        for j in (0..in_blocks).step_by(wide) {
+            block::<V, R, WIDE, STEP>(thin, k, j, |from| V::load(from), |to, x| x.store(to));
+        }
+        for j in (in_blocks..in_registers).step_by(lanes) {
+            block::<V, R, 1, STEP>(thin, k, j, |from| V::load(from), |to, x| x.store(to));
+        }
+        let left = columns - in_registers;
+        if left > 0 {
+            let load = |from| V::load_part(from, left);
+            block::<V, R, 1, STEP>(thin, k, in_registers, load, |to, x| x.store_part(to, left));
+        }
+    }
+}
+
+/// # Safety
+/// As `rows`; there are WIDE registers of columns from j on, or the part of one that is loaded and stored.
+#[inline(always)]
+unsafe fn block<V: Vector, const R: usize, const WIDE: usize, const STEP: usize>(
+    thin: &Thin,
+    k: usize,
+    j: usize,
+    load: impl Fn(*const f32) -> V,
+    store: impl Fn(*mut f32, V),
+) {
+    let Thin { columns, a, b, sums, .. } = *thin;
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let mut all = [[V::splat(0.0); WIDE]; R];
+        if k > 0 {
+            for (r, row) in all.iter_mut().enumerate() {
+                for (w, sum) in row.iter_mut().enumerate() {
+                    *sum = load(sums.add(r * columns + j + w * V::LANES));
+                }
+            }
+        }
+        for k in k..k + STEP {
+            let mut of_b = [V::splat(0.0); WIDE];
+            for (w, lanes) in of_b.iter_mut().enumerate() {
+                *lanes = load(b.data.add(k * b.depth + j + w * V::LANES));
+            }
+            for (r, row) in all.iter_mut().enumerate() {
+                let of_a = V::splat(*a.data.add(r * a.across + k * a.depth));
+                for (sum, of_b) in row.iter_mut().zip(of_b) {
+                    *sum = of_a.mul_add(of_b, *sum);
+                }
+            }
+        }
+        for (r, row) in all.into_iter().enumerate() {
+            for (w, sum) in row.into_iter().enumerate() {
+                store(sums.add(r * columns + j + w * V::LANES), sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Functions of each element, with all their parameters, in place and not.
+
+use crate::data::{Random, count};
+use crate::rule::{Rule, epsilon};
+use crate::suite::{Place, Stage, Suite};
+use crate::values::Values;
+use weir::base::dtype;
+use weir::kernel::builtin::Eltwise;
+use weir::kernel::vector::eltwise::Op;
+
+const SHAPES: [&[i64]; 7] = [
+    &[16, 16, 2, 1],
+    &[3, 15, 2, 5, 3],
+    &[5, 16, 3],
+    &[16, 64, 1, 1],
+    &[3, 7, 3, 2],
+    &[32, 5, 2, 3],
+    &[3, 17, 2, 5, 3],
+];
+
+fn functions() -> Vec<Eltwise> {
+    let quarters = [0.0, 0.25, -0.25];
+    let with = |op, parameters: &[(f32, f32)]| {
+        parameters.iter().map(|&(alpha, beta)| Eltwise { op, alpha, beta }).collect::<Vec<_>>()
+    };
+    let pairs = [(-2.0, 3.0)].into_iter().chain(quarters.into_iter().flat_map(|a| quarters.map(|b| (a, b))));
+    let pairs: Vec<(f32, f32)> = pairs.collect();
+    let firsts = quarters.map(|a| (a, 0.0));
+    let plain = [
+        Op::Abs,
+        Op::Exp,
+        Op::GeluErf,
+        Op::GeluTanh,
+        Op::Log,
+        Op::Sigmoid,
+        Op::Mish,
+        Op::Round,
+        Op::Sqrt,
+        Op::Square,
+        Op::Tanh,
+        Op::Neg,
+    ];
+    let mut all: Vec<Eltwise> = plain.into_iter().flat_map(|op| with(op, &[(0.0, 0.0)])).collect();
+    all.extend(with(Op::Relu, &firsts));
+    all.extend(with(Op::Elu, &firsts));
+    all.extend(with(Op::Swish, &[(-2.0, 0.0), (1.0, 0.0)]));
+    all.extend(with(Op::Softplus, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]));
+    all.extend(with(Op::Clip, &pairs));
+    all.extend(with(Op::Linear, &pairs));
+    all.extend(with(Op::HardSigmoid, &[(0.2, 0.5), (1.0 / 6.0, 3.0)]));
+    all.extend(with(Op::HardSwish, &[(1.0 / 6.0, 0.5)]));
+    all.extend(with(Op::Pow, &[(1.0, -1.0), (1.0, 0.5), (1.0, 1.5)]));
+    all
+}
+
+pub fn cases(suite: &mut Suite) {
+    for (seed, shape) in
+        SHAPES.iter().enumerate().filter(|(_, shape)| suite.takes(count(shape) * 100)).collect::<Vec<_>>()
+    {
+        for f in functions() {
+            for of in [dtype::F32, dtype::BF16, dtype::F16] {
+                let x = data(of, shape, &f, seed as u64);
+                let reference: Vec<f64> = x.x.iter().map(|&x| value(&f, x)).collect();
+                for place in [Place::In, Place::Out] {
+                    let name = format!("{f:?} {} {shape:?} {place:?}", dtype::name(of));
+                    let stage = vec![Stage::new(f, vec![x.clone()])];
+                    suite.stages(name, rule(&f, of), reference.clone(), place, stage);
+                }
+            }
+        }
+    }
+}
+
+/// Numbers of all sizes, where functions overflow, and the parameters themselves.
+fn data(of: u32, shape: &[i64], f: &Eltwise, seed: u64) -> Values {
+    let mut random = Random::new(seed);
+    let is_log = f.op == Op::Log;
+    let x = (0..count(shape)).map(|i| {
+        let unit = random.unit();
+        match i % 13 {
+            0 => random.whole(0, 10),
+            1 => -random.whole(0, 10),
+            2 => 0.1 * unit,
+            3 => -0.1 * unit,
+            4 => 100.0 * unit,
+            5 => -100.0 * unit,
+            6 => 88.0 + 0.9 * unit,
+            7 => 22.0 + unit,
+            8 => 44.0 + unit,
+            9 => f64::from(f.alpha),
+            10 => f64::from(f.beta),
+            11 if is_log => f64::INFINITY,
+            12 if is_log => f64::NEG_INFINITY,
+            11 => unit,
+            _ => -unit,
+        }
+    });
+    Values::nearest(of, shape, x)
+}
+
+fn rule(f: &Eltwise, of: u32) -> Rule {
+    let tolerance = match f.op {
+        _ if of != dtype::F32 => epsilon(of),
+        Op::GeluTanh | Op::Elu | Op::Swish | Op::Tanh | Op::Softplus | Op::Mish | Op::Log => 4e-5,
+        _ => 4e-6,
+    };
+    // A few parameters make a constant of it.
+    let is_constant = f.op == Op::Clip && f.alpha >= f.beta || f.op == Op::Linear && f.alpha == 0.0;
+    let zeros = if is_constant && f.beta == 0.0 { 100 } else { 65 };
+    // Where a sum nearly vanishes, what is rounded before counts.
+    let absolute = if matches!(f.op, Op::HardSigmoid | Op::HardSwish) { f64::from(f32::EPSILON) } else { 0.0 };
+    Rule { absolute, ..Rule::with(tolerance).zeros(zeros) }
+}
+
+/// erfc by its series, and by its continued fraction where that is better.
+fn erfc(x: f64) -> f64 {
+    if x < 0.0 {
+        return 2.0 - erfc(-x);
+    }
+    if x > 3.0 {
+        let fraction = (1..=60).rev().fold(0.0, |f, k| f64::from(k) / 2.0 / (x + f));
+        return (-x * x).exp() / std::f64::consts::PI.sqrt() / (x + fraction);
+    }
+    let (mut sum, mut term) = (0.0, x);
+    for k in 0..80 {
+        sum += term / f64::from(2 * k + 1);
+        term *= -x * x / f64::from(k + 1);
+    }
+    1.0 - sum * 2.0 / std::f64::consts::PI.sqrt()
+}
+
+fn value(f: &Eltwise, x: f64) -> f64 {
+    let (alpha, beta) = (f64::from(f.alpha), f64::from(f.beta));
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+    match f.op {
+        Op::Relu => {
+            if x >= 0.0 {
+                x
+            } else {
+                alpha * x
+            }
+        }
+        Op::Elu => {
+            if x >= 0.0 {
+                x
+            } else {
+                alpha * x.exp_m1()
+            }
+        }
+        Op::GeluErf => x * (erfc(-x / std::f64::consts::SQRT_2) / 2.0),
+        Op::GeluTanh => x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)),
+        Op::Tanh => x.tanh(),
+        Op::Sigmoid => sigmoid(x),
+        Op::Swish => x * sigmoid(alpha * x),
+        Op::Exp => x.exp(),
+        Op::Log => x.ln(),
+        Op::Sqrt => x.sqrt(),
+        Op::Square => x * x,
+        Op::Abs => x.abs(),
+        Op::Neg => -x,
+        Op::Clip => x.max(alpha).min(beta),
+        Op::Linear => alpha * x + beta,
+        Op::Pow => alpha * x.powf(beta),
+        Op::HardSigmoid => (alpha * x + beta).clamp(0.0, 1.0),
+        Op::HardSwish => x * (alpha * x + beta).clamp(0.0, 1.0),
+        Op::Round => x.round_ties_even(),
+        Op::Mish => x * softplus(x).tanh(),
+        Op::Softplus => softplus(alpha * x) / alpha,
+    }
+}
