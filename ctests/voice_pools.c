@@ -32,7 +32,7 @@
 #define VOICE_DATA_DIR "."
 #endif
 
-enum { CLIPS = 3, MAX_FRAMES = 256, MAX_SEGMENTS = MAX_FRAMES / 2 + 1, VARIANTS = 2, POOLS = 5 };
+enum { CLIPS = 3, MAX_FRAMES = 256, MAX_SEGMENTS = MAX_FRAMES / 2 + 1, BEGINNING = 8, VARIANTS = 2, POOLS = 5 };
 
 static const double TOLERANCE = 1e-4;
 
@@ -53,7 +53,8 @@ struct opinion {
 
 struct clip {
     struct audio audio;
-    size_t frames;
+    size_t frames; /* that are heard */
+    bool whole;    /* a slow machine hears only the beginning */
     struct opinion reference, alone;
 };
 
@@ -87,6 +88,8 @@ static void load_clip(struct clip *clip, const char *folder, const char *name) {
     snprintf(path, sizeof path, "%s/clips/%s.txt", folder, name);
     load_reference(&clip->reference, path);
     CHECK_EQ(clip->reference.frames, clip->frames);
+    clip->whole = scale(MAX_FRAMES) == MAX_FRAMES;
+    clip->frames = clip->whole ? clip->frames : BEGINNING;
 }
 
 static void hear(weir_program *program, weir_engine *engine, const struct clip *clip, const weir_run_options *options,
@@ -122,7 +125,7 @@ static int compare_with_reference(const struct clip *clip, const char *name) {
         same = alone->segments[i].begin == reference->segments[i].begin &&
                alone->segments[i].end == reference->segments[i].end;
     }
-    if (!same) {
+    if (clip->whole && !same) {
         printf("FAILED %s: other segments than expected\n", name);
         wrong++;
     }
@@ -179,7 +182,7 @@ int main(int argc, char **argv) {
         hear(programs[0], engine, &clips[c], NULL, &clips[c].alone);
         wrong += compare_with_reference(&clips[c], clip_names[c]);
     }
-    for (int p = 0; p < (scale(POOLS) < POOLS ? 2 : POOLS); p++) {
+    for (int p = 0; p < POOLS; p++) {
         wrong += compare_on_pool(programs, engine, pools[p].kind, pools[p].threads);
     }
     for (int v = 0; v < VARIANTS; v++) {

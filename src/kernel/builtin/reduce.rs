@@ -55,17 +55,15 @@ impl Reduce {
 
     fn numbers<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>) -> Result<()> {
         let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
-        let finish = |total: f64| -> f64 {
-            match self.op {
-                Op::WEIR_REDUCE_MEAN => total / count,
-                Op::WEIR_REDUCE_NORM_MAX => self.root(larger(total, eps)),
-                Op::WEIR_REDUCE_NORM_SUM => self.root(total + eps),
-                Op::WEIR_REDUCE_NORM_POWER_MAX => larger(total, eps),
-                Op::WEIR_REDUCE_NORM_POWER_SUM => total + eps,
-                _ => total,
-            }
+        // The operation is looked up once for many results.
+        let finish = |totals: &[f64], out: &mut [T]| match self.op {
+            Op::WEIR_REDUCE_MEAN => each(totals, out, |total| total / count),
+            Op::WEIR_REDUCE_NORM_MAX => each(totals, out, |total| self.root(larger(total, eps))),
+            Op::WEIR_REDUCE_NORM_SUM => each(totals, out, |total| self.root(total + eps)),
+            Op::WEIR_REDUCE_NORM_POWER_MAX => each(totals, out, |total| larger(total, eps)),
+            Op::WEIR_REDUCE_NORM_POWER_SUM => each(totals, out, |total| total + eps),
+            _ => each(totals, out, |total| total),
         };
-        let finish = |total: f64| T::narrowed(finish(total) as f32);
         let ns = self.number_ns();
         match self.op {
             Op::WEIR_REDUCE_SUM | Op::WEIR_REDUCE_MEAN => {
@@ -80,7 +78,10 @@ impl Reduce {
     }
 
     fn places<T: Source>(&self, plan: &Plan, context: &KernelContext<'_>) -> Result<()> {
-        let (ns, finish) = (self.number_ns(), |best: Best| best.place as i32);
+        let finish = |best: &[Best], out: &mut [i32]| {
+            out.iter_mut().zip(best).for_each(|(out, best)| *out = best.place as i32);
+        };
+        let ns = self.number_ns();
         match self.op {
             Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, Place::<true>, ns, context, &finish),
             _ => plan.compute::<_, T, i32>(self.isa, Place::<false>, ns, context, &finish),
@@ -94,6 +95,12 @@ impl Reduce {
     fn root(&self, power: f64) -> f64 {
         if self.squares { power.sqrt() } else { power }
     }
+}
+
+/// Narrows what `f` makes of the totals.
+#[inline(always)]
+fn each<T: Source>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
+    out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(f(total) as f32));
 }
 
 /// The larger one; a NaN stays.

@@ -17,9 +17,10 @@ use crate::memory::ALIGNMENT;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Hidden units, and rows of the batch, of a piece.
+/// Hidden units, and rows of the batch, of a piece: of few rows a piece takes more units, so that functions have something to do.
 const UNITS: usize = 16;
 const ROWS: usize = 32;
+const FEW: (usize, usize) = (64, 8);
 /// Parts of a piece's scratch memory: four gates, or what goes into them.
 const PARTS: usize = 4;
 const PIECE_BYTES: usize = PARTS * ROWS * UNITS * size_of::<f32>();
@@ -83,10 +84,10 @@ impl Sizes {
 
     /// Estimated time of a step on one thread.
     pub fn cost_ns(&self, gates: usize) -> u64 {
-        let weights = (gates * self.hidden * (self.inputs + self.hidden)) as f64;
-        // 20 GFLOP/s, 20 GB/s, and the functions.
-        let units = (self.rows * self.hidden * gates) as f64;
-        (weights * self.rows as f64 / 10.0 + weights * 0.2 + units * 1.5) as u64
+        let units = gates * self.hidden;
+        let products = dots::cost_ns(self.rows, units, self.inputs) + dots::cost_ns(self.rows, units, self.hidden);
+        // And the functions.
+        (products + (self.rows * units) as f64 * 1.5) as u64
     }
 }
 
@@ -105,7 +106,7 @@ impl Piece<'_> {
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold each part once")]
     fn part(&self, index: usize) -> &mut [f32] {
         assert!(index < PARTS);
-        // SAFETY: a piece has at most ROWS rows and UNITS units, and the parts lie one after the other.
+        // SAFETY: a piece has at most ROWS * UNITS rows and units together, and the parts lie one after the other.
         unsafe {
             std::slice::from_raw_parts_mut(self.scratch.add(index * ROWS * UNITS), self.rows.len() * self.units.len())
         }
@@ -172,8 +173,9 @@ fn check(step: &Step<'_>, gates: usize) {
 /// A region over the pieces of a step.
 fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn Fn(&Piece<'_>) + Sync)) -> Result<()> {
     let Sizes { rows, hidden, .. } = step.sizes;
-    let down = rows.div_ceil(ROWS);
-    let items = down * hidden.div_ceil(UNITS);
+    let (most_units, most_rows) = if rows <= FEW.1 { FEW } else { (UNITS, ROWS) };
+    let down = rows.div_ceil(most_rows);
+    let items = down * hidden.div_ceil(most_units);
     if items == 0 {
         return Ok(());
     }
@@ -183,8 +185,8 @@ fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn 
         unsafe { scratch.write_bytes(0, PARTS * ROWS * UNITS) };
         for item in claim.begin()..claim.end() {
             let (across, down) = (item / down, item % down);
-            let rows = down * ROWS..((down + 1) * ROWS).min(rows);
-            let units = across * UNITS..((across + 1) * UNITS).min(hidden);
+            let rows = down * most_rows..((down + 1) * most_rows).min(rows);
+            let units = across * most_units..((across + 1) * most_units).min(hidden);
             body(&Piece { isa, step, rows, units, scratch });
         }
         Ok(())

@@ -1,17 +1,17 @@
 //! Dot products of rows with rows: C = A * B^T for matrices whose rows are both consecutive along K.
 //!
 //! It is the product for a few rows against weights that are stored as [N, K] and used once: nothing is packed, each
-//! weight is read once for up to `ROWS` rows of A. A small block of sums stays in registers.
+//! weight is read once for up to four rows of A. A block of as many sums as a register has lanes stays in registers, and
+//! is added up together: its registers are folded in pairs, until each lane of the last one is an element.
 //!
-//! Same bits: an element is one vector of partial sums, filled in the order of K, added up the same way, and then what
-//! is left of K in order. It does not depend on the block that it was computed in.
+//! Same bits: an element is one vector of partial sums, filled in the order of K, with zeros behind its end, and added up
+//! the same way: lanes half a register apart, then a quarter, and so on. It does not depend on the block that it was
+//! computed in.
 
 use super::isa::Isa;
 use super::lanes::Vector;
 use super::site::Matrix;
 
-/// Most rows of A at once.
-const ROWS: usize = 4;
 /// Partial sums of the portable form.
 const PORTABLE: usize = 16;
 
@@ -52,6 +52,15 @@ struct Operands {
     b_stride: usize,
 }
 
+/// Estimated time of a product on one thread. B comes from the second-level cache, in which the weights of small networks
+/// lie; a larger one is a few times slower.
+pub fn cost_ns(m: usize, n: usize, k: usize) -> f64 {
+    let [m, n, k] = [m, n, k].map(|size| size as f64);
+    // A million multiplications in 33 us, or 6 times as long without vectors; 60 GB/s; an element's sum.
+    let rate = if Isa::best() > Isa::Portable { 30.0 } else { 5.0 };
+    (m * n * k / rate).max(n * k * 4.0 / 60.0) + m * n * 0.5
+}
+
 /// Products of `m` rows of A with `n` rows of B from `first` on, both `k` long.
 ///
 /// # Safety
@@ -80,104 +89,182 @@ pub unsafe fn products(
     }
 }
 
-/// The sum of the lanes, in a fixed order.
+/// What registers lack for dot products.
 ///
 /// # Safety
-/// As of `Number`.
-#[inline(always)]
-unsafe fn sum_of<V: Vector>(lanes: V) -> f32 {
-    let mut all = [0.0f32; 16];
-    // SAFETY: as demanded of the caller; no register has more than 16 lanes.
-    unsafe { lanes.store(all.as_mut_ptr()) };
-    let mut width = V::LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            all[i] += all[i + width];
-        }
-        width /= 2;
+/// As of `Vector`.
+#[cfg(target_arch = "x86_64")]
+trait Sums: Vector {
+    /// `count` floats, less than LANES; 0 in the other lanes.
+    unsafe fn load_first(from: *const f32, count: usize) -> Self;
+    /// Asks for memory that will be read soon; any address will do.
+    #[inline(always)]
+    unsafe fn fetch(from: *const f32) {
+        // SAFETY: nothing is read.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.cast()) };
     }
-    all[0]
+    /// The sums of the lanes of LANES registers, in their order.
+    unsafe fn totals(sums: &[Self]) -> Self;
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Sums;
+    use std::arch::x86_64::*;
+
+    impl Sums for __m512 {
+        #[inline(always)]
+        unsafe fn load_first(from: *const f32, count: usize) -> __m512 {
+            // SAFETY: as demanded of the caller; lanes that are masked out are not read.
+            unsafe { _mm512_maskz_loadu_ps((1u16 << count) - 1, from) }
+        }
+
+        #[inline(always)]
+        unsafe fn totals(sums: &[__m512]) -> __m512 {
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                // Quarter l of the last register comes from registers l, 4 + l, 8 + l and 12 + l of those that are folded.
+                let mut halves = [_mm512_setzero_ps(); 8];
+                for (i, half) in halves.iter_mut().enumerate() {
+                    let (a, b) = (sums[2 * i % 4 * 4 + i / 2], sums[(2 * i + 1) % 4 * 4 + i / 2]);
+                    *half = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xEE>(a, b));
+                }
+                let mut quarters = [_mm512_setzero_ps(); 4];
+                for (i, quarter) in quarters.iter_mut().enumerate() {
+                    let (a, b) = (halves[2 * i], halves[2 * i + 1]);
+                    *quarter = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xDD>(a, b));
+                }
+                let mut pairs = [_mm512_setzero_ps(); 2];
+                for (i, pair) in pairs.iter_mut().enumerate() {
+                    let (a, b) = (quarters[2 * i], quarters[2 * i + 1]);
+                    *pair = _mm512_add_ps(_mm512_shuffle_ps::<0x44>(a, b), _mm512_shuffle_ps::<0xEE>(a, b));
+                }
+                let [a, b] = pairs;
+                _mm512_add_ps(_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xDD>(a, b))
+            }
+        }
+    }
+
+    impl Sums for __m256 {
+        #[inline(always)]
+        unsafe fn load_first(from: *const f32, count: usize) -> __m256 {
+            // SAFETY: as demanded of the caller; lanes that are masked out are not read.
+            unsafe {
+                let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+                _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn totals(sums: &[__m256]) -> __m256 {
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                // Half l of the last register comes from registers l, 2 + l, 4 + l and 6 + l of those that are folded.
+                let mut halves = [_mm256_setzero_ps(); 4];
+                for (i, half) in halves.iter_mut().enumerate() {
+                    let (a, b) = (sums[i], sums[4 + i]);
+                    *half = _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+                }
+                let mut pairs = [_mm256_setzero_ps(); 2];
+                for (i, pair) in pairs.iter_mut().enumerate() {
+                    let (a, b) = (halves[2 * i], halves[2 * i + 1]);
+                    *pair = _mm256_add_ps(_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xEE>(a, b));
+                }
+                let [a, b] = pairs;
+                _mm256_add_ps(_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xDD>(a, b))
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn avx512(operands: &Operands, to: &Target) {
-    use std::arch::x86_64::*;
-    // SAFETY: passed on; the processor has AVX-512.
-    unsafe { rows::<__m512, 4>(operands, to, |lanes| _mm512_reduce_add_ps(lanes)) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(operands: &Operands, to: &Target) {
-    // SAFETY: passed on; the processor has AVX2 and FMA.
-    unsafe { rows::<std::arch::x86_64::__m256, 2>(operands, to, |lanes| sum_of(lanes)) }
-}
-
-/// Blocks of MOST, two or one rows of A. Eight sums at least are under way at once: the latency of an addition.
-///
-/// # Safety
-/// As `products`, on a processor with the instructions of V.
-#[inline(always)]
-unsafe fn rows<V: Vector, const MOST: usize>(operands: &Operands, to: &Target, sum: impl Fn(V) -> f32 + Copy) {
+    type V = std::arch::x86_64::__m512;
     let mut i = 0;
-    // SAFETY: passed on; rows below m.
+    // SAFETY: passed on, rows below m; the processor has AVX-512.
     unsafe {
         while i < operands.m {
-            let left = operands.m - i;
-            i += if MOST >= ROWS && left >= ROWS {
-                columns::<V, ROWS, 4>(operands, to, i, sum);
-                ROWS
-            } else if left >= 2 {
-                columns::<V, 2, 4>(operands, to, i, sum);
-                2
-            } else {
-                columns::<V, 1, 8>(operands, to, i, sum);
-                1
+            i += match operands.m - i {
+                4.. => columns::<V, 4, 4, 16>(operands, to, i),
+                2.. => columns::<V, 2, 8, 16>(operands, to, i),
+                _ => columns::<V, 1, 16, 16>(operands, to, i),
             };
         }
     }
 }
 
-/// All columns for R rows, C at a time.
-///
-/// # Safety
-/// As `rows`; there are R rows from i on.
-#[inline(always)]
-unsafe fn columns<V: Vector, const R: usize, const C: usize>(
-    operands: &Operands,
-    to: &Target,
-    i: usize,
-    sum: impl Fn(V) -> f32 + Copy,
-) {
-    let whole = operands.n - operands.n % C;
-    // SAFETY: passed on; columns below n.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2(operands: &Operands, to: &Target) {
+    type V = std::arch::x86_64::__m256;
+    let mut i = 0;
+    // SAFETY: passed on, rows below m; the processor has AVX2 and FMA.
     unsafe {
-        for j in (0..whole).step_by(C) {
-            block::<V, R, C>(operands, to, i, j, sum);
-        }
-        for j in whole..operands.n {
-            block::<V, R, 1>(operands, to, i, j, sum);
+        while i < operands.m {
+            i += match operands.m - i {
+                2.. => columns::<V, 2, 4, 8>(operands, to, i),
+                _ => columns::<V, 1, 8, 8>(operands, to, i),
+            };
         }
     }
 }
 
+/// All columns for R rows, C at a time, where R * C = N are the lanes of a register. Gives R.
+///
 /// # Safety
-/// As `rows`; there are R rows from i on and C from j on.
+/// As `products`, on a processor with the instructions of V; there are R rows from i on.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn block<V: Vector, const R: usize, const C: usize>(
+unsafe fn columns<V: Sums, const R: usize, const C: usize, const N: usize>(
+    operands: &Operands,
+    to: &Target,
+    i: usize,
+) -> usize {
+    const { assert!(R * C == N && N == V::LANES) }
+    let (mut j, n) = (0, operands.n);
+    // SAFETY: passed on; columns below n.
+    unsafe {
+        while n - j >= C {
+            block::<V, R, C, N>(operands, to, i, j);
+            j += C;
+        }
+        if C > 8 && n - j >= 8 {
+            block::<V, R, 8, N>(operands, to, i, j);
+            j += 8;
+        }
+        if C > 4 && n - j >= 4 {
+            block::<V, R, 4, N>(operands, to, i, j);
+            j += 4;
+        }
+        if C > 2 && n - j >= 2 {
+            block::<V, R, 2, N>(operands, to, i, j);
+            j += 2;
+        }
+        if n > j {
+            block::<V, R, 1, N>(operands, to, i, j);
+        }
+    }
+    R
+}
+
+/// # Safety
+/// As `columns`; there are C columns from j on. R * C is at most N.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn block<V: Sums, const R: usize, const C: usize, const N: usize>(
     operands: &Operands,
     to: &Target,
     i: usize,
     j: usize,
-    sum: impl Fn(V) -> f32,
 ) {
     let Operands { k, a_stride, b_stride, .. } = *operands;
     let whole = k - k % V::LANES;
-    // SAFETY: as demanded of the caller: rows and columns are in the operands, and vectors end at `whole`.
+    // SAFETY: as demanded of the caller: rows and columns are in the operands, and vectors end at k.
     unsafe {
         let (a, b) = (operands.a.add(i * a_stride), operands.b.add(j * b_stride));
-        let mut sums = [[V::splat(0.0); C]; R];
+        // Of row r and column c at c * R + r; those behind stay 0.
+        let mut sums = [V::splat(0.0); N];
         for at in (0..whole).step_by(V::LANES) {
             let mut of_a = [V::splat(0.0); R];
             for (r, lanes) in of_a.iter_mut().enumerate() {
@@ -185,19 +272,36 @@ unsafe fn block<V: Vector, const R: usize, const C: usize>(
             }
             for c in 0..C {
                 let of_b = V::load(b.add(c * b_stride + at));
-                for (sums, of_a) in sums.iter_mut().zip(of_a) {
-                    sums[c] = of_a.mul_add(of_b, sums[c]);
+                if R > 2 {
+                    // The next block's. With fewer rows loads are all there is to do, and they keep up by themselves.
+                    V::fetch(b.wrapping_add((C + c) * b_stride + at));
+                }
+                for r in 0..R {
+                    sums[c * R + r] = of_a[r].mul_add(of_b, sums[c * R + r]);
                 }
             }
         }
-        for (r, sums) in sums.into_iter().enumerate() {
-            for (c, lanes) in sums.into_iter().enumerate() {
-                let mut total = sum(lanes);
-                for at in whole..k {
-                    total += *a.add(r * a_stride + at) * *b.add(c * b_stride + at);
-                }
-                to.put(i + r, j + c, total);
+        if whole < k {
+            let mut of_a = [V::splat(0.0); R];
+            for (r, lanes) in of_a.iter_mut().enumerate() {
+                *lanes = V::load_first(a.add(r * a_stride + whole), k - whole);
             }
+            for c in 0..C {
+                let of_b = V::load_first(b.add(c * b_stride + whole), k - whole);
+                for r in 0..R {
+                    sums[c * R + r] = of_a[r].mul_add(of_b, sums[c * R + r]);
+                }
+            }
+        }
+        let totals = V::totals(&sums);
+        if !to.add && if R == 1 { to.column == 1 } else { to.row == 1 && to.column == R } {
+            totals.store_part(to.data.add(i * to.row + j * to.column), R * C);
+            return;
+        }
+        let mut all = [0.0f32; N];
+        totals.store(all.as_mut_ptr());
+        for (at, total) in all.into_iter().take(R * C).enumerate() {
+            to.put(i + at % R, j + at / R, total);
         }
     }
 }

@@ -63,6 +63,16 @@ impl Axis {
         begin..first.end.min(last.end).max(begin)
     }
 
+    /// The taps of a window that fall on consecutive elements between the ends, from the first up to the second.
+    pub fn between(&self, window: usize) -> (usize, usize) {
+        if self.dilation != 1 {
+            return (0, 0);
+        }
+        let at = window * self.stride;
+        let begin = self.before.saturating_sub(at).min(self.taps);
+        (begin, (self.input + self.before).saturating_sub(at).clamp(begin, self.taps))
+    }
+
     /// Number of taps of a window that are between the ends.
     pub fn count(&self, window: usize) -> usize {
         (0..self.taps).filter(|&tap| self.inside(tap).contains(&window)).count()
@@ -96,6 +106,9 @@ mod tests {
             }
             for window in 0..output {
                 let all = (0..taps).filter(|&tap| axis.element(window, tap).is_some()).count();
+                let (begin, end) = axis.between(window);
+                assert!(end - begin == if dilation == 1 { all } else { 0 }, "{axis:?} window {window}");
+                assert!((begin..end).all(|tap| axis.element(window, tap).is_some()), "{axis:?} window {window}");
                 assert_eq!(axis.count(window), all);
                 assert_eq!(axis.interior().contains(&window), all == taps, "{axis:?} window {window}");
             }

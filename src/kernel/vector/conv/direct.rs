@@ -5,6 +5,7 @@
 //! on the shape.
 
 use super::super::lanes::Vector;
+use super::super::window::Edge;
 use super::*;
 
 /// Vectors of a row at once: the latency of an addition.

@@ -7,7 +7,8 @@
 //! |--------|-----------------------------------|--------------------------------------------------|
 //! | panels | in general                        | gathered into the panels of the driver (`gemm`)  |
 //! | rows   | few windows                       | a row each, in scratch memory; `dots`            |
-//! | direct | few channels out of a group       | none: sums of shifted rows (`direct`)            |
+//! | direct | few channels out of a group, and  | none: sums of shifted rows (`direct`)            |
+//! |        | short or many windows             |                                                  |
 //!
 //! The driver's vectors lie along P, those of `dots` along K. Windows that are the elements themselves (1 x 1) need no
 //! patches: the image is the matrix.
@@ -23,7 +24,7 @@ use super::gemm::{self, Batch, Gather, Operands, Right};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut, Site};
-use super::window::{Axis, Edge};
+use super::window::Axis;
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -34,6 +35,8 @@ const FEW_WINDOWS: usize = 12;
 const ROOM: usize = 256 << 10;
 /// With fewer channels out of a group gathering costs more than it gains.
 const FEW_CHANNELS: usize = 4;
+/// Few windows that are as long as this are rows all the same.
+const LONG: usize = 64;
 /// Channels of a piece where patches are rows.
 const CHANNELS: usize = 16;
 
@@ -68,9 +71,10 @@ pub struct Data<'a> {
 
 impl Conv {
     fn way(&self) -> Way {
-        if self.filters < FEW_CHANNELS {
+        let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
+        if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
             Way::Direct
-        } else if self.windows() <= FEW_WINDOWS && self.windows() * self.depth() * size_of::<f32>() <= ROOM {
+        } else if few {
             Way::Rows
         } else {
             Way::Panels
@@ -85,6 +89,11 @@ impl Conv {
     /// K: taps of a window, of all channels of a group.
     fn depth(&self) -> usize {
         self.channels * self.rows.taps * self.columns.taps
+    }
+
+    /// Distance of patches that are rows: each begins where a register's worth of memory does.
+    fn line(&self) -> usize {
+        self.depth().next_multiple_of(16)
     }
 
     fn plane(&self) -> usize {
@@ -109,14 +118,21 @@ impl Conv {
     pub fn scratch_bytes(&self) -> usize {
         match self.way() {
             Way::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
-            Way::Rows => self.windows() * self.depth() * size_of::<f32>(),
+            Way::Rows => self.windows() * self.line() * size_of::<f32>(),
             Way::Direct => 0,
         }
     }
 
     /// Estimated time of `compute` on one thread.
     pub fn cost_ns(&self) -> u64 {
-        (self.images * self.groups) as u64 * self.shape().cost_ns()
+        let product = match self.way() {
+            Way::Rows => {
+                let copied = (self.windows() * self.depth()) as f64;
+                (dots::cost_ns(self.windows(), self.filters, self.depth()) + 0.5 * copied) as u64
+            }
+            _ => self.shape().cost_ns(),
+        };
+        (self.images * self.groups) as u64 * product
     }
 }
 
@@ -258,7 +274,7 @@ fn copy(x: &[f32], out: &mut [f32]) {
 }
 
 fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    let (windows, depth) = (conv.windows(), conv.depth());
+    let (windows, depth, line) = (conv.windows(), conv.depth(), conv.line());
     let parts = conv.filters.div_ceil(CHANNELS);
     let items = conv.images * conv.groups * parts;
     if items * windows == 0 {
@@ -272,11 +288,11 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory has a row of `depth` for each window, and is this claim's.
+            // SAFETY: the slot's scratch memory has a row of `line` for each window, and is this claim's.
             let rows = unsafe {
                 let rows = site.scratch(claim.slot()).cast::<f32>();
-                rows.write_bytes(0, windows * depth);
-                std::slice::from_raw_parts_mut(rows, windows * depth)
+                rows.write_bytes(0, windows * line);
+                std::slice::from_raw_parts_mut(rows, windows * line)
             };
             turned(conv, of.x, rows);
             let c = rows_of(conv, &out, number);
@@ -284,15 +300,18 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let to = Target { data: at, row: 1, column: windows, add: false };
             // SAFETY: the patches and the weights have these sizes, and the rows of the output are claimed.
             unsafe {
-                let (a, b) = (Matrix::dense(rows, windows, depth), Matrix::dense(of.weights, conv.filters, depth));
+                let a = Matrix::new(rows.as_ptr(), windows, depth, line);
+                let b = Matrix::dense(of.weights, conv.filters, depth);
                 dots::products(isa, (windows, filters.len(), depth), a, b, filters.start, &to);
             }
-            let finish = Finish { rows: of.bias, activation: conv.activation, ..Finish::default() };
-            for filter in filters {
-                // SAFETY: a claimed row of the output, which was written.
-                let row = unsafe { std::slice::from_raw_parts_mut(c.data().add(filter * windows), windows) };
-                finish.part_of_row(isa, filter, 0, row);
+            // SAFETY: claimed rows of the output, which were written, and follow one another.
+            let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
+            if let Some(bias) = of.bias {
+                for (row, bias) in out.chunks_exact_mut(windows).zip(&bias[filters]) {
+                    row.iter_mut().for_each(|x| *x += bias);
+                }
             }
+            conv.activation.apply(isa, out);
             item += count;
         }
         Ok(())
@@ -302,21 +321,50 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
 /// Patches with a row for each window. Zeros are there.
 fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
-    let consecutive = columns.dilation == 1;
-    let interior = columns.interior();
-    for (window, out) in out.chunks_exact_mut(conv.depth()).enumerate() {
+    for (window, out) in out.chunks_exact_mut(conv.line()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
-        for (line, out) in out.chunks_exact_mut(columns.taps).enumerate() {
-            let (channel, tap) = (line / rows.taps, line % rows.taps);
+        for tap in 0..rows.taps {
             let Some(at) = rows.element(row, tap) else { continue };
-            let x = &x[channel * plane + at * columns.input..][..columns.input];
-            if consecutive && interior.contains(&column) {
-                out.copy_from_slice(&x[column * columns.stride - columns.before..][..columns.taps]);
-            } else {
-                for (tap, out) in out.iter_mut().enumerate() {
-                    *out = columns.element(column, tap).map_or(0.0, |at| x[at]);
+            // The same line of every channel.
+            let (x, out) = (&x[at * columns.input..], &mut out[tap * columns.taps..]);
+            lines(columns, column, conv.channels, (x, plane), (out, rows.taps * columns.taps));
+        }
+    }
+}
+
+/// What the taps of a window fall on, in `count` lines of the input that lie apart as said; in lines of the output that do
+/// so too.
+fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
+    let (begin, end) = axis.between(window);
+    if begin < end {
+        let (x, out) = ((&x[window * axis.stride + begin - axis.before..], x_step), (&mut out[begin..], step));
+        match end - begin {
+            // So many are known to the compiler, which copies them without a call.
+            1 => copies::<1>(count, x, out),
+            2 => copies::<2>(count, x, out),
+            3 => copies::<3>(count, x, out),
+            taps => {
+                for i in 0..count {
+                    copy(&x.0[i * x_step..][..taps], &mut out.0[i * step..][..taps]);
                 }
             }
+        }
+    }
+    for tap in (0..begin).chain(end..axis.taps) {
+        if let Some(at) = axis.element(window, tap) {
+            copies::<1>(count, (&x[at..], x_step), (&mut out[tap..], step));
+        }
+    }
+}
+
+/// Copies `count` times SIZE consecutive floats, from and to places that lie apart as said.
+fn copies<const SIZE: usize>(count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
+    let Some(last) = count.checked_sub(1) else { return };
+    assert!(last * x_step + SIZE <= x.len() && last * step + SIZE <= out.len());
+    for i in 0..count {
+        // SAFETY: the last ones are inside, as was just compared; arrays of floats have the alignment of a float.
+        unsafe {
+            *out.as_mut_ptr().add(i * step).cast::<[f32; SIZE]>() = *x.as_ptr().add(i * x_step).cast::<[f32; SIZE]>();
         }
     }
 }

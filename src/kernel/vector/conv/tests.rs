@@ -1,6 +1,7 @@
 //! Every way of every level against the definition.
 
 use super::super::standalone::Call;
+use super::super::window::Edge;
 use super::*;
 
 fn noise(len: usize, seed: u32) -> Vec<f32> {

@@ -55,8 +55,11 @@ pub trait Reduction: Copy + Sync {
     fn merge(self, a: Self::Partial, b: Self::Partial) -> Self::Partial;
 }
 
+/// Makes elements of as many results.
+pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
+
 /// What reductions read: floats, or halves that are made floats.
-pub trait Source: Stored {
+pub trait Source: Stored + Default {
     /// The numbers as floats, in the buffer if they are not.
     fn floats<'a>(x: &'a [Self], isa: Isa, buffer: &'a mut [f32; BUFFER]) -> &'a [f32];
     /// So many at a time.
@@ -214,19 +217,21 @@ impl Plan {
         (self.kept.offset(place) + first, place * columns + first, WIDTH.min(columns - first))
     }
 
-    /// Reduces input 0 to output 0. `finish` makes an element of a result.
-    pub fn compute<R: Reduction, T: Source, O: Element>(
+    /// Reduces input 0 to output 0.
+    pub fn compute<R: Reduction, T: Source, O: Element + Default>(
         &self,
         isa: Isa,
         reduction: R,
         number_ns: f32,
         context: &KernelContext<'_>,
-        finish: &(dyn Fn(R::Partial) -> O + Sync),
+        finish: &Finish<'_, R::Partial, O>,
     ) -> Result<()> {
         let (x, output) = (context.inputs()[0].read::<T>(), &context.outputs()[0]);
         assert!(x.len() >= self.reduced * self.outputs && output.bytes() / size_of::<O>() >= self.outputs);
         if self.items == 0 {
-            return nothing(self.outputs, finish(reduction.neutral()), output, context);
+            let mut value = [O::default()];
+            finish(&[reduction.neutral()], &mut value);
+            return nothing(self.outputs, value[0], output, context);
         }
         let outputs = output.shards::<O>();
         let bytes = self.scratch_bytes::<R>();
@@ -235,10 +240,8 @@ impl Plan {
         let span = Span { items: self.items * self.parts, cost_ns: self.part_ns(number_ns), ..Span::default() };
         let write = |begin: usize, results: &[R::Partial]| {
             assert!(begin + results.len() <= self.outputs);
-            for (i, &result) in results.iter().enumerate() {
-                // SAFETY: in bounds; an item's outputs are nobody else's, and the caller has claimed the item.
-                unsafe { outputs.as_ptr().add(begin + i).write(finish(result)) };
-            }
+            // SAFETY: in bounds; an item's outputs are nobody else's, and the caller has claimed the item.
+            finish(results, unsafe { std::slice::from_raw_parts_mut(outputs.as_ptr().add(begin), results.len()) });
         };
         context.parallel_for(&span, &|claim| {
             let numbers = claim.begin()..claim.end();
