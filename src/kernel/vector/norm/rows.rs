@@ -60,13 +60,13 @@ unsafe fn run<W: Wide>(rows: &mut Rows<'_>) {
         let (mut means, mut factors) = ([0f32; ROWS], [0f32; ROWS]);
         // SAFETY: as demanded of the caller.
         unsafe {
-            for i in 0..some {
+            for (i, mean) in means[..some].iter_mut().enumerate() {
                 let x = &rows.x[(first + i) * len..][..len];
-                means[i] = (sum::<W, false>(x, 0.0) * inverse) as f32;
+                *mean = (sum::<W, false>(x, 0.0) * inverse) as f32;
             }
-            for i in 0..some {
+            for (i, factor) in factors[..some].iter_mut().enumerate() {
                 let x = &rows.x[(first + i) * len..][..len];
-                factors[i] = (1.0 / (sum::<W, true>(x, means[i]) * inverse + epsilon).sqrt()) as f32;
+                *factor = (1.0 / (sum::<W, true>(x, means[i]) * inverse + epsilon).sqrt()) as f32;
             }
             for i in 0..some {
                 write::<W>(rows, first + i, means[i], factors[i]);
