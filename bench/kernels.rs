@@ -153,6 +153,7 @@ fn products(size: i64) {
         bias: false,
         sum: false,
         activation: Activation::None,
+        wide: false,
         weights: None,
     };
     let plain = |a: &[f32], b: &[f32], c: &mut [f32]| {

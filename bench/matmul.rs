@@ -39,6 +39,7 @@ fn measure(case: &Case) -> (f64, f64) {
         bias: false,
         sum: false,
         activation: Activation::None,
+        wide: false,
         weights: None,
     };
     let inputs = [view(&mut a, [m, k]), view(&mut b, if transpose_b { [n, k] } else { [k, n] })];

@@ -111,7 +111,7 @@ static void rows_of_packed_weights(void) {
     ROW(weir_packed_weights_create, (WRONG(stream), matrix, &sane, NEW(packed_weights)), INVALID, "engine is not a engine");
     ROW(weir_packed_weights_create, (good.engine, WRONG(kernel), &sane, NEW(packed_weights)), INVALID, "tensor is not a tensor");
     ROW(weir_packed_weights_create, (good.engine, good.tensor, &sane, NEW(packed_weights)),
-        INVALID, "tensor: expected f32[?,?] or s8[?,?], got f32[4]");
+        INVALID, "tensor: expected f32[?,?], f16[?,?], bf16[?,?] or s8[?,?], got f32[4]");
     desc = sane, desc.struct_size = 3;
     ROW(weir_packed_weights_create, (good.engine, matrix, &desc, NEW(packed_weights)), INVALID, "desc->struct_size is 3");
     desc = sane, desc.flags = 2;
@@ -125,7 +125,7 @@ static void rows_of_packed_weights(void) {
     ROW(weir_packed_weights_get_size, (WRONG(event), &out.size), INVALID, "weights is not a packed_weights (it is a event)");
 
     weir_matmul_desc matmul = {.struct_size = sizeof matmul, .weights = bytes};
-    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights was packed from s8, expected f32");
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights was packed from s8, expected f32 or f16 or bf16");
     matmul.weights = WRONG(tensor);
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights is not a packed_weights (it is a tensor)");
     matmul.weights = weights, matmul.flags = WEIR_MATMUL_TRANSPOSE_B;

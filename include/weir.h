@@ -284,6 +284,8 @@ typedef enum weir_matmul_flags {
   WEIR_MATMUL_RELU = 8,
   /** The last input, of the shape of C, is added. */
   WEIR_MATMUL_SUM = 16,
+  /** C, bias and addend are of f32 also if A and B are of f16 or bf16. */
+  WEIR_MATMUL_F32_RESULT = 32,
 } weir_matmul_flags;
 
 /**
@@ -1017,8 +1019,9 @@ typedef struct weir_host_kernel_desc {
 typedef uint32_t weir_activation;
 
 /**
- * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). f32. Leading dimensions
- * are aligned at the last one and broadcast: a dimension of 1 stretches.
+ * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are both of f32,
+ * f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are of f32, and rounded once at
+ * the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1 stretches.
  * In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether
  * they fit.
  *
@@ -1034,7 +1037,7 @@ typedef struct weir_matmul_desc {
   /** Reserved, 0. */
   uint32_t reserved;
   /**
-   * B, packed from f32, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
+   * B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
    * weights were packed one way or the other.
    */
   struct weir_packed_weights *weights;
@@ -1459,7 +1462,7 @@ typedef struct weir_gru_desc {
   uint32_t reserved;
 } weir_gru_desc;
 
-/** How weights are packed: B of a matrix product, from a tensor [K, N] of f32 or s8. */
+/** How weights are packed: B of a matrix product, from a tensor [K, N] of f32, f16, bf16 or s8. */
 typedef struct weir_packed_weights_desc {
   /** sizeof(weir_packed_weights_desc) of the caller's header. */
   size_t struct_size;
@@ -2796,7 +2799,7 @@ weir_status weir_kernel_create_host(struct weir_engine *engine,
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
  * attr are copied, and the kernel keeps desc->weights alive.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are not f32,
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
  * are to be transposed or are of another engine's device, WEIR_MAX_ISA).
  */
 WEIR_API
@@ -3204,7 +3207,7 @@ weir_status weir_kernel_create_gru(struct weir_engine *engine,
                                    struct weir_kernel **out_kernel);
 
 /**
- * Packs the weights of matrix products: a tensor [K, N] of f32 or s8, as desc says; NULL desc = not transposed. Kernels
+ * Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not transposed. Kernels
  * take the result in the place of the input B; any number of them, on any pools and threads. How it is packed depends on
  * the size, the type and the instruction set alone. The tensor is read before this returns, and not needed any more.
  *

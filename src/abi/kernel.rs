@@ -83,8 +83,9 @@ pub enum weir_kernel_flags {
     WEIR_KERNEL_DYNAMIC = 8,
 }
 
-/// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). f32. Leading dimensions
-/// are aligned at the last one and broadcast: a dimension of 1 stretches.
+/// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are both of f32,
+/// f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are of f32, and rounded once at
+/// the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1 stretches.
 /// In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether
 /// they fit.
 ///
@@ -100,7 +101,7 @@ pub struct weir_matmul_desc {
     pub activation: weir_activation,
     /// Reserved, 0.
     pub reserved: u32,
-    /// B, packed from f32, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
+    /// B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
     /// weights were packed one way or the other.
     pub weights: *mut weir_packed_weights,
 }
@@ -119,6 +120,8 @@ pub enum weir_matmul_flags {
     WEIR_MATMUL_RELU = 8,
     /// The last input, of the shape of C, is added.
     WEIR_MATMUL_SUM = 16,
+    /// C, bias and addend are of f32 also if A and B are of f16 or bf16.
+    WEIR_MATMUL_F32_RESULT = 32,
 }
 
 /// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.

@@ -11,7 +11,7 @@ pub enum weir_packed_weights_flags {
     WEIR_PACKED_WEIGHTS_TRANSPOSED = 1,
 }
 
-/// How weights are packed: B of a matrix product, from a tensor [K, N] of f32 or s8.
+/// How weights are packed: B of a matrix product, from a tensor [K, N] of f32, f16, bf16 or s8.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_packed_weights_desc {

@@ -163,7 +163,7 @@ pub(super) unsafe fn create<K: Settings>(
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
 /// attr are copied, and the kernel keeps desc->weights alive.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are not f32,
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
 /// are to be transposed or are of another engine's device, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -182,7 +182,8 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
                 | WEIR_MATMUL_TRANSPOSE_B as u64
                 | WEIR_MATMUL_BIAS as u64
                 | WEIR_MATMUL_RELU as u64
-                | WEIR_MATMUL_SUM as u64;
+                | WEIR_MATMUL_SUM as u64
+                | WEIR_MATMUL_F32_RESULT as u64;
             let bits = flags(desc.flags, known, "desc->flags")?;
             if desc.reserved != 0 {
                 return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
@@ -204,7 +205,8 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
                 bias: bits & WEIR_MATMUL_BIAS as u64 != 0,
                 sum: bits & WEIR_MATMUL_SUM as u64 != 0,
                 activation,
-                weights: packed(desc.weights, engine, dtype::F32)?,
+                wide: bits & WEIR_MATMUL_F32_RESULT as u64 != 0,
+                weights: packed(desc.weights, engine, &[dtype::F32, dtype::F16, dtype::BF16])?,
             })
         })
     })

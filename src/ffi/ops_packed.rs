@@ -12,7 +12,7 @@ use crate::kernel::vector::int8::Store;
 use crate::kernel::vector::isa::Isa;
 use std::sync::Arc;
 
-/// Packs the weights of matrix products: a tensor [K, N] of f32 or s8, as desc says; NULL desc = not transposed. Kernels
+/// Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not transposed. Kernels
 /// take the result in the place of the input B; any number of them, on any pools and threads. How it is packed depends on
 /// the size, the type and the instruction set alone. The tensor is read before this returns, and not needed any more.
 ///
@@ -142,20 +142,20 @@ pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
                 zero_b: desc.zero_b,
                 zero_c: desc.zero_c,
                 store,
-                weights: packed(desc.weights, engine, dtype::S8)?,
+                weights: packed(desc.weights, engine, &[dtype::S8])?,
             })
         })
     })
 }
 
-/// The packed weights of a descriptor: none, or of this type and of the engine's device.
+/// The packed weights of a descriptor: none, or of one of these types and of the engine's device.
 ///
 /// # Safety
 /// The handle is as the C documentation demands.
 pub(super) unsafe fn packed(
     weights: *const weir_packed_weights,
     engine: &Engine,
-    wanted: u32,
+    wanted: &[u32],
 ) -> Result<Option<Arc<Packed>>> {
     // SAFETY: as demanded of the caller.
     let Some(weights) = (unsafe { handle::borrow_opt(weights, "desc->weights") })? else { return Ok(None) };
@@ -164,8 +164,9 @@ pub(super) unsafe fn packed(
         return Err(Error::invalid(format!("desc->weights is of engine {has}, expected {expected}")));
     }
     let packed = weights.packed();
-    if packed.dtype() != wanted {
-        let (has, expected) = (dtype::name(packed.dtype()), dtype::name(wanted));
+    if !wanted.contains(&packed.dtype()) {
+        let names: Vec<_> = wanted.iter().map(|&wanted| dtype::name(wanted)).collect();
+        let (has, expected) = (dtype::name(packed.dtype()), names.join(" or "));
         return Err(Error::invalid(format!("desc->weights was packed from {has}, expected {expected}")));
     }
     Ok(Some(Arc::clone(packed)))

@@ -1,5 +1,6 @@
 //! Products of tensors: batches that broadcast, transposed operands, packed weights, open shapes. Exact.
 
+use crate::data::whole;
 use crate::kit::run::{execute, on};
 use crate::product::{self, Pair, operands, reference, sizes, transposed, work};
 use crate::rule::Rule;
@@ -19,19 +20,22 @@ const PLAIN: Matmul = Matmul {
     bias: false,
     sum: false,
     activation: Activation::None,
+    wide: false,
     weights: None,
 };
 
 pub fn cases(suite: &mut Suite) {
     for (seed, pair) in product::all(suite).into_iter().enumerate() {
         if suite.takes(6 * work(pair)) {
-            of_pair(suite, pair, seed as u64);
+            for of in [dtype::F32, dtype::F16, dtype::BF16] {
+                of_pair(suite, pair, of, seed as u64);
+            }
         }
     }
 }
 
-fn of_pair(suite: &mut Suite, pair: &Pair, seed: u64) {
-    let (a, b) = operands(pair, (dtype::F32, dtype::F32), true, seed);
+fn of_pair(suite: &mut Suite, pair: &Pair, of: u32, seed: u64) {
+    let (a, b) = operands(pair, (of, of), true, seed);
     let c = reference(pair, &a, &b, (0.0, 0.0));
     let (turned_a, turned_b) = (transposed(&a), transposed(&b));
     let turned = [(false, false), (false, true), (true, false), (true, true)];
@@ -41,18 +45,37 @@ fn of_pair(suite: &mut Suite, pair: &Pair, seed: u64) {
             if transpose_a { turned_a.clone() } else { a.clone() },
             if transpose_b { turned_b.clone() } else { b.clone() },
         ];
-        suite.kernel(format!("{pair:?} {transpose_a} {transpose_b}"), RULE, c.clone(), kernel, inputs);
+        let name = format!("{pair:?} {} {transpose_a} {transpose_b}", dtype::name(of));
+        suite.kernel(name, RULE, c.clone(), kernel, inputs);
     }
-    if let [k, n] = pair.1[pair.1.len() - 2..]
-        && product::sizes(pair).3.iter().zip(pair.1).all(|(_, &of_b)| of_b == 1)
-    {
+    finished(suite, pair, of, [&a, &b], &c, seed);
+    let (_, k, n, batch) = sizes(pair);
+    if batch.iter().zip(pair.1).all(|(_, &of_b)| of_b == 1) {
         // One matrix of weights: packed before.
-        let b = Values::new(b.dtype, &[k, n], b.x.clone());
+        let b = Values::new(b.dtype, &[k as i64, n as i64], b.x.clone());
         for (transposed, b) in [(false, b.clone()), (true, transposed(&b))] {
             let weights = Some(Arc::new(Packed::new(b.tensor().view(), transposed).unwrap()));
             let kernel = Matmul { weights, ..PLAIN };
-            suite.kernel(format!("{pair:?} packed {transposed}"), RULE, c.clone(), kernel, vec![a.clone()]);
+            let name = format!("{pair:?} {} packed {transposed}", dtype::name(of));
+            suite.kernel(name, RULE, c.clone(), kernel, vec![a.clone()]);
         }
+    }
+}
+
+/// With a bias, an addend and a rectifier, and with sums that are not narrowed.
+fn finished(suite: &mut Suite, pair: &Pair, of: u32, [a, b]: [&Values; 2], c: &[f64], seed: u64) {
+    let (m, _, n, mut dims) = sizes(pair);
+    dims.extend([m as i64, n as i64]);
+    for wide in [false, true] {
+        let of_c = if wide { dtype::F32 } else { of };
+        let bias = whole(of_c, &[n as i64], (1, 9), seed + 1);
+        let addend = whole(of_c, &dims, (-9, 9), seed + 2);
+        let reference = (0..c.len()).map(|i| (c[i] + bias.x[i % n] + addend.x[i]).max(0.0)).collect();
+        let kernel = Matmul { bias: true, sum: true, activation: Activation::Relu, wide, ..PLAIN };
+        let name = format!("{pair:?} {} finished, wide {wide}", dtype::name(of));
+        // A row of one column can be below zero as a whole.
+        let rule = RULE.zeros(if c.len() == 1 { 100 } else { 90 });
+        suite.kernel(name, rule, reference, kernel, vec![a.clone(), b.clone(), bias, addend]);
     }
 }
 

@@ -17,6 +17,7 @@ const PLAIN: Matmul = Matmul {
     bias: false,
     sum: false,
     activation: Activation::None,
+    wide: false,
     weights: None,
 };
 const LAYER: Matmul = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };

@@ -6,18 +6,22 @@ use super::{LEAST_NS, Operation, elements, input};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::finish::Finish;
 use crate::kernel::vector::gemm::{self, Batch, Operands, Right, Shape};
+use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::{KernelContext, signature};
+use crate::memory::{Bf16, F16};
 use std::sync::Arc;
 
 /// A size of which it makes no difference to the scratch memory how large it is.
 const LARGE: usize = 1 << 20;
 
 /// `C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N])`. The leading dimensions broadcast. A
-/// transposed A is `[..., K, M]`, a transposed B `[..., N, K]`.
+/// transposed A is `[..., K, M]`, a transposed B `[..., N, K]`. A and B are of one type, f32, f16 or bf16; C, the bias and the addend
+/// are of the same, or of f32.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     pub transpose_a: bool,
@@ -26,6 +30,8 @@ pub struct Matmul {
     /// The last input, as large as C, is added.
     pub sum: bool,
     pub activation: Activation,
+    /// C is of f32 also if A and B are not.
+    pub wide: bool,
     /// B, if it is no input; then it is not transposed any more.
     pub weights: Option<Arc<Packed>>,
 }
@@ -82,7 +88,7 @@ impl Matmul {
     fn right(&self, inputs: &[Desc]) -> Desc {
         match &self.weights {
             None => inputs[1],
-            Some(weights) => Desc::new(dtype::F32, &[weights.k() as i64, weights.n() as i64]),
+            Some(weights) => Desc::new(weights.dtype(), &[weights.k() as i64, weights.n() as i64]),
         }
     }
 
@@ -91,14 +97,25 @@ impl Matmul {
         if self.weights.is_some() { 1 } else { 2 }
     }
 
+    /// The type of A and B: that of packed weights, else what A has, of those that there are.
+    fn element(&self, a: &Desc) -> u32 {
+        match &self.weights {
+            Some(weights) => weights.dtype(),
+            None if [dtype::F16, dtype::BF16].contains(&a.dtype) => a.dtype,
+            None => dtype::F32,
+        }
+    }
+
     /// What C looks like; refuses inputs that do not fit together.
     fn result(&self, inputs: &[Desc]) -> Result<Desc> {
+        let of = self.element(&inputs[0]);
+        let of_c = if self.wide { dtype::F32 } else { of };
         // A matrix of any batch, whose side along K is `k`.
         let pattern = |desc: &Desc, first: i64, second: i64, transposed: bool| {
             let mut dims = [ANY_DIM; MAX_RANK];
             let rank = desc.shape().len().max(2);
             (dims[rank - 2], dims[rank - 1]) = if transposed { (second, first) } else { (first, second) };
-            Desc::new(dtype::F32, &dims[..rank])
+            Desc::new(of, &dims[..rank])
         };
         let mut k = ANY_DIM;
         if let Some(weights) = &self.weights {
@@ -127,9 +144,9 @@ impl Matmul {
             };
         }
         let n = Self::sides(&b, self.transpose_b).1;
-        (output.dims[rank - 2], output.dims[rank - 1]) = (m, n);
+        (output.dtype, output.dims[rank - 2], output.dims[rank - 1]) = (of_c, m, n);
         if self.bias {
-            patterns[count] = Desc::new(dtype::F32, &[n]);
+            patterns[count] = Desc::new(of_c, &[n]);
             count += 1;
         }
         if self.sum {
@@ -163,6 +180,35 @@ impl Matmul {
     }
 }
 
+impl Matmul {
+    /// Products of halves of type T in the type U.
+    fn halves<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, plan: &Plan) -> Result<()> {
+        let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let (inputs, output) = (context.inputs(), &context.outputs()[0]);
+        let dense = |data, transposed, rows, columns| {
+            if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
+        };
+        let bias = self.bias.then(|| &inputs[self.operands()].read::<U>()[..n]);
+        let addend = self.sum.then(|| inputs[self.num_inputs() - 1].read::<U>());
+        let c = MatrixMut::<U>::output(output, plan.count * m, n);
+        let operands = |number: usize| {
+            let (of_a, of_b) = plan.offsets(number);
+            halves::Operands {
+                a: dense(&inputs[0].read::<T>()[of_a..], transpose_a, m, k),
+                b: match &self.weights {
+                    Some(weights) => halves::Right::Panels(weights.f32_panels()),
+                    None => halves::Right::Matrix(dense(&inputs[1].read::<T>()[of_b..], transpose_b, k, n)),
+                },
+                c: c.rows(number * m, m),
+                bias,
+                addend: addend.map(|addend| Matrix::dense(&addend[number * m * n..], m, n)),
+                activation: self.activation,
+            }
+        };
+        halves::compute(&plan.shape, plan.count, &operands, context)
+    }
+}
+
 impl Operation for Matmul {
     fn name(&self) -> &str {
         "matmul"
@@ -179,7 +225,10 @@ impl Operation for Matmul {
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
         if inputs.iter().chain([output]).all(Desc::is_concrete) {
             let plan = self.plan(inputs, output);
-            return plan.shape.batch_scratch_bytes(plan.count);
+            return match self.element(&inputs[0]) {
+                dtype::F32 => plan.shape.batch_scratch_bytes(plan.count),
+                _ => halves::scratch_bytes(&plan.shape, plan.count),
+            };
         }
         // More rows, columns, depth and products than this need no more.
         let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
@@ -187,7 +236,10 @@ impl Operation for Matmul {
         let (_, n) = Self::sides(&self.right(inputs), self.transpose_b);
         let shape =
             Shape { m: LARGE, n: size(n), k: size(k), transpose_a: self.transpose_a, transpose_b: self.transpose_b };
-        shape.batch_scratch_bytes(LARGE)
+        match self.element(&inputs[0]) {
+            dtype::F32 => shape.batch_scratch_bytes(LARGE),
+            _ => halves::most_scratch_bytes(&shape),
+        }
     }
 
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
@@ -206,6 +258,13 @@ impl Operation for Matmul {
             descs[1] = *context.inputs()[1].desc();
         }
         let plan = self.plan(&descs[..self.operands()], output.desc());
+        match (self.element(&descs[0]), self.wide) {
+            (dtype::F16, false) => return self.halves::<F16, F16>(context, &plan),
+            (dtype::F16, true) => return self.halves::<F16, f32>(context, &plan),
+            (dtype::BF16, false) => return self.halves::<Bf16, Bf16>(context, &plan),
+            (dtype::BF16, true) => return self.halves::<Bf16, f32>(context, &plan),
+            _ => {}
+        }
         let Shape { m, n, k, transpose_a, transpose_b } = plan.shape;
         let bias = self.bias.then(|| input(context, self.operands()));
         let addend = self.sum.then(|| input(context, self.num_inputs() - 1));

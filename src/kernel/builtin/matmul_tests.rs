@@ -13,6 +13,7 @@ const PLAIN: Matmul = Matmul {
     bias: false,
     sum: false,
     activation: Activation::None,
+    wide: false,
     weights: None,
 };
 
@@ -148,5 +149,8 @@ fn packed_weights_refuse_other_sizes() {
     );
     let mut whole = [1i32; 4];
     let view = View::new(whole.as_mut_ptr().cast(), 16, Desc::new(dtype::S32, &[2, 2]));
-    assert_eq!(Packed::new(&view, false).unwrap_err().message(), "tensor: expected f32[?,?] or s8[?,?], got s32[2,2]");
+    assert_eq!(
+        Packed::new(&view, false).unwrap_err().message(),
+        "tensor: expected f32[?,?], f16[?,?], bf16[?,?] or s8[?,?], got s32[2,2]"
+    );
 }

@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::int8::BytePanels;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
-use crate::memory::View;
+use crate::memory::{Bf16, F16, View, heap};
 
 /// A packed B of a matrix product. What it looks like depends on its size and type and the instruction set of the
 /// process, never on a pool; nobody writes it again.
@@ -14,12 +15,14 @@ use crate::memory::View;
 pub struct Packed {
     k: usize,
     n: usize,
+    dtype: u32,
     panels: Kind,
 }
 
 #[derive(Debug)]
 enum Kind {
-    F32(Panels),
+    /// Of f32, f16 or bf16.
+    Floats(Panels),
     S8(BytePanels),
 }
 
@@ -31,15 +34,18 @@ impl Packed {
         let &[rows, columns] = desc.shape() else { return Err(refused(desc)) };
         let [rows, columns] = [rows, columns].map(|side| side as usize);
         let (k, n) = if transposed { (columns, rows) } else { (rows, columns) };
+        let floats = |data: &[f32]| Panels::new(Matrix::dense(data, rows, columns), k, n, transposed).map(Kind::Floats);
         let panels = match desc.dtype {
-            dtype::F32 => Kind::F32(Panels::new(Matrix::dense(tensor.read::<f32>(), rows, columns), k, n, transposed)?),
+            dtype::F32 => floats(tensor.read())?,
+            dtype::F16 => floats(&widened::<F16>(isa, tensor)?)?,
+            dtype::BF16 => floats(&widened::<Bf16>(isa, tensor)?)?,
             dtype::S8 => {
                 let b = Matrix::dense(tensor.read_bytes(), rows, columns);
                 Kind::S8(BytePanels::new(isa, b, k, n, transposed)?)
             }
             _ => return Err(refused(desc)),
         };
-        Ok(Packed { k, n, panels })
+        Ok(Packed { k, n, dtype: desc.dtype, panels })
     }
 
     pub fn k(&self) -> usize {
@@ -52,25 +58,22 @@ impl Packed {
 
     /// The element type of the tensor.
     pub fn dtype(&self) -> u32 {
-        match self.panels {
-            Kind::F32(_) => dtype::F32,
-            Kind::S8(_) => dtype::S8,
-        }
+        self.dtype
     }
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         match &self.panels {
-            Kind::F32(panels) => panels.bytes(),
+            Kind::Floats(panels) => panels.bytes(),
             Kind::S8(panels) => panels.bytes(),
         }
     }
 
-    /// Of packed f32, which those who make a kernel have checked.
+    /// Of packed floats, which those who make a kernel have checked.
     pub(super) fn f32_panels(&self) -> &Panels {
         match &self.panels {
-            Kind::F32(panels) => panels,
-            Kind::S8(_) => panic!("packed s8 weights in a product of f32"),
+            Kind::Floats(panels) => panels,
+            Kind::S8(_) => panic!("packed s8 weights in a product of floats"),
         }
     }
 
@@ -78,11 +81,20 @@ impl Packed {
     pub(super) fn s8_panels(&self) -> &BytePanels {
         match &self.panels {
             Kind::S8(panels) => panels,
-            Kind::F32(_) => panic!("packed f32 weights in a product of bytes"),
+            Kind::Floats(_) => panic!("packed float weights in a product of bytes"),
         }
     }
 }
 
+/// The tensor's numbers as floats: panels of halves are floats, too.
+fn widened<T: Stored>(isa: Isa, tensor: &View) -> Result<Vec<f32>> {
+    let from = tensor.read::<T>();
+    heap::probe(size_of_val(from) * size_of::<f32>() / size_of::<T>(), "packing weights")?;
+    let mut floats = vec![0.0; from.len()];
+    convert::widen(isa, from, &mut floats);
+    Ok(floats)
+}
+
 fn refused(desc: &Desc) -> Error {
-    Error::invalid(format!("tensor: expected f32[?,?] or s8[?,?], got {}", desc.text()))
+    Error::invalid(format!("tensor: expected f32[?,?], f16[?,?], bf16[?,?] or s8[?,?], got {}", desc.text()))
 }

@@ -45,8 +45,8 @@ settings! {
         self::windows(key.word(op as u64).flag(kernel.is_some()).ints(&kernel.unwrap_or_default()), windows);
     &Lstm { order, bias } => Lstm, key: key.word(order as u64).flag(bias);
     &Gru { order, bias, linear_before_reset } => Gru, key: key.word(order as u64).flag(bias).flag(linear_before_reset);
-    Matmul { transpose_a, transpose_b, bias, sum, activation, weights } => Matmul, key:
-        key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*sum).word(*activation as u64).identity(weights.as_deref());
+    Matmul { transpose_a, transpose_b, bias, sum, activation, wide, weights } => Matmul, key:
+        key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*sum).flag(*wide).word(*activation as u64).identity(weights.as_deref());
     MatmulInt8 { transpose_a, transpose_b, bias, scales, scale, zero_a, zero_b, zero_c, store, weights } => MatmulInt8, key:
         key.flag(*transpose_a).flag(*transpose_b).flag(*bias).flag(*scales).float(*scale).int((*zero_a).into())
             .int((*zero_b).into()).int((*zero_c).into()).word(*store as u64).identity(weights.as_deref());

@@ -202,6 +202,7 @@ fn products() {
         bias: false,
         sum: false,
         activation: Activation::None,
+        wide: false,
         weights: None,
     };
     all_differ(
@@ -211,6 +212,7 @@ fn products() {
             |k| k.transpose_b = true,
             |k| k.bias = true,
             |k| k.sum = true,
+            |k| k.wide = true,
             |k| k.activation = Activation::Tanh,
         ],
     );

@@ -277,6 +277,7 @@ const PLAIN: Matmul = Matmul {
     bias: false,
     sum: false,
     activation: Activation::None,
+    wide: false,
     weights: None,
 };
 

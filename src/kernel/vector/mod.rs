@@ -3,7 +3,7 @@
 //!
 //! - `isa`: which instruction sets are used, for all of them.
 //! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
-//!   its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes.
+//!   its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes; `halves`: of f16 and bf16.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
 //! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
@@ -35,6 +35,7 @@ pub mod eltwise;
 pub mod finish;
 mod functions;
 pub mod gemm;
+pub mod halves;
 pub mod int8;
 pub mod isa;
 mod lanes;

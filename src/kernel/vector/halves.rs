@@ -1,0 +1,267 @@
+//! The matrix product of halves: A and B of f16 or bf16, sums in f32, C of halves or of floats.
+//!
+//! C is cut into tiles. A tile is computed for itself: for each stretch of K the halves that it needs of A and B become floats, B
+//! in panels, in the slot's scratch memory; the micro-kernels of f32 add the products to the tile's sums there; at last what
+//! follows the product is done to each row, which then goes to C, rounded once. Weights that were packed before are floats in panels
+//! already.
+//!
+//! Same bits: an element is the chain of its products in the order of K, whatever tile it lies in.
+
+use super::activation::Activation;
+use super::convert::{self, Stored};
+use super::gemm::{Shape, stretches};
+use super::micro::{MicroKernels, Scale, Strided};
+use super::pack;
+use super::panels::Panels;
+use super::site::{Matrix, MatrixMut, Site};
+use crate::base::Result;
+use crate::threadpool::Span;
+use std::ops::Range;
+
+/// Rows and columns of tiles: the smaller ones are for small products. All are whole micro-tiles of every instruction set.
+const TILES: [(usize, usize); 4] = [(144, 192), (144, 64), (48, 64), (12, 64)];
+/// As many tiles are enough for any pool.
+const ENOUGH: usize = 64;
+
+/// Where B comes from.
+#[derive(Clone, Copy)]
+pub enum Right<'a, T> {
+    /// [K, N], or [N, K] if it is transposed.
+    Matrix(Matrix<'a, T>),
+    Panels(&'a Panels),
+}
+
+/// The operands of a product: C = activation(A B + bias of the column + addend), added in this order.
+#[derive(Clone, Copy)]
+pub struct Operands<'a, T, U> {
+    pub a: Matrix<'a, T>,
+    pub b: Right<'a, T>,
+    pub c: MatrixMut<'a, U>,
+    pub bias: Option<&'a [U]>,
+    pub addend: Option<Matrix<'a, U>>,
+    pub activation: Activation,
+}
+
+/// How products are cut; depends on their sizes alone.
+#[derive(Clone, Copy)]
+struct Cut {
+    depth: usize,
+    stretches: usize,
+    rows: usize,
+    columns: usize,
+    down: usize,
+    tiles: usize,
+}
+
+impl Cut {
+    fn new(shape: &Shape, count: usize) -> Cut {
+        let (depth, stretches) = stretches(shape.k);
+        let number = |(rows, columns): (usize, usize)| shape.m.div_ceil(rows) * shape.n.div_ceil(columns);
+        let enough = ENOUGH.div_ceil(count.max(1));
+        let last = TILES[TILES.len() - 1];
+        let (rows, columns) = TILES.into_iter().find(|&tile| number(tile) >= enough).unwrap_or(last);
+        Cut { depth, stretches, rows, columns, down: shape.m.div_ceil(rows), tiles: number((rows, columns)) }
+    }
+
+    /// Floats of scratch memory: panels of B, rows of A, columns that are turned, sums, a row.
+    fn floats(&self, micro: &MicroKernels) -> [usize; 5] {
+        let Cut { depth, rows, columns, .. } = *self;
+        [depth * columns, depth * rows, depth * micro.width, rows * columns, columns]
+    }
+}
+
+/// Scratch memory that `compute` needs per slot, in bytes.
+pub fn scratch_bytes(shape: &Shape, count: usize) -> usize {
+    let cut = Cut::new(shape, count);
+    cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
+}
+
+/// The most that any number of rows, columns and products needs.
+pub fn most_scratch_bytes(shape: &Shape) -> usize {
+    let (depth, stretches) = stretches(shape.k);
+    let (rows, columns) = TILES[0];
+    let cut = Cut { depth, stretches, rows, columns, down: 1, tiles: 1 };
+    cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
+}
+
+/// Computes `count` products of one shape, none of which writes what another reads or writes.
+pub fn compute<'a, T: Stored, U: Stored>(
+    shape: &Shape,
+    count: usize,
+    operands: &(dyn Fn(usize) -> Operands<'a, T, U> + Sync),
+    site: &dyn Site,
+) -> Result<()> {
+    let (cut, micro) = (Cut::new(shape, count), MicroKernels::best());
+    let items = cut.tiles * count;
+    if items == 0 {
+        return Ok(());
+    }
+    let cost_ns = 1.2 * shape.cost_ns() as f32 / cut.tiles as f32;
+    site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
+        let floats = cut.floats(&micro);
+        // SAFETY: the slot's memory, which is as large as `scratch_bytes` asked for; no other claim has this slot.
+        let room = unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast(), floats.iter().sum()) };
+        let mut room = Room::new(room, floats);
+        assert!(claim.end() <= items);
+        for item in claim.begin()..claim.end() {
+            let (number, tile) = (item / cut.tiles, item % cut.tiles);
+            let operands = operands(number);
+            operands.check(shape, &micro);
+            let (down, across) = (tile % cut.down * cut.rows, tile / cut.down * cut.columns);
+            let rows = down..shape.m.min(down + cut.rows);
+            let columns = across..shape.n.min(across + cut.columns);
+            let tile = Tile { shape, cut: &cut, micro: &micro, operands, rows, columns };
+            // SAFETY: the operands fit; no other claim has the tile.
+            unsafe { tile.compute(&mut room) };
+        }
+        Ok(())
+    })
+}
+
+impl<T: Stored, U: Stored> Operands<'_, T, U> {
+    fn check(&self, shape: &Shape, micro: &MicroKernels) {
+        let Shape { m, n, k, transpose_a, transpose_b } = *shape;
+        let b = match self.b {
+            Right::Matrix(b) => b.holds(k, n, transpose_b),
+            Right::Panels(panels) => panels.holds(k, n, micro.width),
+        };
+        let bias = self.bias.is_none_or(|bias| bias.len() == n);
+        let addend = self.addend.is_none_or(|addend| addend.holds(m, n, false));
+        assert!(self.a.holds(m, k, transpose_a) && b && self.c.holds(m, n) && bias && addend, "{shape:?}");
+    }
+}
+
+/// A slot's scratch memory.
+struct Room<'r> {
+    b: &'r mut [f32],
+    a: &'r mut [f32],
+    turned: &'r mut [f32],
+    sums: &'r mut [f32],
+    row: &'r mut [f32],
+}
+
+impl<'r> Room<'r> {
+    fn new(room: &'r mut [f32], [b, a, turned, sums, _]: [usize; 5]) -> Room<'r> {
+        let (b, room) = room.split_at_mut(b);
+        let (a, room) = room.split_at_mut(a);
+        let (turned, room) = room.split_at_mut(turned);
+        let (sums, row) = room.split_at_mut(sums);
+        Room { b, a, turned, sums, row }
+    }
+}
+
+struct Tile<'p, 'a, T, U> {
+    shape: &'p Shape,
+    cut: &'p Cut,
+    micro: &'p MicroKernels,
+    operands: Operands<'a, T, U>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
+    /// # Safety
+    /// The operands fit the shape; nobody else writes the tile.
+    unsafe fn compute(&self, room: &mut Room<'_>) {
+        let Cut { depth, stretches, columns: stride, .. } = *self.cut;
+        let (width, most) = (self.micro.width, self.micro.rows);
+        let panels = || self.columns.clone().step_by(width).map(|first| first..self.columns.end.min(first + width));
+        for number in 0..stretches {
+            let begin = number * depth;
+            let depth = begin..self.shape.k.min(begin + depth);
+            if let Right::Matrix(b) = self.operands.b {
+                for (panel, to) in panels().zip(room.b.chunks_exact_mut((self.cut.depth * width).max(1))) {
+                    self.pack_b(&b, &depth, &panel, room.turned, to);
+                }
+            }
+            self.widen_a(&depth, room.a);
+            let alpha = if self.shape.k == 0 { 0.0 } else { 1.0 };
+            let scale = Scale { alpha, beta: if number == 0 { 0.0 } else { 1.0 } };
+            for first in self.rows.clone().step_by(most) {
+                let count = most.min(self.rows.end - first);
+                let at = first - self.rows.start;
+                let (data, steps) = match self.shape.transpose_a {
+                    true => (room.a[at..].as_ptr(), (self.rows.len(), 1)),
+                    false => (room.a[at * depth.len()..].as_ptr(), (1, depth.len())),
+                };
+                let a = Strided { data, depth: steps.0, across: steps.1 };
+                for (index, panel) in panels().enumerate() {
+                    let data = match self.operands.b {
+                        Right::Matrix(_) => room.b[index * self.cut.depth * width..].as_ptr(),
+                        Right::Panels(panels) => panels.at(begin, depth.len(), panel.start),
+                    };
+                    let b = Strided { data, depth: width, across: 1 };
+                    let sums = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
+                    // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums have `stride`
+                    // columns, of which the panel's are some.
+                    unsafe {
+                        self.micro.multiply(count, panel.len(), depth.len(), a, b, sums, stride, scale);
+                    }
+                }
+            }
+        }
+        for row in self.rows.clone() {
+            let sums = &mut room.sums[(row - self.rows.start) * stride..][..self.columns.len()];
+            // SAFETY: passed on.
+            unsafe { self.finish(row, sums, room.row) };
+        }
+    }
+
+    /// Some columns of B, at most a panel's width, as floats, and zeros up to whole vectors.
+    fn pack_b(
+        &self,
+        b: &Matrix<'_, T>,
+        depth: &Range<usize>,
+        panel: &Range<usize>,
+        turned: &mut [f32],
+        to: &mut [f32],
+    ) {
+        let (isa, width) = (self.micro.isa, self.micro.width);
+        let padded = panel.len().next_multiple_of(self.micro.lanes);
+        if self.shape.transpose_b {
+            for (j, to) in panel.clone().zip(turned.chunks_exact_mut(depth.len().max(1))) {
+                convert::widen(isa, &b.row(j)[depth.clone()], to);
+            }
+            let size = (depth.len(), panel.len(), padded);
+            assert!(turned.len() >= depth.len() * panel.len() && to.len() >= depth.len() * width);
+            // SAFETY: both have room for so many rows of such lengths.
+            return unsafe { pack::columns(isa, turned.as_ptr(), depth.len(), size, to.as_mut_ptr(), width) };
+        }
+        for (k, to) in depth.clone().zip(to.chunks_exact_mut(width)) {
+            convert::widen(isa, &b.row(k)[panel.clone()], &mut to[..panel.len()]);
+            to[panel.len()..padded].fill(0.0);
+        }
+    }
+
+    /// The tile's rows of A, one after the other; of a transposed A its columns.
+    fn widen_a(&self, depth: &Range<usize>, to: &mut [f32]) {
+        let (a, isa) = (&self.operands.a, self.micro.isa);
+        let (outer, inner) = if self.shape.transpose_a { (depth, &self.rows) } else { (&self.rows, depth) };
+        for (row, to) in outer.clone().zip(to.chunks_exact_mut(inner.len().max(1))) {
+            convert::widen(isa, &a.row(row)[inner.clone()], &mut to[..inner.len()]);
+        }
+    }
+
+    /// # Safety
+    /// Nobody else writes the tile.
+    unsafe fn finish(&self, row: usize, sums: &mut [f32], more: &mut [f32]) {
+        let (isa, columns) = (self.micro.isa, &self.columns);
+        let more = &mut more[..columns.len()];
+        let mut add = |from: &[U]| {
+            convert::widen(isa, from, more);
+            sums.iter_mut().zip(&*more).for_each(|(sum, more)| *sum += more);
+        };
+        if let Some(bias) = self.operands.bias {
+            add(&bias[columns.clone()]);
+        }
+        if let Some(addend) = self.operands.addend {
+            add(&addend.row(row)[columns.clone()]);
+        }
+        self.operands.activation.apply(isa, sums);
+        let c = &self.operands.c;
+        // SAFETY: a part of a row of C, which is the tile's.
+        let part =
+            unsafe { std::slice::from_raw_parts_mut(c.data().add(row * c.stride() + columns.start), columns.len()) };
+        convert::narrow(isa, sums, part);
+    }
+}
