@@ -118,7 +118,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_sgemm",
         "Matrix products without an engine",
-        "Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says which pool shares its work; NULL is the calling thread alone. The results do not depend on it. They use the best instruction set of the processor up to the one that the environment variable WEIR_MAX_ISA names when the first product is made: portable, neon, avx2, avx512 or avx512_vnni.",
+        "Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says which pool shares its work; NULL is the calling thread alone. The results do not depend on it. They use the best instruction set of the processor up to the one that the environment variable WEIR_MAX_ISA names when the first product is made: portable, neon, avx2, avx512, avx512_vnni or amx. The registers of AMX are given by the system to a whole process, which costs it larger signal frames: weir asks for them only if the variable says amx, and uses them too if the process has asked before (docs/kernels.md).",
     ),
     (
         "weir_graph_create",

@@ -4,7 +4,14 @@
  * bits on every pool. ctest runs this program once per instruction set (WEIR_MAX_ISA).
  */
 
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700
+#endif
+
 #include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "make.h"
 #include "test_pools.h"
@@ -412,6 +419,19 @@ static void test_steady_state(void) {
     integers_destroy(&g);
 }
 
+/* Products do not change what the process may have as a signal stack, unless it has asked for AMX. */
+static void test_signal_stack(void) {
+    const char *level = getenv("WEIR_MAX_ISA");
+    if (level != NULL && strcmp(level, "amx") == 0) return;
+    static char memory[8192]; /* as old headers have SIGSTKSZ */
+    stack_t stack, old;
+    memset(&stack, 0, sizeof stack);
+    stack.ss_sp = memory;
+    stack.ss_size = sizeof memory;
+    CHECK_EQ(sigaltstack(&stack, &old), 0);
+    CHECK_EQ(sigaltstack(&old, NULL), 0);
+}
+
 int main(int argc, char **argv) {
     weir_runtime_info before = runtime_info();
     if (argc > 1) { /* WEIR_MAX_ISA is nonsense: products are refused, and say why */
@@ -428,6 +448,7 @@ int main(int argc, char **argv) {
     test_pools();
     test_help();
     test_steady_state();
+    test_signal_stack();
     check_released(&before);
     return 0;
 }

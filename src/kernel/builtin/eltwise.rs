@@ -23,7 +23,7 @@ impl Eltwise {
             Op::Swish | Op::GeluTanh | Op::GeluErf | Op::Mish | Op::Softplus => (0.4, 3.0),
         };
         match isa {
-            Isa::Avx512 | Isa::Avx512Vnni => wide,
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => wide,
             Isa::Avx2 => wide * 1.6,
             Isa::Portable | Isa::Neon => portable,
         }

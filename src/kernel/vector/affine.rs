@@ -66,7 +66,7 @@ fn map<F: Formula>(isa: Isa, f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512; the lengths were compared.
-        Isa::Avx512 | Isa::Avx512Vnni => unsafe { map_avx512(f, x, a, b) },
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { map_avx512(f, x, a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA; the lengths were compared.
         Isa::Avx2 => unsafe { map_avx2(f, x, a, b) },

@@ -152,7 +152,7 @@ unsafe fn map<F: Formula>(isa: Isa, a: Floats, b: Floats, y: *mut f32, len: usiz
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni => map_avx512::<F>(a, b, y, len),
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => map_avx512::<F>(a, b, y, len),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => map_avx2::<F>(a, b, y, len),
             _ => map_portable::<F>(a, b, y, len),

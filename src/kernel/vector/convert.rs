@@ -42,7 +42,7 @@ pub fn widen<T: Stored>(isa: Isa, from: &[T], to: &mut [f32]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni => unsafe { widen_avx512(from, to) },
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { widen_avx512(from, to) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2, FMA and F16C.
         Isa::Avx2 => unsafe { widen_avx2(from, to) },
@@ -57,7 +57,7 @@ pub fn narrow<T: Stored>(isa: Isa, from: &[f32], to: &mut [T]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni => unsafe { narrow_avx512(from, to) },
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { narrow_avx512(from, to) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2, FMA and F16C.
         Isa::Avx2 => unsafe { narrow_avx2(from, to) },

@@ -81,7 +81,7 @@ pub unsafe fn products(
             Operands { m, n, k, a: a.at(0, 0), a_stride: a.stride(), b: b.at(first, 0), b_stride: b.stride() };
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni => avx512(&operands, to),
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx512(&operands, to),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2(&operands, to),
             _ => portable(&operands, to),

@@ -61,7 +61,7 @@ unsafe fn map<F: Formula>(isa: Isa, f: F, x: *const f32, y: *mut f32, len: usize
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni => map_avx512(f, x, y, len),
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => map_avx512(f, x, y, len),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => map_avx2(f, x, y, len),
             _ => map_portable(f, x, y, len),

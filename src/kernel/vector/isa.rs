@@ -2,7 +2,7 @@
 //!
 //! There is one choice for all kernels, made once per process: the best level that the processor has and that the
 //! environment variable WEIR_MAX_ISA allows. It never changes what is computed from integers; of floats it may change
-//! the last bits. Tests name a level themselves.
+//! the last bits. Tests name a level themselves. AMX is there only for a process that has the system's permission (`amx`).
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -20,31 +20,49 @@ pub enum Isa {
     Avx512,
     /// The same with dot products of bytes.
     Avx512Vnni,
+    /// The same with products of small matrices of bytes.
+    Amx,
 }
 
-const NAMES: [(&str, Isa); 5] = [
+const NAMES: [(&str, Isa); 6] = [
     ("portable", Isa::Portable),
     ("neon", Isa::Neon),
     ("avx2", Isa::Avx2),
     ("avx512", Isa::Avx512),
     ("avx512_vnni", Isa::Avx512Vnni),
+    (AMX, Isa::Amx),
 ];
 
 const VARIABLE: &str = "WEIR_MAX_ISA";
+const AMX: &str = "amx";
+
+fn named() -> Option<String> {
+    std::env::var(VARIABLE).ok()
+}
 
 impl Isa {
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|row| row.1 == self).map_or("", |row| row.0)
     }
 
-    /// The best level that the processor has.
+    /// The best level that the processor has and the process may use, which does not change.
     pub fn detected() -> Isa {
+        static DETECTED: OnceLock<Isa> = OnceLock::new();
+        *DETECTED.get_or_init(Isa::detect)
+    }
+
+    fn detect() -> Isa {
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
         {
             use std::arch::is_x86_feature_detected as has;
             let avx2 = has!("avx2") && has!("fma") && has!("f16c");
             let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
             if avx512 && has!("avx512vnni") {
+                // Tests cover the level where they can.
+                #[cfg(target_arch = "x86_64")]
+                if super::amx::usable(cfg!(test) || named().is_some_and(|name| name.trim() == AMX)) {
+                    return Isa::Amx;
+                }
                 return Isa::Avx512Vnni;
             }
             if avx512 {
@@ -71,7 +89,7 @@ impl Isa {
     /// The level of this process, or what is wrong with WEIR_MAX_ISA.
     pub fn checked() -> Result<Isa> {
         static CHOICE: OnceLock<Result<Isa, String>> = OnceLock::new();
-        let choice = CHOICE.get_or_init(|| choose(std::env::var(VARIABLE).ok().as_deref(), Isa::detected()));
+        let choice = CHOICE.get_or_init(|| choose(named().as_deref(), Isa::detected()));
         choice.clone().map_err(Error::invalid)
     }
 

@@ -19,7 +19,7 @@ pub fn on<L: Loop>(isa: Isa, work: L) -> L::Output {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni => unsafe { avx512(work) },
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { avx512(work) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA.
         Isa::Avx2 => unsafe { avx2(work) },

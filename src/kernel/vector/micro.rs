@@ -80,7 +80,7 @@ impl MicroKernels {
         assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
         match isa {
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            Isa::Avx512 | Isa::Avx512Vnni => avx512(),
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx512(),
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             Isa::Avx2 => fma(),
             #[cfg(target_arch = "aarch64")]

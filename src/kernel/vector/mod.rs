@@ -1,7 +1,7 @@
 //! The inner loops of the built-in kernels. They know numbers and addresses, not descriptors or regions; the
 //! exception are the matrix products, which cut their own work because their tiles are not contiguous.
 //!
-//! - `isa`: which instruction sets are used, for all of them.
+//! - `isa`: which instruction sets are used, for all of them; `amx`: whether the process may use AMX.
 //! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
 //!   its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes; `halves`: of f16 and bf16.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
@@ -22,6 +22,8 @@
 
 pub mod activation;
 pub mod affine;
+#[cfg(target_arch = "x86_64")]
+mod amx;
 pub mod argmax;
 pub mod binary;
 pub mod cell;

@@ -84,7 +84,7 @@ pub unsafe fn beside(
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni => x86::avx512(source, source_stride, (depth, whole), panels, to),
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => x86::avx512(source, source_stride, (depth, whole), panels, to),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => x86::avx2(source, source_stride, (depth, whole), panels, to),
             _ => {

@@ -31,7 +31,9 @@ fn row_with(isa: Isa, pooling: Pooling, rows: &Axis, columns: &Axis, plane: &[f3
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2.
-        Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni => unsafe { avx2(pooling, rows, columns, plane, row, out) },
+        Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe {
+            avx2(pooling, rows, columns, plane, row, out)
+        },
         _ => portable(pooling, rows, columns, plane, row, out),
     }
 }

@@ -101,7 +101,7 @@ pub fn greatest(row: &[f32]) -> f32 {
 const ROW_NS: f32 = 10.0;
 fn element_ns(isa: Isa) -> f32 {
     match isa {
-        Isa::Avx512 | Isa::Avx512Vnni => 0.4,
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => 0.4,
         Isa::Avx2 => 0.55,
         Isa::Portable | Isa::Neon => COLUMN_ELEMENT_NS,
     }
@@ -133,7 +133,7 @@ fn rows_of<const LOG: bool>(isa: Isa, x: &[f32], out: &mut [f32], len: usize) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni => unsafe { rows_avx512::<LOG>(x, out, len) },
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { rows_avx512::<LOG>(x, out, len) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA.
         Isa::Avx2 => unsafe { rows_avx2::<LOG>(x, out, len) },

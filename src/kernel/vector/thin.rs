@@ -32,7 +32,7 @@ pub struct Thin {
 
 /// Whether there is a way for the level: others have none that is the same chain and fast.
 pub fn is_there(isa: Isa) -> bool {
-    matches!(isa, Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni)
+    matches!(isa, Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx)
 }
 
 /// Computes the sums.
@@ -46,7 +46,7 @@ pub unsafe fn sums(isa: Isa, thin: &Thin) {
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni => x86::avx512(thin),
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => x86::avx512(thin),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => x86::avx2(thin),
             _ => unreachable!("{isa:?}"),

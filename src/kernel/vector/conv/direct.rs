@@ -60,7 +60,7 @@ impl Row<'_> {
         match isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the processor has AVX-512.
-            Isa::Avx512 | Isa::Avx512Vnni => unsafe { self.avx512(out) },
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { self.avx512(out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the processor has AVX2 and FMA.
             Isa::Avx2 => unsafe { self.avx2(out) },

@@ -1,25 +1,46 @@
 //! Micro-kernels for bytes: a small tile of 32-bit sums that stays in registers, and the loops that surround it, one
 //! set per instruction set.
 //!
-//! Operands come in panels of *cells*: four bytes each, with as many neighbours along K as the instruction multiplies
-//! and adds at once. A panel of A has a cell per row, one of B a cell per column, group after group along K.
+//! Operands are made of *cells*: four bytes each, with as many neighbours along K as the instruction multiplies and adds
+//! at once. A has rows of cells. B comes in panels with a cell per column, group after group along K.
 //!
 //! | set         | a cell is     | step                                    | tile    |
 //! |-------------|---------------|-----------------------------------------|---------|
+//! | amx         | 4 bytes       | tdpbusd: 16 x 16 sums of 64 products    | 32 x 32 |
 //! | avx512_vnni | 4 bytes       | vpdpbusd: four products into a sum      | 12 x 32 |
 //! | avx2        | 2 x 16 bits   | vpmaddwd and vpaddd                     | 6 x 16  |
 //! | portable    | 2 x 16 bits   | what the compiler makes of it           | 4 x 8   |
+//!
+//! Where a cell is four bytes, the rows of an unsigned matrix that lie along K are rows of cells as they are.
 //!
 //! A is unsigned, B is signed. Sixteen bits hold either, and their products two by two fit in 32 bits; the shorter way
 //! of AVX2, vpmaddubsw, would saturate at sixteen. So every set is exact.
 
 use super::finish::{self, Rule, Stash};
-use super::panel::{self, Cell, Pair, Quad, Source};
+use super::panel::{self, Cell, Pair, Source};
+use super::{dots, thin};
 use crate::kernel::vector::isa::Isa;
 
-/// A tile: `out` = A * B for `groups` groups, plus what the zero points add (`Terms`); its rows are `stride` elements
-/// apart.
-type Tile = unsafe fn(groups: usize, a: *const u32, b: *const u32, terms: Option<Terms>, out: *mut i32, stride: usize);
+/// A tile: `out` = A * B for `groups` groups, plus what the zero points add (`Terms`).
+pub type Tile = unsafe fn(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out);
+
+/// Rows of cells of A.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    pub data: *const u8,
+    /// Bytes from one row to the next.
+    pub stride: usize,
+}
+
+/// Where a tile goes.
+#[derive(Clone, Copy)]
+pub struct Out {
+    pub data: *mut i32,
+    /// Elements from one row to the next.
+    pub stride: usize,
+    /// Whether it is added to what is there, modulo 2^32.
+    pub adds: bool,
+}
 
 /// What zero points add to the sums of each row and of each column of a tile, modulo 2^32: as many numbers as a tile of
 /// the set has rows and columns.
@@ -29,7 +50,7 @@ pub struct Terms {
     pub columns: *const i32,
 }
 
-/// The micro-kernels of one instruction set. For the functions' contracts see `panel` and `finish`.
+/// The micro-kernels of one instruction set. For the functions' contracts see `panel`, `finish`, `thin` and `dots`.
 #[derive(Clone, Copy)]
 pub struct Set {
     /// Most rows of a tile.
@@ -38,19 +59,30 @@ pub struct Set {
     pub columns: usize,
     /// Neighbours along K in a cell.
     pub depth: usize,
+    /// Groups come in multiples of so many; those behind the end of K are zeros.
+    pub step: usize,
+    /// The rows of a tile that has more than `free_rows` come in multiples of so many; those behind the last one have
+    /// cells, and their sums go nowhere.
+    pub whole_rows: usize,
+    pub free_rows: usize,
     /// One function per number of rows.
     pub tiles: &'static [Tile],
-    pub pack_a: unsafe fn(&Source, usize, usize, *mut u32),
-    pub pack_b: unsafe fn(&Source, usize, usize, *mut u32),
-    pub sums_a: unsafe fn(*const u32, usize, usize, &mut [i32]),
-    pub sums_b: unsafe fn(*const u32, usize, usize, &mut [i32]),
+    /// Surround a piece of work that calls tiles, in its thread.
+    pub enter: fn(),
+    pub leave: fn(),
+    pub pack_a: unsafe fn(&Source, usize, usize, *mut u8, usize),
+    pub sums_a: unsafe fn(Rows, usize, &mut [i32]),
+    pub pack_b: unsafe fn(&Source, usize, usize, *mut u32, *mut i32),
     pub finish: unsafe fn(&Rule, &finish::Place, &[i32], *mut i32),
     pub stash: unsafe fn(Stash, &[i32], *mut i64),
     pub finish_stash: unsafe fn(&Rule, &finish::Place, &[i64], *mut i32),
+    /// Other ways for few rows or columns.
+    pub thin: Option<thin::Way>,
+    pub dots: Option<dots::Way>,
 }
 
 /// Most rows and columns of a tile of any set.
-pub const MAX_ROWS: usize = 12;
+pub const MAX_ROWS: usize = 32;
 pub const MAX_COLUMNS: usize = 32;
 
 impl Set {
@@ -59,38 +91,40 @@ impl Set {
         assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Vnni => &vnni::SET,
+            Isa::Amx => &super::amx::SET,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 => &avx2::SET,
+            Isa::Avx512Vnni => &super::vnni::SET,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 => &super::avx2::SET,
             _ => &portable::SET,
         }
     }
+
+    /// Cells of so many numbers along K.
+    pub fn cells(&self, depth: usize) -> usize {
+        depth.div_ceil(self.depth).next_multiple_of(self.step)
+    }
+
+    /// Rows that a tile of `rows` reads and writes.
+    pub fn rounded(&self, rows: usize) -> usize {
+        if rows > self.free_rows { rows.next_multiple_of(self.whole_rows) } else { rows }
+    }
 }
+
+pub fn nothing() {}
 
 /// The surrounding loops, compiled for the instruction set of the module that this stands in.
 macro_rules! loops {
     ($(#[$feature:meta])? $cell:ty) => {
-        use super::*;
-
         $(#[$feature])?
-        unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, panels: *mut u32) {
+        unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
             // SAFETY: passed on.
-            unsafe { panel::pack::<$cell, false>(source, groups, lanes, panels, TILES.len(), true) }
+            unsafe { panel::pack_rows::<$cell>(source, groups, lanes, data, stride) }
         }
         $(#[$feature])?
-        unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32) {
+        unsafe fn sums_a(rows: Rows, groups: usize, sums: &mut [i32]) {
             // SAFETY: passed on.
-            unsafe { panel::pack::<$cell, true>(source, groups, lanes, panels, COLUMNS, false) }
-        }
-        $(#[$feature])?
-        unsafe fn sums_a(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
-            // SAFETY: passed on.
-            unsafe { panel::sums::<$cell, false>(panel, groups, width, sums) }
-        }
-        $(#[$feature])?
-        unsafe fn sums_b(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
-            // SAFETY: passed on.
-            unsafe { panel::sums::<$cell, true>(panel, groups, width, sums) }
+            unsafe { panel::row_sums::<$cell, false>(rows, groups, sums) }
         }
         $(#[$feature])?
         unsafe fn finish_tile(rule: &Rule, place: &finish::Place, tile: &[i32], c: *mut i32) {
@@ -112,35 +146,44 @@ macro_rules! loops {
             rows: TILES.len(),
             columns: COLUMNS,
             depth: <$cell as Cell>::DEPTH,
+            step: 1,
+            whole_rows: 1,
+            free_rows: usize::MAX,
             tiles: &TILES,
+            enter: nothing,
+            leave: nothing,
             pack_a,
-            pack_b,
             sums_a,
-            sums_b,
+            pack_b,
             finish: finish_tile,
             stash,
             finish_stash,
+            thin: THIN,
+            dots: DOTS,
         };
     };
 }
+pub(super) use loops;
 
 mod portable {
+    use super::*;
+
     loops!(Pair);
 
     const COLUMNS: usize = 8;
+    const THIN: Option<thin::Way> = None;
+    const DOTS: Option<dots::Way> = None;
     static TILES: [Tile; 4] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>];
 
+    unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+        // SAFETY: passed on.
+        unsafe { panel::pack::<Pair>(source, groups, lanes, panels, COLUMNS, sums) }
+    }
+
     /// # Safety
-    /// The panels have `groups` groups of ROWS and of COLUMNS cells, `out` has ROWS rows of COLUMNS writable integers,
-    /// `stride` apart.
-    unsafe fn tile<const ROWS: usize>(
-        groups: usize,
-        a: *const u32,
-        b: *const u32,
-        terms: Option<Terms>,
-        out: *mut i32,
-        stride: usize,
-    ) {
+    /// A has ROWS rows of `groups` cells, the panel has as many groups of COLUMNS cells, `out` has ROWS rows of COLUMNS
+    /// writable integers, `stride` apart. Terms are as `Terms` says.
+    unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out) {
         let mut sums = [[0i32; COLUMNS]; ROWS];
         if let Some(terms) = terms {
             for (i, j) in (0..ROWS).flat_map(|i| (0..COLUMNS).map(move |j| (i, j))) {
@@ -150,116 +193,22 @@ mod portable {
         }
         for group in 0..groups {
             // SAFETY: as demanded of the caller; arrays of cells have the alignment of a cell.
-            let (a, b) = unsafe {
-                (&*a.add(group * ROWS).cast::<[u32; ROWS]>(), &*b.add(group * COLUMNS).cast::<[u32; COLUMNS]>())
-            };
-            for (sums, &a) in sums.iter_mut().zip(a) {
+            let b = unsafe { &*b.add(group * COLUMNS).cast::<[u32; COLUMNS]>() };
+            for (row, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: as demanded of the caller.
+                let a = unsafe { a.data.add(row * a.stride).cast::<u32>().add(group).read_unaligned() };
                 let (a0, a1) = (i32::from(a as i16), (a as i32) >> 16);
                 for (sum, &b) in sums.iter_mut().zip(b) {
                     *sum = sum.wrapping_add(a0 * i32::from(b as i16) + a1 * ((b as i32) >> 16));
                 }
             }
         }
-        for (row, sums) in sums.into_iter().enumerate() {
-            // SAFETY: as demanded of the caller; arrays of integers have the alignment of an integer.
-            unsafe { *out.add(row * stride).cast::<[i32; COLUMNS]>() = sums };
-        }
-    }
-}
-
-/// A tile two registers wide. The intrinsics of the register are named in the order in which they are first needed; the
-/// step adds to the sums of a register the products of a cell of A, in every lane, with the cells of B in theirs.
-#[cfg(target_arch = "x86_64")]
-macro_rules! tile_of_two_registers {
-    (
-        #[$feature:meta]
-        $register:ty: $zero:ident, $load:ident, $splat:ident, $add:ident, $store:ident;
-        |$sum:ident, $a:ident, $b:ident| $step:expr
-    ) => {
-        /// # Safety
-        /// As the portable one, on a processor with these instructions.
-        #[$feature]
-        unsafe fn tile<const ROWS: usize>(
-            groups: usize,
-            a: *const u32,
-            b: *const u32,
-            terms: Option<Terms>,
-            out: *mut i32,
-            stride: usize,
-        ) {
-            let mut sums = [[$zero(); 2]; ROWS];
-            if let Some(terms) = terms {
-                // SAFETY: as demanded of the caller.
-                unsafe {
-                    let columns = terms.columns.cast::<$register>();
-                    let columns = [$load(columns), $load(columns.add(1))];
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let row = $splat(*terms.rows.add(row));
-                        *sums = [$add(row, columns[0]), $add(row, columns[1])];
-                    }
-                }
-            }
-            for group in 0..groups {
-                // SAFETY: as demanded of the caller.
-                unsafe {
-                    let (a, b) = (a.add(group * ROWS), b.add(group * COLUMNS).cast::<$register>());
-                    let b = [$load(b), $load(b.add(1))];
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let $a = $splat(*a.add(row) as i32);
-                        for (sum, $b) in sums.iter_mut().zip(b) {
-                            let $sum = *sum;
-                            *sum = $step;
-                        }
-                    }
-                }
-            }
+        for (row, sums) in sums.iter_mut().enumerate() {
             // SAFETY: as demanded of the caller.
-            unsafe {
-                for (row, sums) in sums.into_iter().enumerate() {
-                    let out = out.add(row * stride).cast::<$register>();
-                    $store(out, sums[0]);
-                    $store(out.add(1), sums[1]);
-                }
+            let out_row = unsafe { &mut *out.data.add(row * out.stride).cast::<[i32; COLUMNS]>() };
+            for (sum, out_sum) in sums.iter().zip(out_row) {
+                *out_sum = sum.wrapping_add(if out.adds { *out_sum } else { 0 });
             }
         }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    loops!(
-        #[target_feature(enable = "avx2")]
-        Pair
-    );
-    use std::arch::x86_64::*;
-
-    const COLUMNS: usize = 16;
-    static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
-
-    tile_of_two_registers! {
-        #[target_feature(enable = "avx2")]
-        __m256i: _mm256_setzero_si256, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_add_epi32, _mm256_storeu_si256;
-        |sum, a, b| _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod vnni {
-    loops!(
-        #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-        Quad
-    );
-    use std::arch::x86_64::*;
-
-    const COLUMNS: usize = MAX_COLUMNS;
-    static TILES: [Tile; MAX_ROWS] = [
-        tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>, tile::<7>, tile::<8>, tile::<9>, tile::<10>,
-        tile::<11>, tile::<12>,
-    ];
-
-    tile_of_two_registers! {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-        __m512i: _mm512_setzero_si512, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_add_epi32, _mm512_storeu_si512;
-        |sum, a, b| _mm512_dpbusd_epi32(sum, a, b)
     }
 }

@@ -1,9 +1,9 @@
-//! Copying a part of a matrix of bytes into a panel of cells (`micro`), and the sums along K that zero points need.
+//! Copying a part of a matrix of bytes into cells (`micro`), in panels or in rows, and the sums along K that zero points need.
 //!
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
-use super::micro::MAX_COLUMNS;
-use lines::Line;
+use super::lines::{self, Line};
+use super::micro::{MAX_COLUMNS, Rows};
 
 /// What a cell is made of.
 pub trait Cell {
@@ -119,53 +119,156 @@ pub fn pitch(groups: usize, width: usize) -> usize {
 /// Groups that are turned before the next lanes are: a cache line of bytes, which may be gone when one comes back.
 const REACH: usize = 16;
 
-/// Fills panels of `groups` groups of `width` cells, `pitch` apart, from the first `lanes` lanes. The last
-/// panel may have fewer: if it is `cut` it is so much narrower, otherwise its other lanes keep what was there, and
-/// nobody uses what is computed of them.
+/// Fills panels of `groups` groups of `width` cells of signed numbers, `pitch` apart, from the first `lanes` lanes, and, if
+/// there is a place for them, writes the sums of all lanes of the panels, modulo 2^32. What is in the lanes of the last panel
+/// that do not exist is not said, and nobody uses what is computed of them.
 ///
 /// # Safety
 /// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap
 /// the source.
 #[inline(always)]
-pub unsafe fn pack<C: Cell, const SIGNED: bool>(
+pub unsafe fn pack<C: Cell>(
     source: &Source,
     groups: usize,
     lanes: usize,
     panels: *mut u32,
     width: usize,
-    cut: bool,
+    lane_sums: *mut i32,
 ) {
     let whole = source.depth / C::DEPTH;
-    let widths = |first: usize| if cut { width.min(lanes - first) } else { width };
     // SAFETY: as demanded of the caller: groups below `whole` lie in the source for all lanes, the last one in part.
     unsafe {
         if !source.along {
             for group in 0..whole {
                 for (index, first) in (0..lanes).step_by(width).enumerate() {
-                    let cells = panels.add(index * pitch(groups, width) + group * widths(first));
-                    straight::<C, SIGNED>(source, group, first, width.min(lanes - first), cells);
+                    let cells = panels.add(index * pitch(groups, width) + group * width);
+                    straight::<C, true>(source, group, first, width.min(lanes - first), cells);
                 }
             }
         }
         for (index, first) in (0..lanes).step_by(width).enumerate() {
             let panel = panels.add(index * pitch(groups, width));
-            let (count, width) = (width.min(lanes - first), widths(first));
+            let count = width.min(lanes - first);
             if source.along {
                 let source = Source { data: source.data.add(first * source.stride), ..*source };
-                turned::<C, SIGNED>(&source, whole, count, panel, width);
+                turned::<C, true>(&source, whole, count, panel, width);
             }
             if whole < groups {
                 for lane in 0..count {
-                    let mut bytes = [0; 4];
-                    for (i, byte) in bytes.iter_mut().enumerate().take(source.depth - whole * C::DEPTH) {
-                        let (lane, k) = (first + lane, whole * C::DEPTH + i);
-                        let at = if source.along { lane * source.stride + k } else { k * source.stride + lane };
-                        *byte = *source.data.add(at) ^ source.flip;
+                    *panel.add(whole * width + lane) = last_cell::<C, true>(source, first + lane);
+                }
+            }
+            if !lane_sums.is_null() {
+                let sums_here = std::slice::from_raw_parts_mut(lane_sums.add(index * width), width);
+                sums::<C, true>(panel, groups, width, sums_here);
+            }
+        }
+    }
+}
+
+/// The cell behind the last whole one of a lane.
+///
+/// # Safety
+/// As `pack`.
+#[inline(always)]
+unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -> u32 {
+    let whole = source.depth / C::DEPTH * C::DEPTH;
+    let mut bytes = [0; 4];
+    for (i, byte) in bytes.iter_mut().enumerate().take(source.depth - whole) {
+        let at = if source.along { lane * source.stride + whole + i } else { (whole + i) * source.stride + lane };
+        // SAFETY: as demanded of the caller.
+        *byte = unsafe { *source.data.add(at) ^ source.flip };
+    }
+    C::join::<SIGNED>(bytes)
+}
+
+/// Rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes. Behind the source's depth there are zeros.
+///
+/// # Safety
+/// The source is readable and `groups` is at least its depth in cells, rounded up. The rows are writable and do not overlap
+/// the source.
+#[inline(always)]
+pub unsafe fn pack_rows<C: Cell>(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+    // SAFETY: passed on.
+    unsafe { pack_rows_of::<C, false>(source, groups, lanes, data, stride) }
+}
+
+/// The same of signed or unsigned numbers.
+///
+/// # Safety
+/// The same.
+#[inline(always)]
+pub unsafe fn pack_rows_of<C: Cell, const SIGNED: bool>(
+    source: &Source,
+    groups: usize,
+    lanes: usize,
+    data: *mut u8,
+    stride: usize,
+) {
+    let whole = source.depth / C::DEPTH;
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let cell = |lane: usize, group: usize| data.add(lane * stride).cast::<u32>().add(group);
+        // Squares of four lanes and four groups are made where lanes are neighbours.
+        let (square_groups, square_lanes) = if source.along { (0, 0) } else { (whole / SIDE * SIDE, lanes / 16 * 16) };
+        for lane in (0..square_lanes).step_by(16) {
+            for group in (0..square_groups).step_by(SIDE) {
+                let woven: [[Line; 4]; SIDE] = std::array::from_fn(|g| {
+                    let row =
+                        |i: usize| source.data.add(((group + g) * C::DEPTH + i % C::DEPTH) * source.stride + lane);
+                    C::weave::<SIGNED>(std::array::from_fn(row), source.flip)
+                });
+                let [a, b, c, d] = woven;
+                for (part, (((a, b), c), d)) in a.into_iter().zip(b).zip(c).zip(d).enumerate() {
+                    let square = lines::turn([a, b, c, d]);
+                    for (i, line) in square.into_iter().enumerate() {
+                        lines::store(line, cell(lane + part * SIDE + i, group));
                     }
-                    *panel.add(whole * width + lane) = C::join::<SIGNED>(bytes);
                 }
             }
         }
+        for lane in 0..lanes {
+            let first = if lane < square_lanes { square_groups } else { 0 };
+            let mut group = first;
+            if source.along {
+                let from = source.data.add(lane * source.stride);
+                while group + SIDE <= whole {
+                    lines::store(C::line::<SIGNED>(from.add(group * C::DEPTH), source.flip), cell(lane, group));
+                    group += SIDE;
+                }
+            }
+            while group < whole {
+                let bytes = std::array::from_fn(|i| {
+                    let k = group * C::DEPTH + i % C::DEPTH;
+                    let at = if source.along { lane * source.stride + k } else { k * source.stride + lane };
+                    *source.data.add(at) ^ source.flip
+                });
+                cell(lane, group).write(C::join::<SIGNED>(bytes));
+                group += 1;
+            }
+            if whole * C::DEPTH < source.depth {
+                cell(lane, whole).write(last_cell::<C, SIGNED>(source, lane));
+            }
+            for group in source.depth.div_ceil(C::DEPTH)..groups {
+                cell(lane, group).write(0);
+            }
+        }
+    }
+}
+
+/// The sum of each row of cells, modulo 2^32.
+///
+/// # Safety
+/// There are as many rows as sums, of `groups` readable cells.
+#[inline(always)]
+pub unsafe fn row_sums<C: Cell, const SIGNED: bool>(rows: Rows, groups: usize, sums: &mut [i32]) {
+    for (row, sum) in sums.iter_mut().enumerate() {
+        // SAFETY: as demanded of the caller; arrays of bytes have no alignment.
+        let cells = unsafe {
+            let first = rows.data.add(row * rows.stride).cast::<[u8; 4]>();
+            std::slice::from_raw_parts(first, groups)
+        };
+        *sum = cells.iter().fold(0, |sum: i32, &cell| sum.wrapping_add(C::sum::<SIGNED>(u32::from_ne_bytes(cell))));
     }
 }
 
@@ -248,7 +351,7 @@ const BESIDE: usize = 8;
 /// # Safety
 /// The panel has `groups` groups of `width` cells, at most `MAX_COLUMNS`; there are at least as many sums.
 #[inline(always)]
-pub unsafe fn sums<C: Cell, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
+unsafe fn sums<C: Cell, const SIGNED: bool>(panel: *const u32, groups: usize, width: usize, sums: &mut [i32]) {
     let mut beside = [0i32; BESIDE * MAX_COLUMNS];
     let beside = &mut beside[..BESIDE * width];
     // SAFETY: as demanded of the caller.
@@ -260,152 +363,5 @@ pub unsafe fn sums<C: Cell, const SIGNED: bool>(panel: *const u32, groups: usize
     }
     for (lane, sum) in sums[..width].iter_mut().enumerate() {
         *sum = beside.iter().skip(lane).step_by(width).fold(0, |sum, &part| sum.wrapping_add(part));
-    }
-}
-
-/// Four cells in a vector register. SSE2 is part of x86-64; the compiler's own way there is four times slower.
-#[cfg(target_arch = "x86_64")]
-mod lines {
-    use std::arch::x86_64::*;
-
-    pub type Line = __m128i;
-
-    /// # Safety
-    /// 16 bytes are readable.
-    #[inline(always)]
-    pub unsafe fn quads(bytes: *const u8, flip: u8) -> Line {
-        // SAFETY: as demanded of the caller.
-        unsafe { _mm_xor_si128(_mm_loadu_si128(bytes.cast()), _mm_set1_epi8(flip as i8)) }
-    }
-
-    /// # Safety
-    /// 8 bytes are readable.
-    #[inline(always)]
-    pub unsafe fn pairs<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            let bytes = _mm_xor_si128(_mm_loadl_epi64(bytes.cast()), _mm_set1_epi8(flip as i8));
-            let zero = _mm_setzero_si128();
-            _mm_unpacklo_epi8(bytes, if SIGNED { _mm_cmpgt_epi8(zero, bytes) } else { zero })
-        }
-    }
-
-    /// # Safety
-    /// Each row has 16 readable bytes.
-    #[inline(always)]
-    pub unsafe fn weave_quads(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            let [a, b, c, d] = rows.map(|row| quads(row, flip));
-            let (ab, ab_high) = (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b));
-            let (cd, cd_high) = (_mm_unpacklo_epi8(c, d), _mm_unpackhi_epi8(c, d));
-            [
-                _mm_unpacklo_epi16(ab, cd),
-                _mm_unpackhi_epi16(ab, cd),
-                _mm_unpacklo_epi16(ab_high, cd_high),
-                _mm_unpackhi_epi16(ab_high, cd_high),
-            ]
-        }
-    }
-
-    /// # Safety
-    /// Each row has 16 readable bytes.
-    #[inline(always)]
-    pub unsafe fn weave_pairs<const SIGNED: bool>(rows: [*const u8; 2], flip: u8) -> [Line; 4] {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            let [a, b] = rows.map(|row| pairs::<SIGNED>(row, flip));
-            let [a_high, b_high] = rows.map(|row| pairs::<SIGNED>(row.add(8), flip));
-            [
-                _mm_unpacklo_epi16(a, b),
-                _mm_unpackhi_epi16(a, b),
-                _mm_unpacklo_epi16(a_high, b_high),
-                _mm_unpackhi_epi16(a_high, b_high),
-            ]
-        }
-    }
-
-    /// Rows become columns.
-    #[inline(always)]
-    pub fn turn([a, b, c, d]: [Line; 4]) -> [Line; 4] {
-        // SAFETY: SSE2 is part of x86-64.
-        unsafe {
-            let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
-            let (ab_high, cd_high) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
-            [
-                _mm_unpacklo_epi64(ab, cd),
-                _mm_unpackhi_epi64(ab, cd),
-                _mm_unpacklo_epi64(ab_high, cd_high),
-                _mm_unpackhi_epi64(ab_high, cd_high),
-            ]
-        }
-    }
-
-    /// # Safety
-    /// Four cells are writable.
-    #[inline(always)]
-    pub unsafe fn store(line: Line, cells: *mut u32) {
-        // SAFETY: as demanded of the caller.
-        unsafe { _mm_storeu_si128(cells.cast(), line) };
-    }
-}
-
-/// Four cells.
-#[cfg(not(target_arch = "x86_64"))]
-mod lines {
-    use super::{Cell, Pair, Quad};
-
-    pub type Line = [u32; 4];
-
-    /// # Safety
-    /// 16 bytes are readable.
-    #[inline(always)]
-    pub unsafe fn quads(bytes: *const u8, flip: u8) -> Line {
-        // SAFETY: as demanded of the caller; an array of bytes has no alignment.
-        let cells: [[u8; 4]; 4] = unsafe { bytes.cast::<[[u8; 4]; 4]>().read() };
-        cells.map(|cell| u32::from_le_bytes(cell) ^ u32::from_le_bytes([flip; 4]))
-    }
-
-    /// # Safety
-    /// 8 bytes are readable.
-    #[inline(always)]
-    pub unsafe fn pairs<const SIGNED: bool>(bytes: *const u8, flip: u8) -> Line {
-        // SAFETY: as demanded of the caller; an array of bytes has no alignment.
-        let cells: [[u8; 2]; 4] = unsafe { bytes.cast::<[[u8; 2]; 4]>().read() };
-        cells.map(|cell| Pair::join::<SIGNED>([cell[0] ^ flip, cell[1] ^ flip, 0, 0]))
-    }
-
-    /// # Safety
-    /// Each row has 16 readable bytes.
-    #[inline(always)]
-    pub unsafe fn weave_quads(rows: [*const u8; 4], flip: u8) -> [Line; 4] {
-        // SAFETY: as demanded of the caller.
-        let rows: [[u8; 16]; 4] = rows.map(|row| unsafe { row.cast::<[u8; 16]>().read() });
-        let cell = |lane: usize| Quad::join::<false>(rows.map(|row| row[lane] ^ flip));
-        std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
-    }
-
-    /// # Safety
-    /// Each row has 16 readable bytes.
-    #[inline(always)]
-    pub unsafe fn weave_pairs<const SIGNED: bool>(rows: [*const u8; 2], flip: u8) -> [Line; 4] {
-        // SAFETY: as demanded of the caller.
-        let [a, b]: [[u8; 16]; 2] = rows.map(|row| unsafe { row.cast::<[u8; 16]>().read() });
-        let cell = |lane: usize| Pair::join::<SIGNED>([a[lane] ^ flip, b[lane] ^ flip, 0, 0]);
-        std::array::from_fn(|line| std::array::from_fn(|i| cell(4 * line + i)))
-    }
-
-    /// Rows become columns.
-    #[inline(always)]
-    pub fn turn(lines: [Line; 4]) -> [Line; 4] {
-        std::array::from_fn(|i| lines.map(|line| line[i]))
-    }
-
-    /// # Safety
-    /// Four cells are writable.
-    #[inline(always)]
-    pub unsafe fn store(line: Line, cells: *mut u32) {
-        // SAFETY: as demanded of the caller; an array of cells has the alignment of a cell.
-        unsafe { *cells.cast::<Line>() = line };
     }
 }

@@ -4,9 +4,10 @@
 //! Stretch after stretch of K, and in it panel after panel of as many columns as a tile of the set has. The layout
 //! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it.
 
+use super::CELL;
 use super::micro::Set;
 use super::panel::{Source, pitch};
-use super::{CELL, stretches};
+use super::plan::stretches;
 use crate::base::{Error, Result};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::Matrix;
@@ -20,10 +21,11 @@ pub struct BytePanels {
     sums: usize,
     k: usize,
     n: usize,
-    /// Columns of a panel, and numbers along K of a cell and of a stretch.
+    /// Columns of a panel, numbers along K of a cell and of a stretch, and what cells come in multiples of.
     width: usize,
     cell: usize,
     depth: usize,
+    step: usize,
 }
 
 impl BytePanels {
@@ -34,7 +36,7 @@ impl BytePanels {
         let (depth, count) = stretches(k, set);
         let width = set.columns;
         let panels = n.div_ceil(width);
-        let cells = |begin: usize| depth.min(k - begin).div_ceil(set.depth);
+        let cells = |begin: usize| set.cells(depth.min(k - begin));
         // Each stretch but the last is as long as the first.
         let size = |count: usize| {
             let all = count.checked_mul(panels)?.checked_mul(pitch(cells(0), width))?.checked_mul(CELL)?;
@@ -45,7 +47,7 @@ impl BytePanels {
         let (sums, bytes) = size(count)
             .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
         let memory = Buffer::zeroed(bytes, "packed weights")?;
-        let packed = BytePanels { memory, sums, k, n, width, cell: set.depth, depth };
+        let packed = BytePanels { memory, sums, k, n, width, cell: set.depth, depth, step: set.step };
         if k * n == 0 {
             return Ok(packed);
         }
@@ -57,12 +59,8 @@ impl BytePanels {
                 let data = if transposed { b.at(0, begin) } else { b.at(begin, 0) };
                 let depth = depth.min(k - begin);
                 let source = Source { data, stride: b.stride(), along: transposed, depth, flip: 0 };
-                (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut());
-                for index in 0..panels {
-                    let first = packed.sums_at(begin, index * width).cast_mut();
-                    let sums = std::slice::from_raw_parts_mut(first, width);
-                    (set.sums_b)(packed.panel(begin, cells, index * width), cells, width, sums);
-                }
+                let sums = packed.sums_at(begin, 0).cast_mut();
+                (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut(), sums);
             }
         }
         Ok(packed)
@@ -70,7 +68,7 @@ impl BytePanels {
 
     /// Whether it is a packed `k` x `n` for this set.
     pub(super) fn holds(&self, k: usize, n: usize, set: &Set) -> bool {
-        (self.k, self.n, self.width, self.cell) == (k, n, set.columns, set.depth)
+        (self.k, self.n, self.width, self.cell, self.step) == (k, n, set.columns, set.depth, set.step)
     }
 
     /// Size in bytes.
@@ -80,7 +78,8 @@ impl BytePanels {
 
     /// The panel with column `first`, which it begins with, of the stretch from `begin` on, which has so many cells.
     pub(super) fn panel(&self, begin: usize, cells: usize, first: usize) -> *const u32 {
-        let whole = pitch(self.depth.min(self.k).div_ceil(self.cell), self.width);
+        let cells_of_first = self.depth.min(self.k).div_ceil(self.cell).next_multiple_of(self.step);
+        let whole = pitch(cells_of_first, self.width);
         let stretch = begin / self.depth.max(1) * self.n.div_ceil(self.width) * whole;
         let at = stretch + first / self.width * pitch(cells, self.width);
         self.memory.data().cast::<u32>().wrapping_add(at).cast_const()

@@ -111,7 +111,7 @@ unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, n: usize, o
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni => avx2(scaled, sums, n, out),
+            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx2(scaled, sums, n, out),
             _ => portable(scaled, sums, n, out),
         }
     }

@@ -1,253 +1,212 @@
-//! Products of bytes that pack nothing: a few rows of A, or a few columns of B, with VNNI.
+//! Few rows of A and a B that lies along N: B is read once, where it is, and never packed.
 //!
-//! - B is [K, N]: sixteen of its rows at a time are woven into cells in registers, for 64 columns, and multiplied with the cells of
-//!   all rows of A there. The sums lie in the first-level cache meanwhile. Long runs of far apart rows are read, once.
-//! - B is [N, K]: both operands lie along K, and an element is a dot product; squares of four by four of them share what is
-//!   read.
+//! ```text
+//! for each strip of columns, whose sums stay in the first-level cache
+//!     for each chunk of K                     rows of B that are read side by side, each in one go
+//!         for each block of columns: for all rows of A, weave the chunk's rows and add their products
+//!     put the sums in order, and finish
+//! ```
 //!
-//! Sums are exact modulo 2^32, as those of the tiles, and the caller adds the zero points' terms. For the second way A is read where it
-//! is; for the first one its rows are copied, so that they are whole cells.
+//! The sums of columns that the zero point of A needs are those of one more row of A, of ones.
 
-use super::panel::Source;
-use crate::kernel::vector::isa::Isa;
+use super::finish::{self, Place};
+use super::panel::{self, Cell, Source};
+use super::{Piece, ROUND, parts};
+use std::ops::Range;
 
-/// Most rows of A at once.
-pub const ROWS: usize = 8;
-/// Most sums at once, and room for them.
-pub const SUMS: usize = 8192;
-/// Columns are taken so many at a time; the sums' rows are multiples of it long.
-pub const WIDE: usize = 64;
-/// Neighbours along K that are read together; copies of rows are multiples of it long, filled up with zeros.
-pub const DEEP: usize = 64;
+/// Most rows of A.
+pub const MAX_ROWS: usize = 12;
+/// Rows of B in a chunk.
+const CHUNK: usize = 32;
+/// Bytes for the sums of a strip.
+const BYTES_OF_SUMS: usize = 24 << 10;
 
-/// Whether the level has a way.
-pub fn is_there(isa: Isa) -> bool {
-    isa == Isa::Avx512Vnni
+/// This way on one instruction set.
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// Columns of a block; pieces begin at multiples of it.
+    pub columns: usize,
+    pub run: unsafe fn(&Piece<'_>, Range<usize>),
 }
 
-/// The sum of a row of A as it is multiplied.
-pub fn sum(row: &[u8], flip: u8) -> i32 {
-    row.iter().fold(0, |sum, byte| sum + i32::from(byte ^ flip))
-}
-
-/// Copies rows of A, whose neighbours along K are neighbours in memory, `pitch` apart, and behind them, if it is asked for, a row of
-/// ones, whose products are the sums of B's columns.
+/// What it needs of registers. Four of them have the cells of a block; what they hold may be in another order than in
+/// memory until `in_order`.
 ///
 /// # Safety
-/// The source has `rows` rows of its depth; the copies have room for one row more than that, `pitch` bytes each, a multiple of DEEP
-/// and no less than the depth.
-pub unsafe fn copy_rows(a: &Source, rows: usize, ones: bool, copies: *mut u8, pitch: usize) {
-    for row in 0..rows + usize::from(ones) {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            let copy = std::slice::from_raw_parts_mut(copies.add(row * pitch), pitch);
-            copy[a.depth..].fill(0);
-            let copy = &mut copy[..a.depth];
-            if row == rows {
-                copy.fill(1);
-            } else if a.depth > 0 {
-                let from = std::slice::from_raw_parts(a.data.add(row * a.stride), a.depth);
-                copy.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ a.flip);
+/// For all functions: the processor has the instructions; memory that is named is readable or writable for a register,
+/// or for the rows that make a cell, of COLUMNS bytes.
+pub trait Lanes {
+    type Register: Copy;
+    type Cell: Cell;
+    const COLUMNS: usize;
+    /// Most rows of A whose sums are in registers at once.
+    const ROWS: usize;
+
+    unsafe fn load(sums: *const i32) -> Self::Register;
+    unsafe fn store(sums: *mut i32, register: Self::Register);
+    unsafe fn weave(data: *const u8, stride: usize) -> [Self::Register; 4];
+    unsafe fn step(sum: Self::Register, cell: i32, b: Self::Register) -> Self::Register;
+    unsafe fn in_order(registers: [Self::Register; 4]) -> [Self::Register; 4];
+}
+
+/// Where what lies in the slot's scratch memory.
+struct Layout {
+    /// Rows of A, with the one of ones.
+    rows: usize,
+    /// Bytes of a row of cells.
+    stride: usize,
+    /// Columns of a strip.
+    strip: usize,
+    sums: usize,
+    copy: usize,
+    tile: usize,
+    bytes: usize,
+}
+
+fn layout(piece_rows: usize, k: usize, n: usize, depth: usize, columns: usize) -> Layout {
+    let rows = piece_rows + 1;
+    let stride = k.div_ceil(depth).next_multiple_of(CHUNK / depth) * size_of::<u32>() + ROUND;
+    let strip = (BYTES_OF_SUMS / (4 * rows) / columns * columns).max(columns).min(n.next_multiple_of(columns));
+    let sums = (rows * stride).next_multiple_of(ROUND);
+    let copy = sums + rows * strip * size_of::<i32>();
+    let tile = copy + CHUNK * columns;
+    Layout { rows, stride, strip, sums, copy, tile, bytes: tile + rows * columns * size_of::<i32>() }
+}
+
+/// Scratch memory of a slot, in bytes.
+pub fn bytes(m: usize, k: usize, n: usize, depth: usize, columns: usize) -> usize {
+    layout(m, k, n, depth, columns).bytes
+}
+
+/// Some columns of C.
+///
+/// # Safety
+/// As for all functions of `Piece`; the columns are claimed; what `Lanes` demands.
+#[inline(always)]
+pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
+    let product = piece.product;
+    let (m, k, depth) = (product.m, product.k, L::Cell::DEPTH);
+    let layout = layout(m, k, product.n, depth, L::COLUMNS);
+    let (zero_a, zero_b) = (piece.zero_a(), product.zero_b);
+    let used = if zero_a == 0 { m } else { layout.rows };
+    let at_once = used.div_ceil(used.div_ceil(L::ROWS));
+    let mut row_terms = [0; MAX_ROWS];
+    // SAFETY: the matrices hold m, n and k; the scratch memory has the layout.
+    unsafe {
+        let a = piece.scratch;
+        let data = product.a.at(0, 0);
+        let flip = if product.signed_a { 128 } else { 0 };
+        let source = Source { data, stride: product.a.stride(), along: !product.transpose_a, depth: k, flip };
+        panel::pack_rows::<L::Cell>(&source, k.div_ceil(depth), m, a, layout.stride);
+        let ones = a.add(m * layout.stride).cast::<u32>();
+        std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::Cell::join::<false>([1; 4]));
+        if zero_b != 0 {
+            let rows = super::micro::Rows { data: a, stride: layout.stride };
+            panel::row_sums::<L::Cell, false>(rows, k.div_ceil(depth), &mut row_terms[..m]);
+            let both = (k as i32).wrapping_mul(zero_a * zero_b);
+            row_terms.iter_mut().for_each(|term| *term = both.wrapping_sub(term.wrapping_mul(zero_b)));
+        }
+        let all_sums = a.add(layout.sums).cast::<i32>();
+        for strip in parts(&columns, layout.strip) {
+            std::slice::from_raw_parts_mut(all_sums, used * layout.strip).fill(0);
+            for begin in (0..k).step_by(CHUNK) {
+                let end = k.min(begin + CHUNK);
+                for block in parts(&strip, L::COLUMNS) {
+                    let mut from = (product.b.at(begin, block.start), product.b.stride());
+                    if block.len() < L::COLUMNS || (end - begin) % depth != 0 {
+                        let copy = a.add(layout.copy);
+                        std::slice::from_raw_parts_mut(copy, CHUNK * L::COLUMNS).fill(0);
+                        for row in begin..end {
+                            let to = copy.add((row - begin) * L::COLUMNS);
+                            product.b.at(row, block.start).copy_to_nonoverlapping(to, block.len());
+                        }
+                        from = (copy.cast_const(), L::COLUMNS);
+                    }
+                    let groups = (end - begin).div_ceil(depth);
+                    for rows in parts(&(0..used), at_once) {
+                        let a = a.add(rows.start * layout.stride + begin / depth * size_of::<u32>());
+                        let sums = all_sums.add(rows.start * layout.strip + block.start - strip.start);
+                        let (a, sums) = ((a.cast_const(), layout.stride), (sums, layout.strip));
+                        match rows.len() {
+                            1 => chunk::<L, 1>(groups, a, from, sums),
+                            2 => chunk::<L, 2>(groups, a, from, sums),
+                            3 => chunk::<L, 3>(groups, a, from, sums),
+                            4 => chunk::<L, 4>(groups, a, from, sums),
+                            _ => chunk::<L, 5>(groups, a, from, sums),
+                        }
+                    }
+                }
+            }
+            for block in parts(&strip, L::COLUMNS) {
+                let tile = a.add(layout.tile).cast::<i32>();
+                for row in (0..used).rev() {
+                    let sums = all_sums.add(row * layout.strip + block.start - strip.start);
+                    let size = L::COLUMNS / 4;
+                    let registers = L::in_order(std::array::from_fn(|i| L::load(sums.add(i * size))));
+                    let line = tile.add(row * L::COLUMNS);
+                    for (i, register) in registers.into_iter().enumerate() {
+                        L::store(line.add(i * size), register);
+                    }
+                    if row < m && (zero_a != 0 || zero_b != 0) {
+                        // The sums of the columns are the last row, and there already.
+                        let of_columns = tile.add(m * L::COLUMNS);
+                        for j in 0..L::COLUMNS {
+                            let sum = if zero_a == 0 { 0 } else { (*of_columns.add(j)).wrapping_mul(zero_a) };
+                            let value = (*line.add(j)).wrapping_add(row_terms[row]).wrapping_sub(sum);
+                            *line.add(j) = value;
+                        }
+                    }
+                }
+                if product.rule.is_plain() {
+                    for row in 0..m {
+                        let c = piece.c.add(row * piece.c_stride + block.start);
+                        tile.add(row * L::COLUMNS).copy_to_nonoverlapping(c, block.len());
+                    }
+                } else {
+                    let place = Place {
+                        row: 0,
+                        column: block.start,
+                        rows: m,
+                        columns: block.len(),
+                        c_stride: piece.c_stride,
+                        stride: L::COLUMNS,
+                    };
+                    finish::tile(&product.rule, &place, std::slice::from_raw_parts(tile, m * L::COLUMNS), piece.c);
+                }
             }
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-pub use x86::{across, along};
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::super::panel::Source;
-    use super::WIDE;
-    use std::arch::x86_64::*;
-
-    /// Registers of a row's WIDE sums.
-    const REGISTERS: usize = WIDE / 16;
-    /// Cells along K that are woven together.
-    const CELLS: usize = 4;
-
-    /// Sums of `rows` rows of copies with `columns` columns of a B that is [K, N]; `stride` sums from row to row.
-    ///
-    /// # Safety
-    /// The copies are those of `copy_rows` for the depth of B; B has `columns` columns, and its depth is not 0. There are `rows` rows of
-    /// sums, whose stride is a multiple of WIDE and no less than the columns. The processor has AVX-512 with BW and VNNI.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub unsafe fn across(
-        (copies, pitch): (*const u8, usize),
-        rows: usize,
-        b: &Source,
-        columns: usize,
-        sums: *mut i32,
-        stride: usize,
-    ) {
-        for k in (0..b.depth).step_by(4 * CELLS) {
-            for j in (0..columns).step_by(WIDE) {
-                let mask = if columns - j >= WIDE { u64::MAX } else { (1u64 << (columns - j)) - 1 };
-                // SAFETY: as demanded of the caller. Behind the last row of B the last one is read again: the copies have zeros there.
-                unsafe {
-                    let mut woven = [[_mm512_setzero_si512(); REGISTERS]; CELLS];
-                    for (cell, woven) in woven.iter_mut().enumerate() {
-                        let row = |i: usize| {
-                            let row = (k + 4 * cell + i).min(b.depth - 1);
-                            _mm512_maskz_loadu_epi8(mask, b.data.add(row * b.stride + j).cast())
-                        };
-                        *woven = weave([row(0), row(1), row(2), row(3)]);
-                    }
-                    for row in 0..rows {
-                        let cells = copies.add(row * pitch + k).cast::<i32>();
-                        let place = sums.add(row * stride + j);
-                        let mut all = [_mm512_setzero_si512(); REGISTERS];
-                        if k > 0 {
-                            for (i, sum) in all.iter_mut().enumerate() {
-                                *sum = _mm512_loadu_si512(place.add(16 * i).cast());
-                            }
-                        }
-                        for (cell, woven) in woven.iter().enumerate() {
-                            let of_a = _mm512_set1_epi32(cells.add(cell).read_unaligned());
-                            for (sum, &of_b) in all.iter_mut().zip(woven) {
-                                *sum = _mm512_dpbusd_epi32(*sum, of_a, of_b);
-                            }
-                        }
-                        for (i, sum) in all.into_iter().enumerate() {
-                            _mm512_storeu_si512(place.add(16 * i).cast(), sum);
-                        }
-                    }
+/// Adds the products of some rows of cells with a block of as many groups.
+///
+/// # Safety
+/// A has R rows of `groups` cells, B as many groups of rows of COLUMNS bytes, the sums R rows of COLUMNS.
+#[inline(always)]
+unsafe fn chunk<L: Lanes, const R: usize>(
+    groups: usize,
+    (a, a_stride): (*const u8, usize),
+    (b, b_stride): (*const u8, usize),
+    (out, out_stride): (*mut i32, usize),
+) {
+    let size = L::COLUMNS / 4;
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let mut sums: [[L::Register; 4]; R] =
+            std::array::from_fn(|row| std::array::from_fn(|i| L::load(out.add(row * out_stride + i * size))));
+        for group in 0..groups {
+            let b = L::weave(b.add(group * L::Cell::DEPTH * b_stride), b_stride);
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let cell = a.add(row * a_stride).cast::<i32>().add(group).read_unaligned();
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    *sum = L::step(*sum, cell, b);
                 }
             }
         }
-        for row in 0..rows {
-            for j in (0..columns).step_by(WIDE) {
-                // SAFETY: as above.
-                unsafe { in_order(sums.add(row * stride + j)) };
+        for (row, sums) in sums.into_iter().enumerate() {
+            for (i, sum) in sums.into_iter().enumerate() {
+                L::store(out.add(row * out_stride + i * size), sum);
             }
         }
-    }
-
-    /// Cells of four rows: lane l of register i has those of columns 16 l + 4 i to 16 l + 4 i + 3.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn weave([a, b, c, d]: [__m512i; 4]) -> [__m512i; REGISTERS] {
-        let (ab, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
-        let (cd, cd_high) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
-        [
-            _mm512_unpacklo_epi16(ab, cd),
-            _mm512_unpackhi_epi16(ab, cd),
-            _mm512_unpacklo_epi16(ab_high, cd_high),
-            _mm512_unpackhi_epi16(ab_high, cd_high),
-        ]
-    }
-
-    /// Puts WIDE sums from the order of `weave` into that of the columns: lane l of register i goes to lane i of register l.
-    ///
-    /// # Safety
-    /// There are so many sums.
-    #[target_feature(enable = "avx512f")]
-    unsafe fn in_order(sums: *mut i32) {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            let [a, b, c, d]: [__m512i; 4] = std::array::from_fn(|i| _mm512_loadu_si512(sums.add(16 * i).cast()));
-            let (ab, ab_high) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
-            let (cd, cd_high) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
-            _mm512_storeu_si512(sums.cast(), _mm512_shuffle_i32x4::<0x88>(ab, cd));
-            _mm512_storeu_si512(sums.add(16).cast(), _mm512_shuffle_i32x4::<0xdd>(ab, cd));
-            _mm512_storeu_si512(sums.add(32).cast(), _mm512_shuffle_i32x4::<0x88>(ab_high, cd_high));
-            _mm512_storeu_si512(sums.add(48).cast(), _mm512_shuffle_i32x4::<0xdd>(ab_high, cd_high));
-        }
-    }
-
-    /// Rows and columns of a square of dot products.
-    const SIDE: usize = 4;
-
-    /// Sums of `rows` rows with `columns` rows of a B that is [N, K]; `stride` sums from row to row. If `ones` is not null, it gets the
-    /// sum of each of B's rows.
-    ///
-    /// # Safety
-    /// The operands have so many rows, of the same depth, and the sums so many elements. The processor has AVX-512 with BW and VNNI.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub unsafe fn along(
-        a: &Source,
-        rows: usize,
-        b: &Source,
-        columns: usize,
-        sums: *mut i32,
-        stride: usize,
-        ones: *mut i32,
-    ) {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            for j in (0..columns).step_by(SIDE) {
-                let wide = SIDE.min(columns - j);
-                let b = Source { data: b.data.add(j * b.stride), ..*b };
-                if !ones.is_null() {
-                    let [sum] = square::<1>(None, &b, wide);
-                    store(sum, ones.add(j), wide);
-                }
-                let mut i = 0;
-                while i < rows {
-                    let rows_of = |i: usize| Some(Source { data: a.data.add(i * a.stride), ..*a });
-                    let place = |r: usize| sums.add((i + r) * stride + j);
-                    if rows - i >= SIDE {
-                        let sums = square::<SIDE>(rows_of(i), &b, wide);
-                        sums.into_iter().enumerate().for_each(|(r, sum)| store(sum, place(r), wide));
-                        i += SIDE;
-                    } else {
-                        let [sum] = square::<1>(rows_of(i), &b, wide);
-                        store(sum, place(0), wide);
-                        i += 1;
-                    }
-                }
-            }
-        }
-    }
-
-    /// # Safety
-    /// There is room for `count` sums, 1 to SIDE.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn store(sums: __m128i, to: *mut i32, count: usize) {
-        let mut all = [0i32; SIDE];
-        // SAFETY: the array has room for the register, and the caller for `count` of its lanes.
-        unsafe {
-            _mm_storeu_si128(all.as_mut_ptr().cast(), sums);
-            to.copy_from_nonoverlapping(all.as_ptr(), count);
-        }
-    }
-
-    /// Dot products of R rows of A, or of a row of ones, with `wide` rows of B, a register of SIDE for each row.
-    ///
-    /// # Safety
-    /// As `along`.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    unsafe fn square<const R: usize>(a: Option<Source>, b: &Source, wide: usize) -> [__m128i; R] {
-        let mut sums = [[_mm512_setzero_si512(); SIDE]; R];
-        let flip = _mm512_set1_epi8(a.as_ref().map_or(0, |a| a.flip as i8));
-        let (depth, b_data, b_stride) = (b.depth, b.data, b.stride);
-        for k in (0..depth).step_by(64) {
-            let mask = if depth - k >= 64 { u64::MAX } else { (1u64 << (depth - k)) - 1 };
-            // SAFETY: as demanded of the caller; lanes behind the depth are not read, and zero in B.
-            unsafe {
-                let of_b: [__m512i; SIDE] = std::array::from_fn(|c| {
-                    _mm512_maskz_loadu_epi8(mask, b_data.add(c.min(wide - 1) * b_stride + k).cast())
-                });
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    let of_a = match &a {
-                        Some(a) => {
-                            let of_a = _mm512_maskz_loadu_epi8(mask, a.data.add(r * a.stride + k).cast());
-                            _mm512_xor_si512(of_a, flip)
-                        }
-                        None => _mm512_set1_epi8(1),
-                    };
-                    for (sum, of_b) in sums.iter_mut().zip(of_b) {
-                        *sum = _mm512_dpbusd_epi32(*sum, of_a, of_b);
-                    }
-                }
-            }
-        }
-        sums.map(|[a, b, c, d]| {
-            let pairs = |x, y| _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
-            let (ab, cd) = (pairs(a, b), pairs(c, d));
-            let all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-            let half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64::<1>(all));
-            _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half))
-        })
     }
 }

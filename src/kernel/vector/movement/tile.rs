@@ -26,10 +26,10 @@ impl Transpose {
     pub fn of(isa: Isa, size: usize) -> Option<Transpose> {
         #[cfg(target_arch = "x86_64")]
         let tile: Tile = match (isa, size) {
-            (Isa::Avx512 | Isa::Avx512Vnni, 1) => x86::tile_avx512::<1, 16>,
-            (Isa::Avx512 | Isa::Avx512Vnni, 2) => x86::tile_avx512::<2, 8>,
-            (Isa::Avx512 | Isa::Avx512Vnni, 4) => x86::tile_avx512::<4, 4>,
-            (Isa::Avx512 | Isa::Avx512Vnni, 8) => x86::tile_avx512::<8, 2>,
+            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 1) => x86::tile_avx512::<1, 16>,
+            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 2) => x86::tile_avx512::<2, 8>,
+            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 4) => x86::tile_avx512::<4, 4>,
+            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 8) => x86::tile_avx512::<8, 2>,
             (Isa::Avx2, 1) => x86::tile_avx2::<1, 16>,
             (Isa::Avx2, 2) => x86::tile_avx2::<2, 8>,
             (Isa::Avx2, 4) => x86::tile_avx2::<4, 4>,

@@ -1,0 +1,186 @@
+//! The micro-kernels of AVX2: bytes are widened to sixteen bits, two of them are a cell.
+
+use super::finish::{self, Rule, Stash};
+use super::micro::{Out, Rows, Set, Terms, Tile, loops, nothing};
+use super::panel::{self, Cell, Pair, Source};
+use super::{Piece, dots, thin};
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+loops!(
+    #[target_feature(enable = "avx2")]
+    Pair
+);
+
+const COLUMNS: usize = 16;
+static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
+const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
+const DOTS: Option<dots::Way> = Some(dots::Way { step: <Wide as dots::Lanes>::STEP, run: run_dots });
+
+#[target_feature(enable = "avx2")]
+unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
+    // SAFETY: passed on.
+    unsafe { panel::pack::<Pair>(source, groups, lanes, panels, COLUMNS, sums) }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn run_thin(piece: &Piece<'_>, columns: Range<usize>) {
+    // SAFETY: passed on.
+    unsafe { thin::run::<Wide>(piece, columns) }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
+    // SAFETY: passed on.
+    unsafe { dots::run::<Wide>(piece, streams) }
+}
+
+/// # Safety
+/// As the portable one, on a processor with AVX2.
+#[target_feature(enable = "avx2")]
+unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out) {
+    let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        if let Some(terms) = terms {
+            let columns = terms.columns.cast::<__m256i>();
+            let columns = [_mm256_loadu_si256(columns), _mm256_loadu_si256(columns.add(1))];
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let row = _mm256_set1_epi32(*terms.rows.add(row));
+                *sums = columns.map(|column| _mm256_add_epi32(row, column));
+            }
+        }
+        for group in 0..groups {
+            let b = b.add(group * COLUMNS).cast::<__m256i>();
+            let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let cell = a.data.add(row * a.stride).cast::<i32>().add(group).read_unaligned();
+                let cell = _mm256_set1_epi32(cell);
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(cell, b));
+                }
+            }
+        }
+        for (row, sums) in sums.into_iter().enumerate() {
+            for (half, sum) in sums.into_iter().enumerate() {
+                let at = out.data.add(row * out.stride).cast::<__m256i>().add(half);
+                let before = if out.adds { _mm256_loadu_si256(at) } else { _mm256_setzero_si256() };
+                _mm256_storeu_si256(at, _mm256_add_epi32(sum, before));
+            }
+        }
+    }
+}
+
+/// What the ways for few rows or columns need.
+struct Wide;
+
+impl thin::Lanes for Wide {
+    type Register = __m256i;
+    type Cell = Pair;
+    const COLUMNS: usize = 32;
+    const ROWS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn load(sums: *const i32) -> __m256i {
+        // SAFETY: as demanded of the caller.
+        unsafe { _mm256_loadu_si256(sums.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(sums: *mut i32, register: __m256i) {
+        // SAFETY: as demanded of the caller.
+        unsafe { _mm256_storeu_si256(sums.cast(), register) }
+    }
+
+    #[inline(always)]
+    unsafe fn weave(data: *const u8, stride: usize) -> [__m256i; 4] {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let ([a, b], [c, d]) = (pairs(data, stride), pairs(data.add(16), stride));
+            [a, b, c, d]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn step(sum: __m256i, cell: i32, b: __m256i) -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_set1_epi32(cell), b)) }
+    }
+
+    #[inline(always)]
+    unsafe fn in_order(registers: [__m256i; 4]) -> [__m256i; 4] {
+        registers
+    }
+}
+
+/// Sixteen cells of two rows.
+///
+/// # Safety
+/// The processor has AVX2; the rows have so many readable bytes.
+#[inline(always)]
+unsafe fn pairs(data: *const u8, stride: usize) -> [__m256i; 2] {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (a, b) = (_mm_loadu_si128(data.cast()), _mm_loadu_si128(data.add(stride).cast()));
+        [_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)), _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b))]
+    }
+}
+
+impl dots::Lanes for Wide {
+    type Register = __m256i;
+    type Cell = Pair;
+    const STEP: usize = 16;
+    const SUMS: usize = 8;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe { _mm256_setzero_si256() }
+    }
+
+    #[inline(always)]
+    unsafe fn held(data: *const u8) -> __m256i {
+        // SAFETY: as demanded of the caller.
+        unsafe { _mm256_loadu_si256(data.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn stream<const SIGNED: bool>(data: *const u8, flip: u8) -> __m256i {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let bytes = _mm_xor_si128(_mm_loadu_si128(data.cast()), _mm_set1_epi8(flip as i8));
+            if SIGNED { _mm256_cvtepi8_epi16(bytes) } else { _mm256_cvtepu8_epi16(bytes) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn step<const SIGNED: bool>(sum: __m256i, held: __m256i, stream: __m256i) -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(held, stream)) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_up(sums: &[__m256i], out: *mut i32) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let (a, b) = (four(&sums[..4]), four(&sums[4..]));
+            let sums =
+                _mm256_add_epi32(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
+            _mm256_storeu_si256(out.cast(), sums);
+        }
+    }
+}
+
+/// In each half, the sums of the halves of four registers.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn four(sums: &[__m256i]) -> __m256i {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(sums[0], sums[1]), _mm256_unpackhi_epi32(sums[0], sums[1]));
+        let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(sums[2], sums[3]), _mm256_unpackhi_epi32(sums[2], sums[3]));
+        _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
+    }
+}

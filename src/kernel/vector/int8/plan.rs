@@ -1,0 +1,143 @@
+//! How a product of bytes is computed: its way, stretches of K, blocks, and what lies where in scratch memory.
+
+use super::micro::Set;
+use super::panel::pitch;
+use super::{CELL, Product, ROUND, TILE, dots, thin};
+use crate::kernel::vector::isa::Isa;
+use crate::memory::ALIGNMENT;
+
+/// Bytes of a panel of B of one stretch, and room for the panels of a block.
+const BYTES_OF_PANEL: usize = 32 << 10;
+const BYTES_OF_A: usize = 192 << 10;
+const BYTES_OF_B: usize = 512 << 10;
+/// Most columns of a block, for short K.
+const MAX_BLOCK: usize = 1024;
+/// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
+const SHORT: usize = 32768;
+
+/// The ways.
+#[derive(Clone, Copy)]
+pub enum Way {
+    Blocks,
+    Thin(thin::Way),
+    Dots(dots::Way),
+}
+
+/// How a product is computed. Depends on the sizes and the instruction set.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub set: &'static Set,
+    pub way: Way,
+    /// Whether the dots hold A.
+    pub holds_a: bool,
+    /// Numbers along K of a stretch, the last one maybe fewer.
+    pub depth: usize,
+    pub stretches: usize,
+    /// Whether sums of several stretches need room of their own.
+    pub stashes: bool,
+    pub block_rows: usize,
+    pub block_columns: usize,
+    /// Whether B needs no panels of its own.
+    pub packed_b: bool,
+    /// Whether rows of A may be rows of cells as they are.
+    pub in_place: bool,
+    pub tiles_down: usize,
+    /// Items of the region.
+    pub items: usize,
+}
+
+/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums, zeros.
+pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
+    let unit = set.depth * set.step;
+    let most = BYTES_OF_PANEL / (CELL * set.columns) * set.depth;
+    let depth = k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(unit);
+    // The last one may have become superfluous by rounding the others up.
+    (depth, if k == 0 { 1 } else { k.div_ceil(depth) })
+}
+
+impl Plan {
+    pub fn new(product: &Product<'_>, isa: Isa) -> Plan {
+        let set = Set::of(isa);
+        let (m, n) = (product.m, product.n);
+        let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
+        let (depth, stretches) = stretches(k, set);
+        let cells = (depth / set.depth).max(1);
+        let block = |bytes_of_all: usize, step: usize, most: usize| {
+            (bytes_of_all / (cells * CELL)).clamp(step, MAX_BLOCK).min(most.next_multiple_of(step)) / step * step
+        };
+        let tiles_down = m.div_ceil(TILE.0);
+        let (way, holds_a) = way(product, set, k);
+        Plan {
+            set,
+            way,
+            holds_a,
+            depth,
+            stretches,
+            stashes: stretches > 1 && !(product.rule.is_plain() && k <= SHORT),
+            block_rows: block(BYTES_OF_A, set.rows, m),
+            block_columns: block(BYTES_OF_B, set.columns, n),
+            packed_b: product.packed_b.is_some(),
+            in_place: set.depth == CELL && !product.transpose_a && !product.signed_a,
+            tiles_down,
+            items: match way {
+                Way::Blocks => tiles_down * n.div_ceil(TILE.1),
+                Way::Thin(way) => n.div_ceil(way.columns),
+                Way::Dots(_) => (if holds_a { n } else { m }).div_ceil(dots::STREAMS),
+            },
+        }
+    }
+
+    fn cells(&self) -> usize {
+        self.depth / self.set.depth
+    }
+
+    /// Bytes of a row of A that was packed.
+    pub fn stride_of_a(&self) -> usize {
+        self.cells() * CELL + ROUND
+    }
+
+    pub fn room(&self) -> Room {
+        let mut end = 0;
+        let mut next = |bytes: usize| {
+            let begin = end;
+            end = (begin + bytes).next_multiple_of(ALIGNMENT);
+            begin
+        };
+        let sums = if self.stashes { self.block_rows * self.block_columns } else { 0 };
+        let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
+        Room {
+            b: next(panels_of_b * pitch(self.cells(), self.set.columns) * CELL),
+            a: next(self.block_rows * self.stride_of_a()),
+            row_terms: next(self.block_rows * size_of::<i32>()),
+            column_terms: next(self.block_columns * size_of::<i32>()),
+            sums: next(sums * size_of::<i64>()),
+            bytes: end,
+        }
+    }
+}
+
+/// The way of a product whose K is `k`, and whether it holds A.
+fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
+    let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
+    let blocks = (Way::Blocks, false);
+    if k == 0 || k > SHORT || packed_b.is_some() {
+        return blocks;
+    }
+    match (set.dots, set.thin) {
+        (Some(dots), _) if transpose_b && m <= dots::MAX_ROWS && n >= m => (Way::Dots(dots), true),
+        (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Way::Dots(dots), false),
+        (_, Some(thin)) if !transpose_b && m <= thin::MAX_ROWS && n > m => (Way::Thin(thin), false),
+        _ => blocks,
+    }
+}
+
+/// What lies where in a slot's scratch memory.
+#[derive(Clone, Copy)]
+pub struct Room {
+    pub b: usize,
+    pub a: usize,
+    pub row_terms: usize,
+    pub column_terms: usize,
+    pub sums: usize,
+    pub bytes: usize,
+}
