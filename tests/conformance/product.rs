@@ -32,6 +32,9 @@ pub const BATCHES: &[Pair] = &[
     (&[22, 3, 1, 8, 14], &[22, 1, 4, 14, 8]),
 ];
 
+/// K is cut into stretches, and C into tiles.
+pub const LONG: &[Pair] = &[(&[3, 1030], &[1030, 5]), (&[150, 530], &[530, 200])];
+
 /// Shapes of networks.
 pub const NETWORKS: &[Pair] = &[
     (&[2048, 256], &[256, 256]),
@@ -50,7 +53,7 @@ pub const NETWORKS: &[Pair] = &[
 /// Large networks only if `suite` takes what is large.
 pub fn all(suite: &Suite) -> Vec<&'static Pair> {
     let networks = NETWORKS.iter().filter(|pair| suite.takes(64 * work(pair)));
-    PLAIN.iter().chain(BATCHES).chain(networks).collect()
+    PLAIN.iter().chain(BATCHES).chain(LONG).chain(networks).collect()
 }
 
 /// M, K and N of two operands, and the leading dimensions of their product.

@@ -3,13 +3,16 @@
 
 use crate::build::{all_pools, cpu, run};
 use std::sync::Arc;
+use weir::abi::weir_norm_op_value as NormOp;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::engine::{BoundKernel, KernelAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::Kernel;
-use weir::kernel::builtin::{Add, Argmax, Matmul, Relu, Softmax};
+use weir::kernel::builtin::movement::{Slice, Transpose};
+use weir::kernel::builtin::{Add, Argmax, Binary, Convert, Eltwise, Matmul, Norm, Quantization, Relu, Softmax, Way};
 use weir::kernel::vector::activation::Activation;
 use weir::kernel::vector::isa::Isa;
+use weir::kernel::vector::{binary, eltwise};
 
 const PLAIN: Matmul = Matmul {
     transpose_a: false,
@@ -163,4 +166,60 @@ fn shapes_that_do_not_fit_are_told_by_the_run() {
     let best = || alone(Argmax { axis: 0 }, &[&[-1, 5]]).unwrap();
     told(best(), &[&[2, 5]]).unwrap();
     is(told(best(), &[&[0, 5]]), "node 'x': input 0: expected 1 to 2147483647 elements along axis 0, got f32[0,5]");
+}
+
+/// Compiles a kernel for inputs with open rows, and compares its runs with those of the same kernel for rows that are known.
+fn check_rows<K: Kernel + Clone + 'static>(kernel: &K, inputs: &[&[i64]], expected: &str) {
+    let open = alone(kernel.clone(), inputs).unwrap();
+    let desc = open.outputs()[0].desc;
+    assert_eq!(desc.text(), expected);
+    for rows in [3, 1, 130, 0] {
+        let known: Vec<Vec<i64>> =
+            inputs.iter().map(|dims| dims.iter().map(|&dim| if dim == -1 { rows } else { dim }).collect()).collect();
+        let known: Vec<&[i64]> = known.iter().map(Vec::as_slice).collect();
+        let tensors: Vec<Ref<Tensor>> = known.iter().zip(1..).map(|(dims, seed)| filled(dims, seed)).collect();
+        let closed = alone(kernel.clone(), &known).unwrap();
+        let want = Tensor::create(cpu(), closed.outputs()[0].desc).unwrap();
+        run(&closed, &tensors, std::slice::from_ref(&want), None).unwrap();
+        for pool in all_pools() {
+            let got = Tensor::create_open(cpu(), desc).unwrap();
+            run(&open, &tensors, std::slice::from_ref(&got), pool.as_ref()).unwrap();
+            assert_eq!((want.desc(), bytes(&want)), (got.desc(), bytes(&got)), "{} of {rows} rows", kernel.name());
+        }
+    }
+}
+
+#[test]
+fn kernels_of_elements_take_open_rows() {
+    let (wide, narrow): (&[i64], &[i64]) = (&[-1, 6], &[6]);
+    check_rows(&Eltwise { op: eltwise::Op::Tanh, alpha: 0.0, beta: 0.0 }, &[wide], "f32[?,6]");
+    check_rows(&Binary { op: binary::Op::Mul }, &[wide, narrow], "f32[?,6]");
+    check_rows(&Binary { op: binary::Op::Lt }, &[narrow, wide], "bool[?,6]");
+    check_rows(&Convert { dtype: dtype::BF16, scale: 3.0, shift: 0.5 }, &[wide], "bf16[?,6]");
+    let quantization = Quantization { way: Way::Quantize, dtype: dtype::S8, zero_point: false, axis: 1 };
+    check_rows(&quantization, &[wide, narrow], "s8[?,6]");
+    let text = |kernel: Binary, inputs: &[&[i64]]| alone(kernel, inputs).unwrap().outputs()[0].desc.text();
+    assert_eq!(text(Binary { op: binary::Op::Add }, &[&[-1], &[4]]), "f32[4]");
+    let error = alone(Binary { op: binary::Op::Add }, &[&[-1, 4], &[3]]).err().unwrap();
+    assert!(error.message().ends_with("expected a shape that broadcasts with f32[?,4], got f32[3]"), "{error}");
+}
+
+#[test]
+fn moves_and_normalisations_take_open_rows() {
+    let wide: &[i64] = &[-1, 6];
+    check_rows(&Transpose::new(&[1, 0]).unwrap(), &[wide], "f32[6,?]");
+    let mut slice = Slice { rank: 2, begin: [0; 8], end: [i64::MAX; 8], step: [2; 8] };
+    slice.begin[1] = 1;
+    check_rows(&slice, &[wide], "f32[?,3]");
+    let norm = Norm {
+        op: NormOp::WEIR_NORM_LAYER,
+        axis: -1,
+        groups: 1,
+        epsilon: 1e-5,
+        scale: true,
+        shift: true,
+        isa: Isa::best(),
+    };
+    check_rows(&norm, &[wide, &[6], &[6]], "f32[?,6]");
+    check_rows(&Norm { op: NormOp::WEIR_NORM_RMS, shift: false, ..norm }, &[wide, &[6]], "f32[?,6]");
 }

@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::binary::{self, Op};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Source, Target, check_in_place};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::sync::Claim;
 use crate::threadpool::Span;
@@ -107,7 +107,7 @@ impl Call<'_, '_> {
     }
 }
 
-impl Kernel for Binary {
+impl Operation for Binary {
     fn name(&self) -> &str {
         match self.op {
             Op::Add => "add",
@@ -130,11 +130,7 @@ impl Kernel for Binary {
         2
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let floats = [dtype::F32, dtype::BF16, dtype::F16];
         let taken = match inputs[0].dtype {
             of if floats.contains(&of) => true,
@@ -150,21 +146,17 @@ impl Kernel for Binary {
             return Err(signature::mismatch("input", 1, &expected, &inputs[1]));
         }
         let of = if self.op.compares() { dtype::BOOL } else { inputs[0].dtype };
-        Ok(vec![broadcast::shape(inputs, of)?])
+        broadcast::shape(inputs, of)
     }
 
-    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        let all: usize = inputs.iter().chain(outputs).map(elements).sum();
+    fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
+        let all: usize = inputs.iter().chain([output]).map(elements).sum();
         let slow = if self.op == Op::Pow { 60.0 } else { 1.0 };
         ((all as f32 * NS_PER_FLOAT * slow) as u64).max(LEAST_NS)
     }
 
     fn in_place(&self) -> bool {
         !self.op.compares()
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -1,15 +1,15 @@
 //! Shapes that stretch: aligned at the last dimension, a dimension of 1 stands for any.
 #![forbid(unsafe_code)]
 
-use crate::base::{Desc, Result, desc::MAX_RANK};
+use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
 use crate::kernel::signature;
 use crate::kernel::vector::elements::Row;
 
-/// The size that two sizes broadcast to.
+/// The size that two sizes broadcast to. An open one is 1 or what the other is; with another open one, or 1, anything.
 fn stretched(a: i64, b: i64) -> Option<i64> {
     match (a, b) {
         _ if a == b => Some(a),
-        (1, other) | (other, 1) => Some(other),
+        (1, other) | (other, 1) | (ANY_DIM, other) | (other, ANY_DIM) => Some(other),
         _ => None,
     }
 }
@@ -35,7 +35,7 @@ pub fn shape(inputs: &[Desc], dtype: u32) -> Result<Desc> {
             })?;
         }
     }
-    output.check()
+    output.check_open()
 }
 
 /// A dimension of the output, and how far a step along it goes in each operand: 0 if the operand stretches.

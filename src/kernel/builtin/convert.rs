@@ -1,12 +1,12 @@
 //! Tensors in another storage type.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, elements};
+use super::{GRAIN, LEAST_NS, Operation, elements};
 use crate::base::{Desc, Result, dtype};
+use crate::kernel::KernelContext;
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Row, Source, Target};
 use crate::kernel::vector::{affine, isa::Isa};
-use crate::kernel::{Kernel, KernelContext};
 use crate::memory::{Bf16, Bool, F16};
 use crate::threadpool::Span;
 
@@ -77,7 +77,7 @@ impl Convert {
     }
 }
 
-impl Kernel for Convert {
+impl Operation for Convert {
     fn name(&self) -> &str {
         "convert"
     }
@@ -86,20 +86,12 @@ impl Kernel for Convert {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
+        Desc { dtype: self.dtype, ..inputs[0] }.check_open()
     }
 
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![Desc { dtype: self.dtype, ..inputs[0] }.check()?])
-    }
-
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Functions of each element for itself.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, elements};
+use super::{GRAIN, LEAST_NS, Operation, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::elements::{Pair, check_in_place};
 use crate::kernel::vector::eltwise::{self, Eltwise, Op};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
@@ -40,7 +40,7 @@ impl Eltwise {
     }
 }
 
-impl Kernel for Eltwise {
+impl Operation for Eltwise {
     fn name(&self) -> &str {
         match self.op {
             Op::Relu => "relu",
@@ -71,26 +71,18 @@ impl Kernel for Eltwise {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         match inputs[0].dtype {
-            dtype::F32 | dtype::BF16 | dtype::F16 => Ok(vec![inputs[0]]),
+            dtype::F32 | dtype::BF16 | dtype::F16 => Ok(inputs[0]),
             _ => Err(signature::mismatch("input", 0, "f32, bf16 or f16 elements", &inputs[0])),
         }
     }
 
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * self.element_ns(Isa::best())) as u64).max(LEAST_NS)
     }
 
     fn in_place(&self) -> bool {
-        true
-    }
-
-    fn is_pure(&self) -> bool {
         true
     }
 

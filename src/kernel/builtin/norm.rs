@@ -1,12 +1,12 @@
 //! Normalisation by the elements' own statistics or by given ones, with scale and shift on request.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, axis, elements, input};
+use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
 use crate::abi::weir_norm_op_value as Op;
-use crate::base::{Desc, Error, Result, dtype};
+use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::norm::{Affine, By, Channels, Rows, element_ns};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
 /// A normalisation; `weir_norm_op_value` says of what.
@@ -96,7 +96,7 @@ fn row_ns(len: usize, isa: Isa) -> f32 {
     20.0 + len as f32 * element_ns(isa)
 }
 
-impl Kernel for Norm {
+impl Operation for Norm {
     fn name(&self) -> &str {
         match self.op {
             Op::WEIR_NORM_LAYER => "layer_norm",
@@ -110,28 +110,25 @@ impl Kernel for Norm {
         1 + self.statistics() + usize::from(self.scale) + usize::from(self.shift)
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_f32(inputs)?;
         let x = &inputs[0];
         let at = signature::axis(self.axis, x)?;
         let channels = x.shape()[at];
         let of_channels = [Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP].contains(&self.op);
-        if self.op == Op::WEIR_NORM_GROUP && !(channels as usize).is_multiple_of(self.groups) {
+        if self.op == Op::WEIR_NORM_GROUP && channels != ANY_DIM && !(channels as usize).is_multiple_of(self.groups) {
             let expected = format!("a multiple of {} channels along axis {}", self.groups, self.axis);
             return Err(signature::mismatch("input", 0, &expected, x));
         }
         let want = Desc::new(dtype::F32, if of_channels { &x.shape()[at..=at] } else { &x.shape()[at..] });
-        match inputs.iter().skip(1).position(|input| !want.matches(input)) {
+        let fits = |input: &Desc| signature::check_fit("input", &[want], std::slice::from_ref(input)).is_ok();
+        match inputs.iter().skip(1).position(|input| !fits(input)) {
             Some(i) => Err(signature::mismatch("input", i + 1, &want.text(), &inputs[i + 1])),
-            None => Ok(vec![*x]),
+            None => Ok(*x),
         }
     }
 
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         let count = elements(&inputs[0]);
         if count == 0 {
             return LEAST_NS;
@@ -141,10 +138,6 @@ impl Kernel for Norm {
             _ => count as f32 * element_ns(self.isa),
         };
         (cost as u64).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -10,13 +10,13 @@ use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::{Kernel, KernelContext};
 
 /// Most inputs of an operation.
-const MOST_INPUTS: usize = 4;
+const MOST_INPUTS: usize = 5;
 
 /// A function of tensors with one output, which depends on nothing but them.
 pub trait Operation: Send + Sync {
     fn name(&self) -> &str;
 
-    /// At most 4.
+    /// At most 5.
     fn num_inputs(&self) -> usize;
 
     /// What the output looks like, or why the inputs are refused, in the words of `signature`. Inputs may leave dimensions open, and
@@ -26,6 +26,11 @@ pub trait Operation: Send + Sync {
     /// Scratch memory per slot in bytes; where dimensions are open, as much as any sizes need.
     fn scratch_bytes(&self, _inputs: &[Desc], _output: &Desc) -> usize {
         0
+    }
+
+    /// Whether the output may share memory with an input.
+    fn in_place(&self) -> bool {
+        false
     }
 
     /// Estimated run time of one call on one thread in nanoseconds. Nothing is open.
@@ -59,6 +64,10 @@ impl<O: Operation> Kernel for O {
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
         let is_known = inputs.iter().chain(outputs).all(Desc::is_concrete);
         if is_known { Operation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
+    }
+
+    fn in_place(&self) -> bool {
+        Operation::in_place(self)
     }
 
     fn is_pure(&self) -> bool {

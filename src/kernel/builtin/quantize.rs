@@ -1,12 +1,12 @@
 //! Between floats and integers that stand for them, by a scale and a zero point for the whole tensor or for each index of an axis.
 #![forbid(unsafe_code)]
 
-use super::{GRAIN, LEAST_NS, axis, elements, input};
-use crate::base::{Desc, Result, dtype};
+use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
+use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Row, Source, Target};
 use crate::kernel::vector::{affine, isa::Isa};
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
@@ -119,12 +119,14 @@ impl Quantization {
     /// Refuses a scale or zero point that does not belong to x.
     fn check_channels(&self, index: usize, dtype: u32, inputs: &[Desc]) -> Result<()> {
         let (x, given) = (&inputs[0], &inputs[index]);
-        if given.dtype == dtype && given.rank <= 1 && given.elements()? == 1 {
+        // What is open may turn out to be 1.
+        let may_be_one = given.shape().iter().all(|dim| [1, ANY_DIM].contains(dim));
+        if given.dtype == dtype && given.rank <= 1 && may_be_one {
             return Ok(());
         }
         let axis = signature::axis(self.axis, x)?;
         let pattern = Desc::new(dtype, &[x.shape()[axis]]);
-        if !pattern.matches(given) {
+        if signature::check_fit("input", &[pattern], std::slice::from_ref(given)).is_err() {
             let expected = format!("{} or {}", Desc::new(dtype, &[1]).text(), pattern.text());
             return Err(signature::mismatch("input", index, &expected, given));
         }
@@ -132,7 +134,7 @@ impl Quantization {
     }
 }
 
-impl Kernel for Quantization {
+impl Operation for Quantization {
     fn name(&self) -> &str {
         match self.way {
             Way::Quantize => "quantize",
@@ -144,11 +146,7 @@ impl Kernel for Quantization {
         if self.zero_point { 3 } else { 2 }
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let (known, text) = match self.way {
             Way::Quantize => ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16 elements"),
             Way::Dequantize => ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32 elements"),
@@ -159,20 +157,17 @@ impl Kernel for Quantization {
         self.check_channels(1, dtype::F32, inputs)?;
         if self.zero_point {
             self.check_channels(2, dtype::S32, inputs)?;
-            if inputs[1].elements()? != inputs[2].elements()? {
+            let known = inputs[1].is_concrete() && inputs[2].is_concrete();
+            if known && inputs[1].elements()? != inputs[2].elements()? {
                 let expected = format!("as many elements as input 1, {}, has", inputs[1].text());
                 return Err(signature::mismatch("input", 2, &expected, &inputs[2]));
             }
         }
-        Ok(vec![Desc { dtype: self.dtype, ..inputs[0] }.check()?])
+        Desc { dtype: self.dtype, ..inputs[0] }.check_open()
     }
 
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

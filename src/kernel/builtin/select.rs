@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::broadcast::{self, Broadcast};
-use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
+use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::elements::Row;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::{KernelContext, signature};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::threadpool::Span;
 
@@ -51,7 +51,7 @@ fn run<T: Element>(context: &KernelContext<'_>) -> Result<()> {
     })
 }
 
-impl Kernel for Select {
+impl Operation for Select {
     fn name(&self) -> &str {
         "select"
     }
@@ -60,11 +60,7 @@ impl Kernel for Select {
         3
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         if inputs[0].dtype != dtype::BOOL {
             return Err(signature::mismatch("input", 0, "bool elements", &inputs[0]));
         }
@@ -72,15 +68,11 @@ impl Kernel for Select {
             let expected = format!("{} elements, as input 1 has", dtype::name(inputs[1].dtype));
             return Err(signature::mismatch("input", 2, &expected, &inputs[2]));
         }
-        Ok(vec![broadcast::shape(inputs, inputs[1].dtype)?])
+        broadcast::shape(inputs, inputs[1].dtype)
     }
 
-    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        super::traffic_ns(inputs.iter().chain(outputs).map(elements).sum()).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
+    fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
+        super::traffic_ns(inputs.iter().chain([output]).map(elements).sum()).max(LEAST_NS)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::{NS_PER_BYTE, bytes_span, element};
+use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::builtin::LEAST_NS;
-use crate::kernel::{Kernel, KernelContext, signature};
+use crate::kernel::builtin::Operation;
+use crate::kernel::{KernelContext, signature};
 
 /// The elements of input 0 along `axis` that input 1, of s32, names: the output has the indices' shape in the place of the
 /// axis. An index below zero or beyond the axis is refused before anything is written.
@@ -34,7 +36,7 @@ impl Gather {
     }
 }
 
-impl Kernel for Gather {
+impl Operation for Gather {
     fn name(&self) -> &str {
         "gather"
     }
@@ -43,28 +45,24 @@ impl Kernel for Gather {
         2
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let (table, indices) = (&inputs[0], &inputs[1]);
         let axis = signature::axis(self.axis, table)?;
         if indices.dtype != dtype::S32 {
             return Err(signature::mismatch("input", 1, "s32 elements", indices));
         }
-        let shape = [&table.shape()[..axis], indices.shape(), &table.shape()[axis + 1..]].concat();
-        Ok(vec![Desc::new(table.dtype, &shape).check()?])
+        let (before, after) = (&table.shape()[..axis], &table.shape()[axis + 1..]);
+        let rank = before.len() + indices.shape().len() + after.len();
+        let mut output = Desc { dtype: table.dtype, rank: rank as u32, dims: [0; MAX_RANK] };
+        let dims = before.iter().chain(indices.shape()).chain(after);
+        output.dims.iter_mut().zip(dims).for_each(|(to, &dim)| *to = dim);
+        output.check_open()
     }
 
-    fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let indices = inputs[1].elements().unwrap_or(0) as f32 * INDEX_NS;
-        let bytes = outputs[0].bytes().unwrap_or(0) as f32 * NS_PER_BYTE;
+        let bytes = output.bytes().unwrap_or(0) as f32 * NS_PER_BYTE;
         ((indices + bytes) as u64).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

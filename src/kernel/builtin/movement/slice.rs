@@ -2,10 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::{check_rank, go, movement, strides, traffic_ns};
-use crate::base::desc::MAX_RANK;
+use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result};
+use crate::kernel::KernelContext;
+use crate::kernel::builtin::Operation;
 use crate::kernel::vector::movement::Movement;
-use crate::kernel::{Kernel, KernelContext};
 
 /// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is not among them. Places below zero
 /// count from the end; places outside are the nearest inside, so that i64::MAX is "to the end" and i64::MIN, with a
@@ -48,7 +49,7 @@ impl Slice {
     }
 }
 
-impl Kernel for Slice {
+impl Operation for Slice {
     fn name(&self) -> &str {
         "slice"
     }
@@ -57,25 +58,20 @@ impl Kernel for Slice {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         check_rank(self.rank, &inputs[0])?;
         let mut output = inputs[0];
         for (axis, dim) in output.dims[..self.rank].iter_mut().enumerate() {
-            *dim = self.range(axis, *dim).2;
+            // How many elements an open dimension leaves depends on how many there are.
+            if *dim != ANY_DIM {
+                *dim = self.range(axis, *dim).2;
+            }
         }
-        Ok(vec![output])
+        Ok(output)
     }
 
-    fn cost_ns(&self, _inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        traffic_ns(&outputs[0])
-    }
-
-    fn is_pure(&self) -> bool {
-        true
+    fn cost_ns(&self, _inputs: &[Desc], output: &Desc) -> u64 {
+        traffic_ns(output)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

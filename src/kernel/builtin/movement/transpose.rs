@@ -4,8 +4,9 @@
 use super::{check_rank, go, movement, strides, traffic_ns};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result};
+use crate::kernel::KernelContext;
+use crate::kernel::builtin::Operation;
 use crate::kernel::vector::movement::Movement;
-use crate::kernel::{Kernel, KernelContext};
 
 /// Dimension i of the output is dimension `permutation[i]` of the input.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,7 @@ impl Transpose {
     }
 }
 
-impl Kernel for Transpose {
+impl Operation for Transpose {
     fn name(&self) -> &str {
         "transpose"
     }
@@ -60,11 +61,7 @@ impl Kernel for Transpose {
         1
     }
 
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let input = &inputs[0];
         if let Some((_, rank)) = self.permutation {
             check_rank(rank, input)?;
@@ -75,15 +72,11 @@ impl Kernel for Transpose {
             let order = self.order(input);
             (0..rank).for_each(|i| output.dims[i] = input.dims[order[i]]);
         }
-        Ok(vec![output])
+        Ok(output)
     }
 
-    fn cost_ns(&self, _inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        2 * traffic_ns(&outputs[0])
-    }
-
-    fn is_pure(&self) -> bool {
-        true
+    fn cost_ns(&self, _inputs: &[Desc], output: &Desc) -> u64 {
+        2 * traffic_ns(output)
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
