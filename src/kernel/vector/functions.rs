@@ -166,6 +166,12 @@ pub unsafe fn tanh<N: Real>(x: N) -> N {
 pub unsafe fn sigmoid<N: Real>(x: N) -> N {
     // SAFETY: as demanded of the caller.
     unsafe {
+        if N::SCALES {
+            // e^x over one more, which above 87 is 1. In this order a NaN stays.
+            let (rounded, growth) = reduced(N::splat(87.0).min(N::splat(LOWEST).max(x)), 0.0);
+            let power = growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)));
+            return power.quotient(power.add(N::splat(1.0)));
+        }
         let power = exp_not_above_one(x.abs().negated());
         let above = N::if_less(x, N::splat(0.0), power, N::splat(1.0));
         above.quotient(power.add(N::splat(1.0)))

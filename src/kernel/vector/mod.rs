@@ -57,6 +57,7 @@ pub mod softmax_halves;
 pub mod standalone;
 mod thin;
 mod thin_turned;
+mod wide;
 pub mod window;
 
 #[cfg(test)]

@@ -1,16 +1,10 @@
-//! Normalisation: rows of numbers by their own statistics, or channels by given ones.
-//!
-//! A row takes three passes while it is in the cache: mean, mean of squared differences, and the result. Both sums are
-//! kept as `reduce` keeps them. Plain loops: all levels give the same bits.
-#![forbid(unsafe_code)]
+//! Normalisation: rows of numbers by their own statistics, or channels by given ones. All levels give the same bits.
+
+mod rows;
 
 use super::isa::Isa;
 use super::levels::{self, Loop};
-use super::reduce::{Fold, Reduction, Squares, Sum};
-
-/// Numbers whose squared differences are added up in f32, and lanes.
-const BLOCK: usize = 4096;
-const LANES: usize = 16;
+use super::reduce::{Fold, Reduction, Squares};
 
 /// What a row is normalised by.
 #[derive(Clone, Copy, Debug)]
@@ -54,100 +48,52 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    pub fn normalise(self, isa: Isa) {
+    pub fn normalise(mut self, isa: Isa) {
         assert!(self.x.len() == self.out.len() && self.len.is_multiple_of(self.inner));
-        levels::on(isa, self);
+        match self.by {
+            By::Variance => rows::by_variance(isa, &mut self),
+            By::Squares => levels::on(isa, self),
+        }
     }
 }
 
+/// Rows by the mean of their squares, which is kept in f64: squares leave the range of f32.
 impl Loop for Rows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let channels = self.len / self.inner;
+        let (count, channels) = (self.len as f64, self.len / self.inner);
         for (i, (x, out)) in self.x.chunks_exact(self.len).zip(self.out.chunks_exact_mut(self.len)).enumerate() {
-            let (mean, factor) = statistics(self.by, self.epsilon, x);
+            let factor = (1.0 / (Fold(Squares).row(x, 0) / count + f64::from(self.epsilon)).sqrt()) as f32;
             let affine = self.affine.part((self.first + i) % self.cycle * channels, channels);
             if self.inner == 1 {
-                each(x, mean, factor, affine, out);
+                each(x, factor, affine, out);
                 continue;
             }
             for (c, (x, out)) in x.chunks_exact(self.inner).zip(out.chunks_exact_mut(self.inner)).enumerate() {
                 let factor = factor * affine.scale.map_or(1.0, |scale| scale[c]);
-                all(x, mean, factor, affine.shift.map_or(0.0, |shift| shift[c]), out);
+                all(x, 0.0, factor, affine.shift.map_or(0.0, |shift| shift[c]), out);
             }
         }
     }
 }
 
-/// The mean that is taken off, and what the rest is multiplied with.
+/// out = x * factor * scale + shift, with a scale and a shift for each.
 #[inline(always)]
-fn statistics(by: By, epsilon: f32, x: &[f32]) -> (f32, f32) {
-    let count = x.len() as f64;
-    let (mean, power) = match by {
-        By::Variance => {
-            let mean = (Fold(Sum).row(x, 0) / count) as f32;
-            (mean, squared_differences(x, mean))
-        }
-        By::Squares => (0.0, Fold(Squares).row(x, 0)),
-    };
-    (mean, (1.0 / (power / count + f64::from(epsilon)).sqrt()) as f32)
-}
-
-#[inline(always)]
-fn squared_differences(x: &[f32], mean: f32) -> f64 {
-    let mut total = 0.0;
-    let square = |x: f32| (x - mean) * (x - mean);
-    for block in x.chunks(BLOCK) {
-        let (pairs, rest) = block.as_chunks::<{ 2 * LANES }>();
-        let (mut a, mut b) = ([0f32; LANES], [0f32; LANES]);
-        for pair in pairs {
-            for j in 0..LANES {
-                a[j] += square(pair[j]);
-            }
-            for j in 0..LANES {
-                b[j] += square(pair[LANES + j]);
-            }
-        }
-        let mut last = a;
-        for (i, &x) in rest.iter().enumerate() {
-            last[i % LANES] += square(x);
-        }
-        total += sum_of_lanes(&last, &b);
-    }
-    total
-}
-
-/// A function of its own, so that the loops in front of it keep their long vectors.
-#[inline(never)]
-fn sum_of_lanes(a: &[f32; LANES], b: &[f32; LANES]) -> f64 {
-    let mut wide: [f64; LANES] = std::array::from_fn(|j| f64::from(a[j]) + f64::from(b[j]));
-    let mut half = LANES / 2;
-    while half > 0 {
-        for j in 0..half {
-            wide[j] += wide[j + half];
-        }
-        half /= 2;
-    }
-    wide[0]
-}
-
-/// out = (x - mean) * factor * scale + shift, with a scale and a shift for each.
-#[inline(always)]
-fn each(x: &[f32], mean: f32, factor: f32, affine: Affine<'_>, out: &mut [f32]) {
+fn each(x: &[f32], factor: f32, affine: Affine<'_>, out: &mut [f32]) {
     let pairs = out.iter_mut().zip(x);
     match (affine.scale, affine.shift) {
-        (None, None) => pairs.for_each(|(y, x)| *y = (x - mean) * factor),
-        (Some(scale), None) => pairs.zip(scale).for_each(|((y, x), scale)| *y = (x - mean) * factor * scale),
-        (None, Some(shift)) => pairs.zip(shift).for_each(|((y, x), shift)| *y = (x - mean) * factor + shift),
-        (Some(scale), Some(shift)) => pairs
-            .zip(scale.iter().zip(shift))
-            .for_each(|((y, x), (scale, shift))| *y = (x - mean) * factor * scale + shift),
+        (None, None) => pairs.for_each(|(y, x)| *y = x * factor),
+        (Some(scale), None) => pairs.zip(scale).for_each(|((y, x), scale)| *y = x * factor * scale),
+        (None, Some(shift)) => pairs.zip(shift).for_each(|((y, x), shift)| *y = x * factor + shift),
+        (Some(scale), Some(shift)) => {
+            pairs.zip(scale.iter().zip(shift)).for_each(|((y, x), (scale, shift))| *y = x * factor * scale + shift)
+        }
     }
 }
 
-/// The same with one for all.
+/// out = (x - mean) * factor + shift.
 #[inline(always)]
 fn all(x: &[f32], mean: f32, factor: f32, shift: f32, out: &mut [f32]) {
     for (y, x) in out.iter_mut().zip(x) {

@@ -25,7 +25,7 @@ pub trait Real: Number {
     unsafe fn round(self) -> Self;
     /// The quotient, correctly rounded.
     unsafe fn div(self, divisor: Self) -> Self;
-    /// The quotient of finite numbers to a unit in the last place, for divisors from 2^-60 to 2^60.
+    /// The quotient of finite numbers to a unit in the last place, for divisors from 2^-60 to 2^126.
     unsafe fn quotient(self, divisor: Self) -> Self;
     /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128.
     unsafe fn scaled(self, n: Self) -> Self;

@@ -217,6 +217,9 @@ mod x86 {
         if at + block == size { size } else { (at + block).min(size - block) }
     }
 
+    /// Rows so many bytes apart lie in pages of their own, and what a processor fetches in advance is within a page.
+    const FAR: isize = 2048;
+
     /// A tile of at least one block each way; false if it is thinner.
     #[inline(always)]
     unsafe fn tile<R: Register, const SIZE: usize, const N: usize>(
@@ -232,6 +235,16 @@ mod x86 {
         }
         let mut r = 0;
         while r < rows {
+            if from_stride >= FAR {
+                // The rows below come next, in this tile or in the one after it.
+                for below in r + R::LANES * N..r + 2 * R::LANES * N {
+                    let row = from.wrapping_offset(below as isize * from_stride);
+                    for line in (0..columns * SIZE).step_by(64) {
+                        // SAFETY: a prefetch reads nothing; the address may be any.
+                        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(line).cast()) };
+                    }
+                }
+            }
             let mut c = 0;
             while c < columns {
                 // SAFETY: as demanded of the caller; the block lies in the tile.
