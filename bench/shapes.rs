@@ -128,7 +128,17 @@ pub struct Built {
 }
 
 pub fn build(shape: &Shape, body: Body) -> Built {
+    let (graph, nodes) = graph(shape, body);
+    Built { program: compile(&graph), nodes }
+}
+
+pub fn compile(graph: &Graph) -> Ref<Program> {
     let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    Program::compile(graph, vec![engine], &CompileOptions::default()).unwrap()
+}
+
+/// A shape as a graph, and its nodes.
+pub fn graph(shape: &Shape, body: Body) -> (Graph, Vec<Arc<Node>>) {
     let mut graph = Graph::new(shape.name);
     let nodes: Vec<Arc<Node>> = (0..shape.nodes).map(|_| Arc::new(Node { body, counter: AtomicU64::new(0) })).collect();
     let ids: Vec<NodeId> = nodes
@@ -139,8 +149,7 @@ pub fn build(shape: &Shape, body: Body) -> Built {
     for &(from, to) in &shape.edges {
         graph.add_control_edge(ids[from], ids[to]).unwrap();
     }
-    let program = Program::compile(&graph, vec![engine], &CompileOptions::default()).unwrap();
-    Built { program, nodes }
+    (graph, nodes)
 }
 
 /// The floor: the same bodies in a loop over pointers.

@@ -1,8 +1,7 @@
-//! Graphs of many nodes: what compiling takes, and what a program and a run of it take.
+//! Graphs of many nodes: what a program and a run of it take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 use weir::base::{Ref, Result};
 use weir::device::DeviceKind;
 use weir::engine::Engine;
@@ -78,19 +77,5 @@ fn a_million_nodes_compile_and_run() {
     for runs in 1..=3 {
         run(&program);
         assert_eq!(counter.load(Relaxed), runs * 1_000_000);
-    }
-}
-
-/// Prints the time; it is not judged here, where other work may run beside it.
-#[test]
-#[ignore = "a measurement"]
-fn what_compiling_takes() {
-    let counter = Arc::default();
-    let graph = tasks(100_000, &counter);
-    for _ in 0..7 {
-        let start = Instant::now();
-        let program = compile(&graph);
-        println!("{} ns per node", start.elapsed().as_nanos() / 100_000);
-        drop(program);
     }
 }

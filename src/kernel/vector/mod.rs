@@ -13,7 +13,8 @@
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
 //! - `finish`: what follows a product; `activation`: sigmoid, tanh and their kind, as that needs them.
 //! - `conv`, `pooling`: windows over images and signals. `cell`: the gates of recurrent cells.
-//! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once.
+//! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once; `wide`: sixteen lanes on all of
+//!   them, for sums that must not differ.
 //! - `binary`: functions of two elements. `affine`: scales and zero points.
 //! - `movement`: copies between layouts, transposition.
 //! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
