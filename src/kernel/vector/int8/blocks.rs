@@ -231,9 +231,7 @@ impl Piece<'_> {
     unsafe fn row_terms(&self, down: usize, count: usize) -> &mut [i32] {
         let first = down * self.plan.set.rows;
         // SAFETY: as above, of rows.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.scratch.add(self.room.row_terms).cast::<i32>().add(first), count)
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.scratch.add(self.room.row_terms).cast::<i32>().add(first), count) }
     }
 }
 

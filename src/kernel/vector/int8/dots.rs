@@ -117,13 +117,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             depth: k,
             flip: flip_a,
         };
-        let b = Source {
-            data: matrix_b.at(0, 0),
-            stride: matrix_b.stride(),
-            along: transpose_b,
-            depth: k,
-            flip: 0,
-        };
+        let b = Source { data: matrix_b.at(0, 0), stride: matrix_b.stride(), along: transpose_b, depth: k, flip: 0 };
         let (held, stream, count, flip) = if HOLDS_A { (a, b, product.m, 0) } else { (b, a, product.n, flip_a) };
         let (held_zero, stream_zero) = if HOLDS_A { (zero_a, zero_b) } else { (zero_b, zero_a) };
         let layout = layout(count, k, L::STEP, L::Cell::DEPTH);

@@ -5,8 +5,8 @@
 //! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. The few columns that
 //! `dots` can hold are there once more, each from end to end.
 
-use super::dots;
 use super::CELL;
+use super::dots;
 use super::micro::Set;
 use super::panel::{Source, pitch};
 use super::plan::stretches;
