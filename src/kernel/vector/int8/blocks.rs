@@ -21,7 +21,7 @@ use super::finish::{Place, Stash};
 use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms};
 use super::panel::{Source, pitch};
 use super::plan::Plan;
-use super::{CELL, Piece, Product, Rule, parts};
+use super::{CELL, Piece, Product, Rule, TILE, parts};
 use std::ops::Range;
 
 /// A stretch of K.
@@ -32,26 +32,32 @@ struct Stretch {
     /// The same in cells, rounded up.
     cells: usize,
     first: bool,
-    /// Which of the places for panels of B is its own.
-    place: usize,
+    /// Where its panels begin in the room for panels, in cells, and its terms in that for terms.
+    panels: usize,
+    terms: usize,
 }
 
 /// # Safety
 /// For all functions: as those of `Piece`.
 impl Piece<'_> {
-    pub(super) unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>) {
-        let Plan { stretches, nested, stashes, block_rows, .. } = *self.plan;
-        for columns in parts(&columns, self.plan.block_columns) {
-            // SAFETY: passed on; there are places for the panels of all stretches if they are nested; sums that are
+    /// If the columns have a number to be `kept` by, the panels of all stretches are there in the end, and may be there
+    /// already.
+    pub(super) unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>, kept: Option<usize>) {
+        let Plan { stretches, nested, stashes, block_rows, block_columns, .. } = *self.plan;
+        let held = self.held.replace(kept);
+        let kept = kept.is_some();
+        let together = kept || nested;
+        for columns in parts(&columns, if kept { TILE.1 } else { block_columns }) {
+            // SAFETY: passed on; there is room for the panels of all stretches if they are kept or nested; sums that are
             // stashed are finished before the next block's are.
             unsafe {
-                if nested {
+                if together && !held {
                     for number in 0..stretches {
-                        self.pack_b(self.stretch(number), &columns);
+                        self.pack_b(self.stretch(number, kept), &columns);
                     }
-                } else if !stashes && rows.len() > block_rows {
+                } else if !together && !stashes && rows.len() > block_rows {
                     for number in 0..stretches {
-                        let stretch = self.stretch(number);
+                        let stretch = self.stretch(number, kept);
                         self.pack_b(stretch, &columns);
                         for rows in parts(&rows, block_rows) {
                             self.pack_a(stretch, &rows);
@@ -62,8 +68,8 @@ impl Piece<'_> {
                 }
                 for rows in parts(&rows, block_rows) {
                     for number in 0..stretches {
-                        let stretch = self.stretch(number);
-                        if !nested {
+                        let stretch = self.stretch(number, kept);
+                        if !together {
                             self.pack_b(stretch, &columns);
                         }
                         self.pack_a(stretch, &rows);
@@ -77,12 +83,18 @@ impl Piece<'_> {
         }
     }
 
-    fn stretch(&self, number: usize) -> Stretch {
+    fn stretch(&self, number: usize, kept: bool) -> Stretch {
         let k = if self.product.rule.alpha == 0.0 { 0 } else { self.product.k };
         let begin = number * self.plan.depth;
         let depth = self.plan.depth.min(k - begin);
-        let place = if self.plan.nested { number } else { 0 };
-        Stretch { begin, depth, cells: self.plan.set.cells(depth), first: number == 0, place }
+        let (panels, terms) = if kept {
+            (number * self.plan.kept_of_stretch(), number * TILE.1)
+        } else if self.plan.nested {
+            (number * self.room.cells_of_b, number * self.plan.block_columns)
+        } else {
+            (0, 0)
+        };
+        Stretch { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
     }
 
     /// Panels of B for a block of columns, and what the zero point of A adds to each column.
@@ -209,7 +221,7 @@ impl Piece<'_> {
     /// The first panel of the block; all but the last are full.
     unsafe fn panel_b(&self, stretch: Stretch) -> *mut u32 {
         // SAFETY: as demanded of the caller; the room has places for as many stretches as are packed together.
-        unsafe { self.scratch.add(self.room.b + stretch.place * self.room.bytes_of_b).cast() }
+        unsafe { self.scratch.add(self.room.b).cast::<u32>().add(stretch.panels) }
     }
 
     fn sums(&self) -> *mut i64 {
@@ -219,7 +231,7 @@ impl Piece<'_> {
     /// Terms of some columns of the block.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold one part at a time")]
     unsafe fn column_terms(&self, stretch: Stretch, first: usize, count: usize) -> &mut [i32] {
-        let first = stretch.place * self.plan.block_columns + first;
+        let first = stretch.terms + first;
         // SAFETY: as demanded of the caller; a block has no more columns than the room. Bytes are integers.
         unsafe {
             std::slice::from_raw_parts_mut(self.scratch.add(self.room.column_terms).cast::<i32>().add(first), count)

@@ -36,11 +36,12 @@ pub use finish::{Offset, Rule};
 pub use panels::BytePanels;
 pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
 
+use super::held::Held;
 use super::isa::Isa;
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
 use crate::sync::Claim;
-use crate::threadpool::Span;
+use crate::threadpool::{MAX_SLOTS, Span};
 use micro::Set;
 use plan::{Plan, Room, Way};
 use std::ops::Range;
@@ -118,9 +119,10 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;
     let span = Span { items: plan.items, cost_ns, ..Span::default() };
+    let held = [const { Held::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
-        let scratch = site.scratch(claim.slot());
-        let piece = Piece { product, plan: &plan, room: &room, scratch, c: c.data(), c_stride: c.stride() };
+        let (scratch, held) = (site.scratch(claim.slot()), &held[claim.slot()]);
+        let piece = Piece { product, plan: &plan, room: &room, scratch, held, c: c.data(), c_stride: c.stride() };
         // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the
         // slot's memory is as large as `scratch_bytes` asked for.
         unsafe { piece.run(&claim) };
@@ -134,6 +136,7 @@ struct Piece<'a> {
     plan: &'a Plan,
     room: &'a Room,
     scratch: *mut u8,
+    held: &'a Held,
     c: *mut i32,
     c_stride: usize,
 }
@@ -170,11 +173,14 @@ impl Piece<'_> {
             } else {
                 (left.min(tiles_down - down), 1)
             };
+            // What follows may want the rest of this column of tiles.
+            let kept = (rows < tiles_down && self.plan.keeps).then_some(across);
             // SAFETY: the rows and columns of claimed tiles, inside C.
             unsafe {
                 self.rectangle(
                     down * TILE.0..((down + rows) * TILE.0).min(m),
                     across * TILE.1..((across + columns) * TILE.1).min(n),
+                    kept,
                 );
             }
             tile += rows * columns;
