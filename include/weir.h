@@ -130,6 +130,11 @@ typedef enum weir_status_code {
   WEIR_UNAVAILABLE = 14,
   /** Data was lost or corrupted. */
   WEIR_DATA_LOSS = 15,
+  /**
+   * The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work. Abseil has no
+   * such code.
+   */
+  WEIR_DEVICE_LOST = 64,
 } weir_status_code;
 
 /** What a pool is like. Fixed for the life of the pool object. */
@@ -197,6 +202,11 @@ typedef enum weir_engine_kind_value {
   WEIR_ENGINE_CPU = 1,
   /** NVIDIA GPUs through the CUDA driver. */
   WEIR_ENGINE_CUDA = 2,
+  /**
+   * Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with an order of
+   * work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+   */
+  WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
 
 /**
@@ -234,6 +244,10 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_KIND_POOL = 5,
   /** weir_threadpool_conformance, which calls the pool from threads that the pool has never seen. */
   WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
+  /** An emulated device, whose work it does. */
+  WEIR_THREAD_ORIGIN_DEVICE = 7,
+  /** A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held. */
+  WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
 
 /** Flags of weir_stream_create. */
@@ -655,8 +669,8 @@ typedef struct weir_threadpool weir_threadpool;
 typedef struct weir_threadpool_attr weir_threadpool_attr;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values are those of Abseil's
- * canonical codes (google/abseil status codes), and they are ABI for ever.
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
+ * Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.
  */
 typedef int32_t weir_status;
 
@@ -707,6 +721,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_kinds;
   /** Packed weights alive, handles of kernels not counted. */
   uint64_t packed_weights;
+  /** Threads running now for devices: those of emulated ones, and those that watch events. */
+  uint64_t threads_of_devices;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -1603,6 +1619,12 @@ typedef struct weir_run_failure {
   /** The engine that the node ran on ("cpu:0"), or "". */
   char engine[64];
 } weir_run_failure;
+
+/**
+ * Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
+ * process (weir_engine_kind_from_name).
+ */
+#define WEIR_ENGINE_PLUGIN_FIRST 4096
 
 #ifdef __cplusplus
 extern "C" {

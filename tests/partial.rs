@@ -257,7 +257,7 @@ fn compiled(graph: &Graph, partial_runs: usize) -> Ref<Program> {
 fn a_part_is_what_its_outputs_need() {
     let pools = [None, Some(ThreadPool::seeded(5, 2).unwrap()), Some(pools::of(2))];
     let engine = cpu();
-    let mut attr = StreamAttr::new(DeviceKind::Cpu);
+    let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
     attr.set_threadpool(Some(pools::of(2))).unwrap();
     let stream = Stream::create(engine, attr).unwrap();

@@ -159,7 +159,7 @@ fn sites() -> Vec<Site> {
     let seeded = ("a seeded pool".to_owned(), Some(ThreadPool::seeded(11, 3).unwrap()));
     let all = [("no pool".to_owned(), None)].into_iter().chain(widths).chain([seeded]);
     all.map(|(name, pool)| {
-        let mut attr = StreamAttr::new(DeviceKind::Cpu);
+        let mut attr = StreamAttr::new(DeviceKind::CPU);
         attr.set_threadpool(pool.clone()).unwrap();
         let stream = Stream::create(engine(), attr).unwrap();
         Site { name, pool, stream }
