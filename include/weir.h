@@ -2167,6 +2167,30 @@ weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *att
                                               uint32_t *out_count);
 
 /**
+ * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
+ * work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
+ * device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, count above 64).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr,
+                                             uint32_t count);
+
+/**
+ * The number of streams that was set, or 1.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr,
+                                             uint32_t *out_count);
+
+/**
  * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
