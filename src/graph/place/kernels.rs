@@ -224,8 +224,7 @@ impl Kernel for Issue {
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let stream = lane.engines[self.engine].streams[self.stream].lock();
-        let label = lane.engines[self.engine].engine.label();
-        self.issue(&lane, &**stream).map_err(|error| error.within(format_args!("engine {label}")))
+        self.issue(&lane, &**stream).map_err(|error| error.within(format_args!("engine {}", self.label)))
     }
 }
 
@@ -261,7 +260,8 @@ impl Kernel for Fetch {
             0 => Ok(()),
             _ => stream.copy(&Transfer { name: &self.name, to: Place::Host(to), from: Place::Device(from), bytes }),
         };
-        complete(&lane, self.engine, self.number, self.writer, copy, done)
+        let place = (self.engine, self.number, Arc::clone(&self.label));
+        complete(&lane, place, self.writer, copy, done)
     }
 }
 
@@ -286,22 +286,22 @@ impl Kernel for Done {
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
-        complete(&lane, self.engine, self.number, Some(self.piece), |_| Ok(()), done)
+        let place = (self.engine, self.number, Arc::clone(&self.label));
+        complete(&lane, place, Some(self.piece), |_| Ok(()), done)
     }
 }
 
-/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done.
+/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done. By an engine's number and
+/// label, and the number among what it is asked for.
 fn complete(
     lane: &Arc<Lane>,
-    engine: usize,
-    number: usize,
+    (engine, number, label): (usize, usize, Arc<str>),
     piece: Option<usize>,
     work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
     done: Completion,
 ) -> Result<()> {
     let on = &lane.engines[engine];
     let event = &on.fetched[number];
-    let label = on.engine.label();
     let issue = || {
         let stream = on.fetch_stream.lock();
         if let Some(piece) = piece {
