@@ -14,8 +14,9 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Memory, StreamAttr};
+use crate::device::{DeviceEvent, DeviceStream, Memory, Reached, StreamAttr, Then};
 use crate::engine::Engine;
+use crate::kernel::Completion;
 use crate::memory::Buffer;
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
@@ -65,7 +66,26 @@ pub(super) struct OnEngine {
     pub fetch_stream: Line,
     pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
     pub uploads: Vec<Upload>,
-    pub fetched: Vec<Arc<dyn DeviceEvent>>,
+    pub fetched: Vec<Arc<Fetched>>,
+}
+
+/// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub event: Arc<dyn DeviceEvent>,
+    /// The node's call, and the event of the work that is copied.
+    pub call: Mutex<Option<(Completion, Option<Arc<dyn DeviceEvent>>)>>,
+    label: String,
+}
+
+impl Reached for Fetched {
+    fn reached(&self) {
+        let Some((done, written)) = self.call.lock().take() else { return };
+        // The failure of the work itself, before that of the stream that waited for it.
+        let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
+        let result = written.and_then(|()| self.event.is_reached().map(drop));
+        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.label))));
+    }
 }
 
 #[derive(Debug)]
@@ -121,6 +141,10 @@ impl OnEngine {
             accelerator.stream(&StreamAttr { name: &name, priority: 0 }).map(Mutex::new)
         };
         let event = || accelerator.event(false);
+        let fetched = || {
+            let (event, label) = (event()?, engine.label());
+            Ok(Arc::new(Fetched { event, call: Mutex::new(None), label }))
+        };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging = Buffer::zeroed(bytes, &format!("a copy of {owner} to engine {}", engine.label()))?;
@@ -133,7 +157,7 @@ impl OnEngine {
             fetch_stream: stream("fetches")?,
             events: events.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
-            fetched: (0..needs.num_fetches).map(|_| event()).collect::<Result<_>>()?,
+            fetched: (0..needs.num_fetches).map(|_| fetched()).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
         })
     }
@@ -174,7 +198,7 @@ impl Lane {
                     then(Ok(()));
                 }
             };
-            accelerator.when_reached(&event, Box::new(told));
+            accelerator.when_reached(&event, Then::once(told));
         }
         Ok(())
     }
