@@ -35,7 +35,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// One device: facts.
-pub trait Device: Send + Sync + Debug {
+pub trait Device: Any + Send + Sync + Debug {
     fn kind(&self) -> DeviceKind;
 
     fn index(&self) -> u32;
