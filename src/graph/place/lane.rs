@@ -69,12 +69,14 @@ pub(super) struct OnEngine {
     pub fetched: Vec<Arc<Fetched>>,
 }
 
+/// A node's call, and the event of the work that it waits for.
+type Call = (Completion, Option<Arc<dyn DeviceEvent>>);
+
 /// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub event: Arc<dyn DeviceEvent>,
-    /// The node's call, and the event of the work that is copied.
-    pub call: Mutex<Option<(Completion, Option<Arc<dyn DeviceEvent>>)>>,
+    pub call: Mutex<Option<Call>>,
     label: String,
 }
 
