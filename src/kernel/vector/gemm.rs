@@ -161,7 +161,7 @@ impl Shape {
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
         let of = |shape: &Shape| {
             let cut = Cut::new(shape, count);
-            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
+            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows_of(1)) * size_of::<f32>()
         };
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
     }
