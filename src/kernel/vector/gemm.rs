@@ -139,7 +139,7 @@ impl Cut {
     /// Floats of scratch memory for the panels of B, or for the sums of few rows.
     pub fn floats_of_b(&self, m: usize, n: usize, micro: &MicroKernels) -> usize {
         let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
-        panels.max(m.min(thin::ROWS).saturating_mul(n).min(thin::SUMS))
+        panels.max(thin::floats(m, n))
     }
 }
 

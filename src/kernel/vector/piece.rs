@@ -13,6 +13,11 @@ use std::ops::Range;
 
 /// A B of so many floats lies in the second-level cache as it is, and its rows are not far apart.
 const NEAR_B: usize = 64 << 10;
+/// A B of so many floats lies in some cache.
+const CACHED_B: usize = 2 << 20;
+/// Least rows of tiles, and columns of tiles with few rows, that are faster than long runs.
+const LEAST_ROWS: usize = 4;
+const WIDE_RUN: usize = 32;
 /// Least columns of tiles that read a B once where it is, whatever its size: whole cache lines.
 const LEAST_RUN: usize = 16;
 
@@ -85,18 +90,16 @@ impl Piece<'_> {
         }
     }
 
-    /// B, if these rows are so few that it is read where it is.
+    /// B, if these rows are so few that it is read where it is, in long runs.
     fn thin(&self, rows: &Range<usize>) -> Option<Matrix<'_, f32>> {
-        match self.operands.b {
-            Right::Matrix(b)
-                if rows.len() <= thin::ROWS
-                    && self.scale == (Scale { alpha: 1.0, beta: 0.0 })
-                    && thin::is_there(self.micro.isa) =>
-            {
-                Some(b)
-            }
-            _ => None,
-        }
+        let Right::Matrix(b) = self.operands.b else { return None };
+        let rows = rows.len();
+        // Tiles multiply faster, if short runs are no worse, and if they are wide enough.
+        let cached = self.shape.k.saturating_mul(b.stride()) <= CACHED_B && !self.shape.transpose_b;
+        let tile =
+            self.micro.reads_in_place() && cached && rows >= LEAST_ROWS && self.micro.columns_of(rows) >= WIDE_RUN;
+        let plain = self.scale == (Scale { alpha: 1.0, beta: 0.0 });
+        (rows <= thin::ROWS && !tile && plain && thin::is_there(self.micro.isa)).then_some(b)
     }
 
     /// A few rows, as many columns as there is room for sums.
@@ -116,10 +119,11 @@ impl Piece<'_> {
                     a: self.a_in_place(stretch, rows),
                     b,
                     sums: self.panels,
+                    pitch: thin::pitch(columns.len()),
                 };
                 thin::sums(self.micro.isa, &thin);
                 for (index, row) in rows.clone().enumerate() {
-                    let sums = std::slice::from_raw_parts(self.panels.add(index * columns.len()), columns.len());
+                    let sums = std::slice::from_raw_parts(self.panels.add(index * thin.pitch), columns.len());
                     let c = self.c.add(row * self.c_stride + columns.start);
                     if stretch.first {
                         c.copy_from_nonoverlapping(sums.as_ptr(), sums.len());

@@ -14,7 +14,7 @@ use std::arch::x86_64::{__m256, __m512, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch}
 /// Floats of a cache line.
 const LINE: usize = 16;
 /// Steps along K that are written out.
-const STEPS: usize = 4;
+const STEPS: usize = 2;
 /// Rows of B that are asked for ahead of their turn: the third-level cache answers within that many steps.
 const AHEAD: usize = 16;
 
