@@ -3,8 +3,12 @@
 //! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Very few rows
 //! read B where it is in long runs (`thin`), once; so do the tiles of a B that lies near, or whose rows are no more than a tile's.
 //! Otherwise the first tiles copy B into panels while they read it, or it is packed before, if it is transposed or gathered.
+//!
+//! A thread that draws pieces from its home gets one part of a block of columns after the other. Where the panels of all
+//! stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them there.
 
 use super::gemm::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
+use super::held::Held;
 use super::micro::{From, MicroKernels, Scale, Strided, Tile};
 use super::pack;
 use super::site::Matrix;
@@ -30,6 +34,9 @@ pub struct Piece<'a> {
     pub micro: &'a MicroKernels,
     /// The slot's scratch memory: panels of B, then one of A.
     pub panels: *mut f32,
+    /// Number of the product, in a batch.
+    pub number: usize,
+    pub held: &'a Held,
     pub c: *mut f32,
     pub c_stride: usize,
 }
@@ -52,6 +59,8 @@ enum Way {
 struct Stretch {
     begin: usize,
     depth: usize,
+    /// Where its panels begin, in the room for panels.
+    room: usize,
     first: bool,
     last: bool,
 }
@@ -83,7 +92,9 @@ impl Piece<'_> {
                     let width = if along { thin::COLUMNS } else { thin::SUMS / rows.len() };
                     parts(&columns, width).for_each(|columns| self.few_rows(b, &rows, &columns));
                 } else {
-                    parts(&columns, BLOCK_COLUMNS).for_each(|columns| self.block(&rows, &columns));
+                    // What follows may want the rest of this block.
+                    let kept = (count < tiles_down && self.cut.keeps).then(|| self.number * self.cut.across + block);
+                    parts(&columns, BLOCK_COLUMNS).for_each(|columns| self.block(&rows, &columns, kept));
                 }
             }
             tile += count * blocks;
@@ -104,7 +115,8 @@ impl Piece<'_> {
 
     /// A few rows, as many columns as there is room for sums.
     unsafe fn few_rows(&self, b: Matrix<'_, f32>, rows: &Range<usize>, columns: &Range<usize>) {
-        for stretch in self.stretches() {
+        self.held.replace(None);
+        for stretch in self.stretches(0) {
             // SAFETY: rows and columns are inside A, B and C; the scratch memory has room for the sums of few rows.
             unsafe {
                 let b = if self.shape.transpose_b {
@@ -138,11 +150,13 @@ impl Piece<'_> {
         unsafe { self.finish(rows, columns) };
     }
 
-    fn stretches(&self) -> impl Iterator<Item = Stretch> + use<> {
+    /// The stretches of K, in order; `room` is what the panels of one take if those of all are kept, else 0.
+    fn stretches(&self, room: usize) -> impl Iterator<Item = Stretch> + use<> {
         let (count, depth, k) = (self.cut.stretches, self.cut.depth, self.shape.k);
         (0..count).map(move |number| {
             let begin = number * depth;
-            Stretch { begin, depth: depth.min(k - begin), first: number == 0, last: number + 1 == count }
+            let (first, last) = (number == 0, number + 1 == count);
+            Stretch { begin, depth: depth.min(k - begin), room: number * room, first, last }
         })
     }
 
@@ -160,15 +174,15 @@ impl Piece<'_> {
         }
     }
 
-    /// How these rows read B.
-    fn way(&self, rows: usize, columns: usize) -> Way {
+    /// How these rows read B; `kept` says that others come after them.
+    fn way(&self, rows: usize, columns: usize, kept: bool) -> Way {
         match self.operands.b {
             Right::Panels(_) => Way::Panels,
             Right::Matrix(b) if !self.shape.transpose_b => {
                 let once = self.micro.columns_of(rows);
                 let near = self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
                 match self.micro.reads_in_place() {
-                    true if once >= LEAST_RUN => Way::Place(once),
+                    true if once >= LEAST_RUN && !kept => Way::Place(once),
                     true if near => Way::Place(self.micro.width),
                     true => Way::Copy,
                     false if near && columns % self.micro.lanes == 0 => Way::Place(self.micro.width),
@@ -179,25 +193,36 @@ impl Piece<'_> {
         }
     }
 
-    /// Rows of one block of columns.
-    unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>) {
-        let way = self.way(rows.len(), columns.len());
-        let most = if let Way::Place(most) = way { most } else { self.micro.width };
-        let widest = evenly(columns, most, self.micro.lanes).map(|panel| panel.len()).max().unwrap_or(most);
-        let most_rows =
-            self.micro.rows_of(if way == Way::Panels { self.micro.width.min(columns.len()) } else { widest });
-        for stretch in self.stretches() {
-            if way == Way::Pack {
+    /// Rows of one block of columns. The panels of one stretch take the place of those before, or, if the block has a number
+    /// to be `kept` by, those of all are there in the end, and may be there already.
+    unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
+        let way = self.way(rows.len(), columns.len(), kept.is_some());
+        let kept = kept.filter(|_| [Way::Pack, Way::Copy].contains(&way));
+        let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
+        let held = self.held.replace(kept);
+        let most_rows = self.micro.rows_of(match way {
+            Way::Panels => self.micro.width.min(columns.len()),
+            Way::Place(most) => self.widest(columns, most),
+            Way::Pack | Way::Copy => self.widest(columns, self.micro.width),
+        });
+        for stretch in self.stretches(room) {
+            if way == Way::Pack && !held {
                 // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
                 unsafe { self.pack(stretch, columns) };
             }
             for rows_of_tiles in evenly(rows, most_rows, 1) {
                 // The first ones have copied B for the others.
-                let way = if way == Way::Copy && rows_of_tiles.start > rows.start { Way::Pack } else { way };
+                let copied = held || rows_of_tiles.start > rows.start;
+                let way = if way == Way::Copy && copied { Way::Pack } else { way };
                 // SAFETY: passed on.
                 unsafe { self.row_of_tiles(stretch, &rows_of_tiles, columns, way) };
             }
         }
+    }
+
+    /// Columns of the widest tile of a block, at most so many.
+    fn widest(&self, columns: &Range<usize>, most: usize) -> usize {
+        evenly(columns, most, self.micro.lanes).map(|panel| panel.len()).max().unwrap_or(most)
     }
 
     /// Copies all columns of a block into panels.
@@ -229,10 +254,10 @@ impl Piece<'_> {
                     }
                     (Right::Matrix(b), Way::Place(_)) => (b.at(stretch.begin, panel.start), b.stride(), From::Place),
                     (Right::Matrix(b), Way::Copy) => {
-                        let to = From::Copy(self.panel_of_b(index), width);
+                        let to = From::Copy(self.panel_of_b(stretch, index), width);
                         (b.at(stretch.begin, panel.start), b.stride(), to)
                     }
-                    _ => (self.panel_of_b(index).cast_const(), width, From::Panel),
+                    _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
                 };
                 self.micro.multiply(&Tile {
                     rows: rows.len(),
@@ -289,7 +314,7 @@ impl Piece<'_> {
         let stride = self.micro.width;
         // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
         unsafe {
-            let panel = self.panel_of_b(index);
+            let panel = self.panel_of_b(stretch, index);
             match self.operands.b {
                 Right::Matrix(b) if self.shape.transpose_b => {
                     let source = b.at(columns.start, stretch.begin);
@@ -308,9 +333,9 @@ impl Piece<'_> {
         }
     }
 
-    unsafe fn panel_of_b(&self, index: usize) -> *mut f32 {
+    unsafe fn panel_of_b(&self, stretch: Stretch, index: usize) -> *mut f32 {
         // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
-        unsafe { self.panels.add(index * self.cut.depth * self.micro.width) }
+        unsafe { self.panels.add(stretch.room + index * self.cut.depth * self.micro.width) }
     }
 }
 
