@@ -70,7 +70,10 @@ pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
 
 impl Plan {
     pub fn new(product: &Product<'_>, isa: Isa) -> Plan {
-        let set = Set::of(isa);
+        Plan::with(product, Set::of(isa))
+    }
+
+    pub fn with(product: &Product<'_>, set: &'static Set) -> Plan {
         let (m, n) = (product.m, product.n);
         let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
         let (depth, stretches) = stretches(k, set);
