@@ -135,10 +135,10 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
         return Ok(());
     }
     // What is computed does not depend on it.
-    if let (Way::Blocks, None, Some(set)) = (plan.way, product.packed_b, Set::low(isa)) {
-        if product.is_low() {
-            plan = Plan::with(product, set);
-        }
+    if let (Way::Blocks, None, Some(set)) = (plan.way, product.packed_b, Set::low(isa))
+        && product.is_low()
+    {
+        plan = Plan::with(product, set);
     }
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;
