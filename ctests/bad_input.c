@@ -188,6 +188,7 @@ int main(void) {
     rows_of_the_library();
     bad_input_threadpool();
     bad_input_engine();
+    bad_input_memory();
     bad_input_stream();
     bad_input_event();
     bad_input_tensor();

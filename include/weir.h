@@ -19,6 +19,7 @@
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
  *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
+ *   memory              weir_allocator_create, weir_engine_attr_set_memory_limit, weir_engine_get_memory_info, weir_engine_trim
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
@@ -591,6 +592,9 @@ typedef enum weir_forwarding_value {
   WEIR_FORWARD_NEVER = -2,
 } weir_forwarding_value;
 
+/** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
+typedef struct weir_allocator weir_allocator;
+
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
 
@@ -707,6 +711,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_kinds;
   /** Packed weights alive, handles of kernels not counted. */
   uint64_t packed_weights;
+  /** Allocators of the host's alive, those too that only engines or their memory refer to. */
+  uint64_t allocators;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -926,6 +932,67 @@ typedef struct weir_engine_info {
   /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
   uint32_t thread_count;
 } weir_engine_info;
+
+/**
+ * An allocator of the host's, for the memory of CPU engines.
+ *
+ * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not throw, longjmp
+ * or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls them.
+ */
+typedef struct weir_allocator_vtable {
+  /** sizeof(weir_allocator_vtable) of the host's header. Members beyond it read as NULL. */
+  size_t struct_size;
+  /** Reserved, 0. */
+  uint64_t flags;
+  /**
+   * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0, and
+   * anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+   */
+  size_t alignment;
+  /**
+   * Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter. NULL: there
+   * is no more. An address that is not aligned is given back at once, and the call that needed it fails.
+   */
+  void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
+  /** Required. Takes back what `allocate` gave for the same numbers, each address exactly once. */
+  void (*deallocate)(void *ctx, void *data, size_t bytes, size_t alignment);
+  /**
+   * Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in the
+   * thread that let go of it last. Never called in a forked child.
+   */
+  void (*release)(void *ctx);
+} weir_allocator_vtable;
+
+/** How an engine keeps its memory: one of enum weir_memory_mode_value. */
+typedef uint32_t weir_memory_mode;
+
+/** What an engine's memory is like at one moment. Sizes are in bytes. */
+typedef struct weir_memory_info {
+  /** sizeof(weir_memory_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Most that may be reserved; UINT64_MAX = no limit. */
+  uint64_t limit;
+  /** In tensors, buffers, scratch and the values of runs, rounded up to the sizes of blocks. */
+  uint64_t in_use;
+  /** The most that was ever in use, or was since weir_engine_reset_memory_peak. */
+  uint64_t peak_in_use;
+  /** In regions, whether in use or not. */
+  uint64_t reserved;
+  /** The most that was ever reserved, or was since weir_engine_reset_memory_peak. */
+  uint64_t peak_reserved;
+  /** The largest piece that is free, without what is kept for requests of its size. */
+  uint64_t largest_free;
+  /** Blocks in use. */
+  uint64_t blocks;
+  /** Regions. */
+  uint64_t regions;
+  /** Blocks given out since the engine was made. */
+  uint64_t allocations;
+  /** Regions asked for and got since the engine was made: calls of the allocator. */
+  uint64_t region_allocations;
+  /** 1 - largest_free / (reserved - in_use); 0 if nothing is free. */
+  double fragmentation;
+} weir_memory_info;
 
 /**
  * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
@@ -2246,6 +2313,156 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * work needs; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
+
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------
+ * An engine's tensors, scratch and the values of runs lie in regions that it gets from the system, or from an
+ * allocator of yours, and cuts into blocks. What comes back is kept for the next, so that in the steady state
+ * nothing is asked for. A limit bounds the regions; beyond it a call fails with RESOURCE_EXHAUSTED, at once, and
+ * says what holds the memory. The environment variable WEIR_MEMORY_MODE, pooled or direct, read once per
+ * process, is for engines that were given no mode; any other value is INVALID_ARGUMENT where it would be used.
+ */
+
+/**
+ * Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of engines may
+ * use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was given back; if this
+ * call fails, it is never called.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_allocator_create(const struct weir_allocator_vtable *vtable,
+                                  void *ctx,
+                                  struct weir_allocator **out_allocator);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(struct weir_allocator *allocator);
+
+/**
+ * Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API
+void weir_allocator_release(struct weir_allocator *allocator);
+
+/**
+ * Where the engine's memory comes from. NULL: the system (the default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_allocator(struct weir_engine_attr *attr,
+                                           struct weir_allocator *allocator);
+
+/**
+ * The allocator that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_allocator(const struct weir_engine_attr *attr,
+                                           struct weir_allocator **out_allocator);
+
+/**
+ * The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it makes the
+ * engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough. UINT64_MAX: no limit (the
+ * default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_memory_limit(struct weir_engine_attr *attr,
+                                              uint64_t bytes);
+
+/**
+ * The limit that was set, or UINT64_MAX.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_memory_limit(const struct weir_engine_attr *attr,
+                                              uint64_t *out_bytes);
+
+/**
+ * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before WEIR_MEMORY_MODE from
+ * the environment.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, unknown mode).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_memory_mode(struct weir_engine_attr *attr,
+                                             weir_memory_mode mode);
+
+/**
+ * The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: the mode that it is in.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_memory_mode(const struct weir_engine_attr *attr,
+                                             weir_memory_mode *out_mode);
+
+/**
+ * Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_memory_info(const struct weir_engine *engine,
+                                        struct weir_memory_info *out_info);
+
+/**
+ * Makes the peaks what is in use and reserved now.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(struct weir_engine *engine);
+
+/**
+ * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
+ * is free. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+ *
+ * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_trim(struct weir_engine *engine,
+                             uint64_t bytes_to_keep);
+
+/**
+ * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
+ * blocks. A block is "used" for something, "kept" for the next request of its size, or "free". `buffer` and `capacity` are as in
+ * weir_last_error_copy; what changes between two calls may make the text longer.
+ *
+ * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
+ * caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_dump_memory(const struct weir_engine *engine,
+                                    char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
 
 
 /* ---- Stream ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,10 @@ pub struct weir_engine {
 pub struct weir_engine_attr {
     _opaque: [u8; 0],
 }
+/// An allocator of the host's that engines take their memory from. Shared: create, retain, release.
+pub struct weir_allocator {
+    _opaque: [u8; 0],
+}
 /// An in-order queue of work on one engine. Shared: create, retain, release.
 pub struct weir_stream {
     _opaque: [u8; 0],

@@ -47,6 +47,8 @@ pub struct weir_runtime_info {
     pub threads_of_kinds: u64,
     /// Packed weights alive, handles of kernels not counted.
     pub packed_weights: u64,
+    /// Allocators of the host's alive, those too that only engines or their memory refer to.
+    pub allocators: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

@@ -2,7 +2,7 @@
 
 use super::{Device, DeviceKind};
 use crate::base::Result;
-use crate::memory::{ALIGNMENT, Buffer};
+use crate::memory::{ALIGNMENT, HostMemory, Source};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -21,8 +21,8 @@ impl Device for Cpu {
         std::env::consts::ARCH
     }
 
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
-        Buffer::zeroed(bytes, what)
+    fn memory(&self) -> Box<dyn Source> {
+        Box::new(HostMemory)
     }
 
     fn alignment(&self) -> usize {

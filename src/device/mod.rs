@@ -8,7 +8,7 @@ mod cpu;
 
 use crate::abi::{weir_engine_kind, weir_engine_kind_value as K};
 use crate::base::{Code, Error, Result};
-use crate::memory::Buffer;
+use crate::memory::Source;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -48,9 +48,9 @@ pub trait Device: Send + Sync + Debug {
     fn index(&self) -> u32;
     /// A name for people.
     fn name(&self) -> &str;
-    /// Zeroed memory; `what` names it in the error.
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer>;
-    /// Alignment of `allocate`, in bytes.
+    /// Where an engine's memory comes from.
+    fn memory(&self) -> Box<dyn Source>;
+    /// Least alignment of what lies in it, in bytes.
     fn alignment(&self) -> usize;
 }
 

@@ -6,6 +6,7 @@ use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Desc, Kind, Object, Ref, Result, live};
 use crate::kernel::{Kernel, signature};
+use crate::memory::Tag;
 use crate::sync::OnceLock;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub struct BoundKernel {
     cost_ns: u64,
     /// The first that a call was found right with. Most kernels see no other.
     known: OnceLock<Signature>,
+    scratch_tag: OnceLock<Tag>,
 }
 
 /// Tensors that fit a kernel.
@@ -35,11 +37,23 @@ impl Kind for BoundKernel {
 impl BoundKernel {
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Ref<BoundKernel> {
         let name = attr.name.as_str().into();
-        Object::shared(BoundKernel { kernel, engine, name, cost_ns: attr.cost_ns, known: OnceLock::new() })
+        Object::shared(BoundKernel {
+            kernel,
+            engine,
+            name,
+            cost_ns: attr.cost_ns,
+            known: OnceLock::new(),
+            scratch_tag: OnceLock::new(),
+        })
     }
 
     pub fn name(&self) -> &str {
         if self.name.is_empty() { self.kernel.name() } else { &self.name }
+    }
+
+    /// What its scratch memory is for.
+    pub fn scratch_tag(&self) -> Tag {
+        self.scratch_tag.get_or_init(|| Tag::text(format!("scratch of kernel '{}'", self.name()))).clone()
     }
 
     pub fn engine(&self) -> &Ref<Engine> {

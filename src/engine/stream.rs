@@ -9,7 +9,7 @@ use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::kernel::Task;
-use crate::memory::Buffer;
+use crate::memory::{Block, Lane, Progress};
 use crate::stream::{Op, Queue, QueueAttr};
 use crate::sync::HandOff;
 use crate::threadpool::ThreadPool;
@@ -20,8 +20,17 @@ pub struct Stream {
     queue: Arc<Queue>,
     attr: Object<StreamAttr>,
     engine: Ref<Engine>,
-    /// Scratch memory of the last call, for the next one.
-    scratch: Arc<HandOff<Buffer>>,
+    /// Scratch memory of the last call that ran in its caller, for the next one.
+    scratch: HandOff<Block>,
+    /// Scratch memory of what is queued.
+    lane: Arc<Lane>,
+}
+
+/// Marks are numbers of items.
+impl Progress for Queue {
+    fn reached(&self) -> u64 {
+        self.completed()
+    }
 }
 
 impl Kind for Stream {
@@ -49,7 +58,8 @@ impl Stream {
             },
             Arc::clone(engine.account()),
         )?;
-        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: Arc::default() }))
+        let lane = Arc::new(engine.memory().open_lane(Arc::clone(&queue) as Arc<dyn Progress>));
+        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: HandOff::default(), lane }))
     }
 
     pub fn queue(&self) -> &Arc<Queue> {
@@ -119,7 +129,11 @@ impl Stream {
 
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
         self.queue.admit()?;
-        let call = call::work(self, kernel, inputs, outputs, &self.scratch)?;
-        self.submit(Op::Work(call))
+        let (call, scratch) = call::work(self, kernel, inputs, outputs, &self.lane)?;
+        let submitted = self.submit(Op::Work(call));
+        if let Some(scratch) = scratch {
+            self.lane.take_back(scratch, self.queue.submitted());
+        }
+        submitted
     }
 }

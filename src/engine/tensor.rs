@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
-use crate::memory::{Buffer, Slot, View};
+use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
 use std::any::Any;
 
@@ -12,7 +12,7 @@ pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
     /// The memory, if it is the engine's, and the shape stays.
-    _memory: Option<Buffer>,
+    _memory: Option<Block>,
     open: Option<Open>,
     /// Whatever must be dropped when the host's memory is not used any more.
     _release: Option<Box<dyn Any + Send + Sync>>,
@@ -25,7 +25,7 @@ pub struct Open {
     pattern: Desc,
     /// Room in the host's memory, in bytes. None for memory of the engine's, which grows.
     capacity: Option<usize>,
-    memory: Mutex<Option<Buffer>>,
+    memory: Mutex<Option<Block>>,
 }
 
 impl Open {
@@ -44,7 +44,7 @@ impl Tensor {
     pub fn create(engine: Ref<Engine>, desc: Desc) -> Result<Ref<Tensor>> {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
-        let memory = engine.device().allocate(bytes, &format!("tensor {}", desc.text()))?;
+        let memory = engine.memory().allocate_zeroed(bytes, Tag::Tensor(desc))?;
         let view = View::new(memory.data(), bytes, desc);
         Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None }))
     }

@@ -25,6 +25,7 @@ macro_rules! handles {
 handles! {
     weir_threadpool => crate::threadpool::ThreadPool,
     weir_threadpool_attr => crate::threadpool::PoolAttr,
+    weir_allocator => crate::memory::HostAllocator,
     weir_engine => crate::engine::Engine,
     weir_engine_attr => crate::engine::EngineAttr,
     weir_stream => crate::engine::Stream,

@@ -26,6 +26,7 @@ mod graph;
 mod kernel;
 mod kernel_cache;
 mod kernel_context;
+mod memory;
 mod ops_cell;
 mod ops_conv;
 mod ops_elements;

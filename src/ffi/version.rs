@@ -140,6 +140,7 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             threads_of_engines: threads.alive_of(Origin::EnginePool),
             threads_of_kinds: threads.alive_of(Origin::KindPool),
             packed_weights: alive.packed_weights,
+            allocators: alive.allocators,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }
