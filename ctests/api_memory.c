@@ -338,7 +338,11 @@ static void test_values_of_runs(void) {
     const weir_tensor_desc desc = vector_desc(N);
     weir_kernel *kernel = make_unary_kernel(engine, "negate", negate, NULL, &desc);
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &value));
-    for (int i = 0; i < 6; i++) CHECK_OK(weir_graph_add_kernel(graph, NULL, kernel, &value, 1, &value, 1, NULL));
+    for (int i = 0; i < 6; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "negate%d", i);
+        CHECK_OK(weir_graph_add_kernel(graph, name, kernel, &value, 1, &value, 1, NULL));
+    }
     CHECK_OK(weir_graph_add_output(graph, "y", value));
     program = compile(graph, engine);
     weir_graph_destroy(graph);

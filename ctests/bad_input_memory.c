@@ -54,7 +54,7 @@ static void rows_of_settings(void) {
     ROW(weir_engine_attr_get_memory_limit, (NULL, &out.u64), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_memory_limit, (good.engine_attr, NULL), INVALID, "out_bytes is NULL");
     ROW(weir_engine_attr_set_memory_mode, (NULL, 0), INVALID, "attr is NULL");
-    ROW(weir_engine_attr_set_memory_mode, (good.engine_attr, 2), INVALID, "mode is 2, which is no memory mode");
+    ROW(weir_engine_attr_set_memory_mode, (good.engine_attr, 3), INVALID, "mode is 3, which is no memory mode");
     ROW(weir_engine_attr_get_memory_mode, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_memory_mode, (good.engine_attr, NULL), INVALID, "out_mode is NULL");
     weir_engine_attr_destroy(other_kind);

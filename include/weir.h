@@ -221,6 +221,20 @@ typedef enum weir_thread_mode_value {
   WEIR_THREAD_MODE_CALLER = 4,
 } weir_thread_mode_value;
 
+/** How an engine keeps its memory. */
+typedef enum weir_memory_mode_value {
+  /**
+   * The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what comes back is
+   * kept for the next (weir_engine_trim). The default.
+   */
+  WEIR_MEMORY_MODE_POOLED = 1,
+  /**
+   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in memory,
+   * and for allocators that are pools themselves.
+   */
+  WEIR_MEMORY_MODE_DIRECT = 2,
+} weir_memory_mode_value;
+
 /** Reasons for which weir starts a thread. There are no others. */
 typedef enum weir_thread_origin_value {
   /** weir_threadpool_create_builtin. */
