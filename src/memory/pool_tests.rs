@@ -138,7 +138,7 @@ fn random_calls_never_give_a_byte_to_two_users() {
                     let lane = next(&mut seed) % 3;
                     let to = clocks[lane].reached() + next(&mut seed) as u64 % 9;
                     clocks[lane].0.store(to.min(marks[lane]), Relaxed);
-                    if next(&mut seed) % 50 == 0 {
+                    if next(&mut seed).is_multiple_of(50) {
                         pool.trim(next(&mut seed) % (8 << 20));
                     }
                 }
@@ -265,7 +265,7 @@ fn threads_share_a_pool() {
     let work = |pool: Arc<Pool>, owners: Arc<Mutex<BTreeMap<usize, usize>>>, mut seed: u64| {
         let mut mine: Vec<Block> = Vec::new();
         for _ in 0..3000 {
-            if next(&mut seed) % 2 == 0 || mine.is_empty() {
+            if next(&mut seed).is_multiple_of(2) || mine.is_empty() {
                 let block = pool.allocate(next(&mut seed) % 100_000, Tag::Nothing).unwrap();
                 let (begin, end) = (block.data() as usize, block.data() as usize + block.bytes());
                 let mut owners = owners.lock();

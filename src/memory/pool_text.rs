@@ -56,7 +56,7 @@ impl State {
             }
             same
         });
-        uses.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+        uses.sort_by_key(|one| std::cmp::Reverse(one.bytes));
         uses
     }
 }
