@@ -5,6 +5,7 @@ use super::threads::ThreadMode;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
 use crate::device::DeviceKind;
+use crate::device::emulated::Emulation;
 use crate::memory::HostAllocator;
 use crate::threadpool::{PoolAttr, ThreadPool};
 
@@ -15,6 +16,8 @@ pub struct EngineAttr {
     /// None = the environment may decide, in both.
     thread_mode: Option<ThreadMode>,
     thread_count: Option<usize>,
+    /// How the device is emulated, where it is.
+    pub emulation: Option<Emulation>,
     allocator: Option<Ref<HostAllocator>>,
     /// None = no limit.
     pub memory_limit: Option<u64>,
@@ -43,7 +46,7 @@ pub struct KernelAttr {
 /// Only CPU engines and streams have a thread pool.
 fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
     match kind {
-        DeviceKind::Cpu => Ok(()),
+        DeviceKind::CPU => Ok(()),
         other => Err(Error::precondition(format!(
             "attr is for a {} {noun}, only a cpu {noun} has a thread pool",
             other.name()
@@ -58,6 +61,7 @@ impl EngineAttr {
             threadpool: None,
             thread_mode: None,
             thread_count: None,
+            emulation: None,
             allocator: None,
             memory_limit: None,
             memory_mode: None,
@@ -79,7 +83,7 @@ impl EngineAttr {
     /// Only a CPU engine's memory can be the host's.
     fn check_host_memory(&self) -> Result<()> {
         match self.kind {
-            DeviceKind::Cpu => Ok(()),
+            DeviceKind::CPU => Ok(()),
             other => Err(Error::precondition(format!(
                 "attr is for a {} engine, only a cpu engine takes memory from an allocator of the host's",
                 other.name()

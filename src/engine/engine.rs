@@ -6,7 +6,7 @@ use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
-use crate::device::{self, Device, DeviceKind};
+use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
 use crate::memory::Pool;
 use crate::stream::Account;
@@ -49,11 +49,11 @@ impl Engine {
                 kind.name()
             )));
         }
-        let device = device::open(kind, index)?;
+        let device = device::open(kind, index, &Settings { emulation: attr.emulation })?;
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
-        let memory = memory::open(&mut attr, &*device)?;
+        let memory = memory::open(&mut attr, &device)?;
         Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, memory }))
     }
 
@@ -85,9 +85,18 @@ impl Engine {
         self.pool.as_ref()
     }
 
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
     /// What tensors, scratch and the values of runs are in.
     pub fn memory(&self) -> &Arc<Pool> {
         &self.memory
+    }
+
+    /// What works on its own there; None if that is the host.
+    pub fn accelerator(&self) -> Option<&dyn Accelerator> {
+        self.device.accelerator()
     }
 
     pub fn account(&self) -> &Arc<Account> {

@@ -5,8 +5,8 @@ use super::engine::Engine;
 use super::threads::Variable;
 use crate::abi::{weir_memory_info, weir_memory_mode, weir_memory_mode_value as V};
 use crate::base::{Error, Ref, Result};
-use crate::device::Device;
-use crate::memory::{Pool, PoolAttr, Source};
+use crate::device::{Accelerator, Device, label};
+use crate::memory::{HostMemory, Pool, PoolAttr, Source, Tag};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,43 @@ impl MemoryMode {
 
 static MODE: Variable = Variable::new("WEIR_MEMORY_MODE");
 
+/// Memory that the host may be unable to touch.
+#[derive(Debug)]
+struct DeviceMemory(Arc<dyn Device>);
+
+impl DeviceMemory {
+    fn accelerator(&self) -> Result<&dyn Accelerator> {
+        self.0.accelerator().ok_or_else(|| Error::internal("a device without memory of its own"))
+    }
+}
+
+impl Source for DeviceMemory {
+    fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize> {
+        let address = self.accelerator()?.allocate(bytes, &what.to_string())?;
+        if address.is_multiple_of(alignment) {
+            return Ok(address);
+        }
+        self.deallocate(address, bytes, alignment);
+        Err(Error::internal(format!("the device gave {address:#x}, which is not aligned to {alignment} bytes")))
+    }
+
+    fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
+        if let Ok(accelerator) = self.accelerator() {
+            accelerator.deallocate(address, bytes);
+        }
+    }
+
+    fn is_zeroed(&self) -> bool {
+        false
+    }
+
+    fn fill_zero(&self, _address: usize, _bytes: usize) -> Result<()> {
+        Err(Error::internal("only streams of a device fill its memory"))
+    }
+}
+
 /// The memory of an engine on this device; then `attr` says how it is kept.
-pub(super) fn open(attr: &mut EngineAttr, device: &dyn Device) -> Result<Arc<Pool>> {
+pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Arc<Pool>> {
     let mode = match attr.memory_mode {
         Some(mode) => mode,
         None => MODE.get(MemoryMode::from_name, "pooled or direct")?.unwrap_or(MemoryMode::Pooled),
@@ -50,10 +85,11 @@ pub(super) fn open(attr: &mut EngineAttr, device: &dyn Device) -> Result<Arc<Poo
             alignment = alignment.max(allocator.alignment());
             Box::new(Ref::clone(allocator))
         }
-        None => device.memory(),
+        None if device.accelerator().is_some() => Box::new(DeviceMemory(Arc::clone(device))),
+        None => Box::new(HostMemory),
     };
     let limit = attr.memory_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    let name = format!("engine {}:{}", device.kind().name(), device.index());
+    let name = format!("engine {}", label(&**device));
     Ok(Pool::new(PoolAttr { name, alignment, limit, direct: mode == MemoryMode::Direct }, source))
 }
 

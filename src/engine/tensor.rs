@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
+use crate::device;
 use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
 use std::any::Any;
@@ -44,7 +45,10 @@ impl Tensor {
     pub fn create(engine: Ref<Engine>, desc: Desc) -> Result<Ref<Tensor>> {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
-        let memory = engine.memory().allocate_zeroed(bytes, Tag::Tensor(desc))?;
+        let memory = match engine.accelerator() {
+            None => engine.memory().allocate_zeroed(bytes, Tag::Tensor(desc))?,
+            Some(_) => engine.memory().allocate(bytes, Tag::Tensor(desc))?,
+        };
         let view = View::new(memory.data(), bytes, desc);
         Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None }))
     }
@@ -86,6 +90,9 @@ impl Tensor {
         capacity: Option<usize>,
         release: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<Ref<Tensor>> {
+        if engine.accelerator().is_some() {
+            return Err(device::unimplemented(&**engine.device(), "dynamic tensors"));
+        }
         let named = |error: Error| error.within("desc");
         let pattern = pattern.check_open().map_err(named)?;
         if pattern.is_concrete() {

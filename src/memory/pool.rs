@@ -194,7 +194,8 @@ impl Pool {
                 }
                 return Err(self.no_room(bytes, tag));
             };
-            match self.source.allocate(region, self.attr.alignment) {
+            let what = if self.attr.direct { tag } else { &Tag::Fixed("a region") };
+            match self.source.allocate(region, self.attr.alignment, what) {
                 Ok(address) => return self.settle_in(address, region, size, bytes, tag),
                 Err(error) => {
                     self.state.lock().usage.reserved -= region;

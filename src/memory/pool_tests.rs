@@ -23,7 +23,7 @@ struct Numbers {
 struct Device(Arc<Numbers>);
 
 impl Source for Device {
-    fn allocate(&self, bytes: usize, alignment: usize) -> Result<usize> {
+    fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         self.0.calls.fetch_add(1, Relaxed);
         if self.0.is_empty.load(Relaxed) {
             return Err(Error::new(Code::ResourceExhausted, "the device has no more memory"));

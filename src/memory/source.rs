@@ -1,5 +1,6 @@
 //! Where an engine's memory comes from: the process, or an allocator of the host's.
 
+use super::tag::Tag;
 use crate::abi::weir_allocator_vtable;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Kind, Ref, Result, live};
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 /// A place to get regions of memory from. No lock is held during these calls, and several may go on at once.
 pub trait Source: Send + Sync + Debug {
     /// The address of `bytes` bytes, a multiple of `alignment`. The error says what was wrong with the source, as words that
-    /// come behind the name of who asked.
-    fn allocate(&self, bytes: usize, alignment: usize) -> Result<usize>;
+    /// come behind the name of who asked. `what` is for texts of the source's own.
+    fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize>;
 
     /// Takes back what `allocate` gave for these numbers.
     fn deallocate(&self, address: usize, bytes: usize, alignment: usize);
@@ -47,7 +48,7 @@ fn no_more() -> Error {
 }
 
 impl Source for HostMemory {
-    fn allocate(&self, bytes: usize, alignment: usize) -> Result<usize> {
+    fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         let (layout, is_lazy) = Self::layout(bytes, alignment).ok_or_else(no_more)?;
         // SAFETY: the layout's size is not 0: nobody asks for nothing.
         let data = unsafe { alloc_zeroed(layout) };
@@ -164,7 +165,7 @@ impl Drop for HostAllocator {
 }
 
 impl Source for Ref<HostAllocator> {
-    fn allocate(&self, bytes: usize, alignment: usize) -> Result<usize> {
+    fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
         let Some(allocate) = self.vtable.allocate else {
             return Err(Error::internal("an allocator without functions"));
         };
@@ -205,7 +206,7 @@ mod tests {
     fn memory_of_the_process_is_aligned_zero_and_goes_back() {
         for bytes in [1, 64, 4096, LAZY - 1, LAZY, 5 * LAZY + 7] {
             for alignment in [64, 4096] {
-                let address = HostMemory.allocate(bytes, alignment).unwrap();
+                let address = HostMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
                 assert!(address.is_multiple_of(alignment));
                 // SAFETY: as many bytes were asked for.
                 let all = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
@@ -216,7 +217,7 @@ mod tests {
                 HostMemory.deallocate(address, bytes, alignment);
             }
         }
-        assert!(HostMemory.allocate(isize::MAX as usize - 100, 64).is_err());
-        assert!(HostMemory.allocate(usize::MAX - 10, 64).is_err());
+        assert!(HostMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
+        assert!(HostMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
     }
 }
