@@ -37,6 +37,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/stream.rs",
     "src/ffi/event.rs",
     "src/ffi/sync.rs",
+    "src/ffi/buffer.rs",
     "src/ffi/tensor.rs",
     "src/ffi/transfer.rs",
     "src/ffi/kernel.rs",
@@ -103,6 +104,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "An event marks a point in a stream, for other streams and threads to wait for, and for time.",
     ),
     ("weir_sync_devices", "Everything at once", "One call before you read the clock."),
+    (
+        "weir_buffer_create",
+        "Buffer",
+        "A buffer is memory without a shape: of the engine's, or of yours, which is given back to you by a callback. Tensors lie in it where you say.",
+    ),
     (
         "weir_dtype_name",
         "Tensor",

@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 184);
+SIZE(weir_runtime_info, 192);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -42,6 +42,7 @@ OFFSET(weir_runtime_info, threads_of_kinds, 152);
 OFFSET(weir_runtime_info, packed_weights, 160);
 OFFSET(weir_runtime_info, threads_of_devices, 168);
 OFFSET(weir_runtime_info, allocators, 176);
+OFFSET(weir_runtime_info, buffers, 184);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);

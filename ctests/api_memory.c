@@ -371,6 +371,87 @@ static void test_values_of_runs(void) {
     free(out);
 }
 
+/* Tensors on a buffer share its bytes, and keep it. */
+static void test_buffers(void) {
+    weir_engine *engine = make_memory_engine(NULL, UINT64_MAX, WEIR_MEMORY_MODE_POOLED), *seen = NULL;
+    weir_buffer *buffer = NULL, *empty = NULL;
+    weir_engine_info info = {.struct_size = sizeof info};
+    weir_tensor *all = NULL, *part = NULL;
+    const weir_tensor_desc eight = vector_desc(8), three = vector_desc(3);
+    void *data = NULL;
+    size_t bytes = 0;
+    CHECK_OK(weir_engine_get_info(engine, &info));
+    CHECK_OK(weir_buffer_create(engine, 8 * sizeof(float), &buffer));
+    CHECK_OK(weir_buffer_create(engine, 0, &empty));
+    CHECK_OK(weir_buffer_get_size(empty, &bytes));
+    CHECK_EQ(bytes, 0);
+    weir_buffer_release(empty);
+    CHECK_OK(weir_buffer_get_size(buffer, &bytes));
+    CHECK_EQ(bytes, 8 * sizeof(float));
+    CHECK_OK(weir_buffer_get_engine(buffer, &seen));
+    CHECK(seen == engine);
+    CHECK_OK(weir_buffer_get_data(buffer, &data));
+    CHECK_EQ((uintptr_t)data % info.alignment, 0);
+    for (int i = 0; i < 8; i++) ((float *)data)[i] = (float)i;
+    CHECK_OK(weir_tensor_create_on_buffer(buffer, &eight, 0, &all));
+    CHECK_OK(weir_tensor_create_on_buffer(buffer, &three, 4 * sizeof(float), &part));
+    CHECK(floats(all) == data && floats(part) == (float *)data + 4);
+    floats(part)[0] = 44;
+    CHECK(floats(all)[4] == 44 && floats(all)[5] == 5);
+    char *text = dump_of(engine);
+    CHECK_TEXT(text, "{\"for\":\"buffer\",\"blocks\":1,");
+    free(text);
+    weir_engine_release(engine);
+    weir_buffer_release(buffer);
+    weir_tensor_release(all);
+    CHECK(floats(part)[2] == 6);
+    weir_tensor_release(part);
+}
+
+static int32_t wait_for_gate(void *user, weir_kernel_context *context) {
+    (void)context;
+    return pass_gate(user);
+}
+
+/* The caller's memory is given back once, when nothing uses it any more: no handle, no tensor, no work that is queued. */
+static void test_imported(void) {
+    float memory[16] = {1, 2, 3, 4};
+    atomic_int released = 0;
+    gate g = {0};
+    weir_engine *engine = make_engine(NULL);
+    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    const weir_tensor_desc desc = vector_desc(4);
+    weir_kernel *kernel = make_unary_kernel(engine, "wait", wait_for_gate, &g, &desc);
+    weir_buffer *buffer = NULL;
+    weir_tensor *in = NULL, *out = NULL;
+    CHECK_CODE(weir_buffer_import(engine, NULL, 4, count_destroy, &released, &buffer), WEIR_INVALID_ARGUMENT, "data is NULL");
+    CHECK_EQ(atomic_load(&released), 0);
+    CHECK_OK(weir_buffer_import(engine, memory, sizeof memory, count_destroy, &released, &buffer));
+    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 0, &in));
+    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 32, &out));
+    CHECK(floats(in)[3] == 4);
+    CHECK_OK(weir_enqueue(stream, kernel, &in, 1, &out, 1));
+    weir_buffer_release(buffer);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    EVENTUALLY(atomic_load(&g.begun) == 1);
+    CHECK_EQ(atomic_load(&released), 0);
+    open_gate(&g);
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    CHECK_EQ(atomic_load(&released), 1);
+    /* Over one another is legal, and an output over an input is not. */
+    CHECK_OK(weir_buffer_import(engine, memory, sizeof memory, NULL, NULL, &buffer));
+    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 0, &in));
+    CHECK_OK(weir_tensor_create_on_buffer(buffer, &desc, 8, &out));
+    CHECK_CODE(weir_enqueue(stream, kernel, &in, 1, &out, 1), WEIR_INVALID_ARGUMENT, "output 0 shares memory with input 0");
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    weir_buffer_release(buffer);
+    weir_kernel_release(kernel);
+    weir_stream_release(stream);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     test_settings();
     test_allocator();
@@ -379,9 +460,12 @@ int main(void) {
     test_figures_and_trim();
     test_scratch_of_a_stream();
     test_values_of_runs();
+    test_buffers();
+    test_imported();
     weir_runtime_info info = {.struct_size = sizeof info};
     CHECK_OK(weir_runtime_get_info(&info));
     CHECK_EQ(info.engines, 0);
     CHECK_EQ(info.allocators, 0);
+    CHECK_EQ(info.buffers, 0);
     return 0;
 }

@@ -28,6 +28,7 @@ typedef struct objects {
     weir_kernel_attr *kernel_attr;
     weir_packed_weights *packed_weights;
     weir_allocator *allocator;
+    weir_buffer *buffer;
     weir_graph *graph;
     weir_compile_options *compile_options;
     weir_program *program;

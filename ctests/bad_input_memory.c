@@ -77,9 +77,45 @@ static void rows_of_engines(void) {
     ROW(weir_engine_dump_memory, (good.engine, buffer, sizeof buffer, NULL), RANGE, "capacity is 8, the text needs ");
 }
 
+static void rows_of_buffers(void) {
+    const weir_tensor_desc desc = vector_desc(4);
+    weir_tensor_desc wrong = desc;
+    char memory[32];
+    CHECK_OK(weir_buffer_create(good.engine, 32, &good.buffer));
+    ROW(weir_buffer_create, (NULL, 8, NEW(buffer)), INVALID, "engine is NULL");
+    ROW(weir_buffer_create, (WRONG(stream), 8, NEW(buffer)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_buffer_create, (good.engine, 8, NULL), INVALID, "out_buffer is NULL");
+    ROW(weir_buffer_create, (good.engine, SIZE_MAX, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
+    ROW(weir_buffer_import, (NULL, memory, 8, NULL, NULL, NEW(buffer)), INVALID, "engine is NULL");
+    ROW(weir_buffer_import, (good.engine, NULL, 8, NULL, NULL, NEW(buffer)), INVALID, "data is NULL");
+    ROW(weir_buffer_import, (good.engine, memory, 8, NULL, NULL, NULL), INVALID, "out_buffer is NULL");
+    ROW(weir_buffer_import, (good.engine, memory, SIZE_MAX, NULL, NULL, NEW(buffer)), RANGE, "bytes is 18446744073709551615");
+    ROW(weir_buffer_retain, (NULL), INVALID, "buffer is NULL");
+    ROW(weir_buffer_retain, (WRONG(tensor)), INVALID, "buffer is not a buffer (it is a tensor)");
+    ROW(weir_buffer_release, (NULL));
+    ROW(weir_buffer_release, (WRONG(tensor)));
+    ROW(weir_buffer_get_data, (NULL, NEW(data)), INVALID, "buffer is NULL");
+    ROW(weir_buffer_get_data, (good.buffer, NULL), INVALID, "out_data is NULL");
+    ROW(weir_buffer_get_size, (WRONG(tensor), &out.size), INVALID, "buffer is not a buffer");
+    ROW(weir_buffer_get_size, (good.buffer, NULL), INVALID, "out_bytes is NULL");
+    ROW(weir_buffer_get_engine, (NULL, NEW(engine)), INVALID, "buffer is NULL");
+    ROW(weir_buffer_get_engine, (good.buffer, NULL), INVALID, "out_engine is NULL");
+    ROW(weir_tensor_create_on_buffer, (NULL, &desc, 0, NEW(tensor)), INVALID, "buffer is NULL");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, NULL, 0, NEW(tensor)), INVALID, "desc is NULL");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 0, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 20, NEW(tensor)),
+        RANGE, "f32[4] at offset 20 needs 16 bytes, and the buffer has 32");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, SIZE_MAX, NEW(tensor)), RANGE, "f32[4] at offset ");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 2, NEW(tensor)), INVALID, "data is not aligned to 4 bytes");
+    wrong.dims[0] = -1;
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &wrong, 0, NEW(tensor)), INVALID, "dims[0] is -1");
+}
+
 void bad_input_memory(void) {
     rows_of_allocators();
     rows_of_settings();
     rows_of_engines();
+    rows_of_buffers();
+    weir_buffer_release(good.buffer);
     weir_allocator_release(good.allocator);
 }

@@ -78,6 +78,15 @@ void test_allocators() {
         EXPECT(engine.memory_info().in_use > 0 && memory->bytes == engine.memory_info().reserved);
         EXPECT(engine.dump_memory().find("tensor f32[100]") != std::string::npos);
         EXPECT_THROWS(weir::tensor(engine, weir::desc(WEIR_F32, {1 << 20})), WEIR_RESOURCE_EXHAUSTED, "limit 1 MiB");
+        int given_back = 0;
+        float numbers[4] = {1, 2, 3, 4};
+        {
+            const weir::buffer own(engine, 64), mine(engine, numbers, sizeof numbers, [&] { ++given_back; });
+            EXPECT(own.bytes() == 64 && own.data() != nullptr && mine.data() == numbers && mine.engine() == engine);
+            const weir::tensor tail(mine, weir::desc(WEIR_F32, {2}), 2 * sizeof(float));
+            EXPECT(tail.data<float>()[1] == 4 && given_back == 0);
+        }
+        EXPECT(given_back == 1);
         engine.trim();
         engine.reset_memory_peak();
     }

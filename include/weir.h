@@ -24,6 +24,7 @@
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
+ *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
@@ -624,6 +625,9 @@ typedef enum weir_forwarding_value {
 /** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
 typedef struct weir_allocator weir_allocator;
 
+/** A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
+typedef struct weir_buffer weir_buffer;
+
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
 
@@ -744,6 +748,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_devices;
   /** Allocators of the host's alive, those too that only engines or their memory refer to. */
   uint64_t allocators;
+  /** Buffers alive, those too that only tensors refer to. */
+  uint64_t buffers;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -2871,6 +2877,99 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+
+/* ---- Buffer ------------------------------------------------------------------------------------------------------
+ * A buffer is memory without a shape: of the engine's, or of yours, which is given back to you by a callback.
+ * Tensors lie in it where you say.
+ */
+
+/**
+ * Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are legal.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_create(struct weir_engine *engine,
+                               size_t bytes,
+                               struct weir_buffer **out_buffer);
+
+/**
+ * Makes a buffer of the caller's memory, which the engine's kernels can reach. `release` (may be NULL) is called with
+ * `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no queued work
+ * with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or one that works for a
+ * stream or a run. It is not called if this call fails.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must live
+ * until release is called, or, without release, until nothing uses it any more.
+ * Errors: INVALID_ARGUMENT (NULL data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_import(struct weir_engine *engine,
+                               void *data,
+                               size_t bytes,
+                               weir_destroy_fn release,
+                               void *release_ctx,
+                               struct weir_buffer **out_buffer);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_retain(struct weir_buffer *buffer);
+
+/**
+ * Gives up one reference. NULL does nothing. Tensors on the buffer hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_buffer_release(struct weir_buffer *buffer);
+
+/**
+ * Address of the first byte, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the buffer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_data(const struct weir_buffer *buffer, void **out_data);
+
+/**
+ * Size in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_size(const struct weir_buffer *buffer, size_t *out_bytes);
+
+/**
+ * The engine whose memory the buffer is in, or that it was imported for.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_get_engine(const struct weir_buffer *buffer,
+                                   struct weir_engine **out_engine);
+
+/**
+ * Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer, also over one
+ * another; a call of a kernel still refuses an output that shares memory with its other tensors.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied, and the
+ * tensor keeps the buffer.
+ * Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not aligned to the element size); OUT_OF_RANGE if
+ * the tensor reaches beyond the buffer's end.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_on_buffer(struct weir_buffer *buffer,
+                                         const struct weir_tensor_desc *desc,
+                                         size_t offset,
+                                         struct weir_tensor **out_tensor);
 
 
 /* ---- Tensor ------------------------------------------------------------------------------------------------------

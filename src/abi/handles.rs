@@ -33,6 +33,10 @@ pub struct weir_stream_attr {
 pub struct weir_event {
     _opaque: [u8; 0],
 }
+/// A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release.
+pub struct weir_buffer {
+    _opaque: [u8; 0],
+}
 /// A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release.
 pub struct weir_tensor {
     _opaque: [u8; 0],

@@ -51,6 +51,8 @@ pub struct weir_runtime_info {
     pub threads_of_devices: u64,
     /// Allocators of the host's alive, those too that only engines or their memory refer to.
     pub allocators: u64,
+    /// Buffers alive, those too that only tensors refer to.
+    pub buffers: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

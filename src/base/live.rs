@@ -21,9 +21,10 @@ pub enum Counter {
     Attrs,
     PackedWeights,
     Allocators,
+    Buffers,
 }
 
-const KINDS: usize = Counter::Allocators as usize + 1;
+const KINDS: usize = Counter::Buffers as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Objects alive, by kind.
@@ -41,6 +42,7 @@ pub struct Counts {
     pub attrs: u64,
     pub packed_weights: u64,
     pub allocators: u64,
+    pub buffers: u64,
 }
 
 pub fn add(counter: Counter) {
@@ -66,5 +68,6 @@ pub fn counts() -> Counts {
         attrs: of(Counter::Attrs),
         packed_weights: of(Counter::PackedWeights),
         allocators: of(Counter::Allocators),
+        buffers: of(Counter::Buffers),
     }
 }

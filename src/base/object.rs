@@ -69,6 +69,7 @@ pub mod tag {
         "kernel_context" = KERNEL_CONTEXT: 16,
         "packed_weights" = PACKED_WEIGHTS: 17,
         "allocator" = ALLOCATOR: 18,
+        "buffer" = BUFFER: 19,
     }
     use super::DEAD;
 }

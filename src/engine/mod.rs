@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attr;
+mod buffer;
 mod call;
 mod conformance;
 #[allow(clippy::module_inception, reason = "the room and its chief noun have the same name")]
@@ -23,6 +24,7 @@ mod threads;
 mod transfer;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
+pub use buffer::Buffer;
 pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};
 pub use conformance::examine;
 pub use engine::Engine;

@@ -1,5 +1,6 @@
 //! A tensor: a descriptor over memory of an engine's, or of the host's.
 
+use super::buffer::Buffer;
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
@@ -65,6 +66,24 @@ impl Tensor {
         check_memory(&desc, data, bytes)?;
         let view = View::new(data, bytes, desc);
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(release) }))
+    }
+
+    /// On the bytes of a buffer from `offset` on, as they are.
+    pub fn create_on(buffer: Ref<Buffer>, desc: Desc, offset: usize) -> Result<Ref<Tensor>> {
+        let desc = desc.check().map_err(|error| error.within("desc"))?;
+        let bytes = desc.bytes()?;
+        if offset > buffer.bytes() || bytes > buffer.bytes() - offset {
+            return Err(Error::out_of_range(format!(
+                "{} at offset {offset} needs {bytes} bytes, and the buffer has {}",
+                desc.text(),
+                buffer.bytes()
+            )));
+        }
+        let data = buffer.data().wrapping_add(offset);
+        check_memory(&desc, data, bytes)?;
+        let view = View::new(data, bytes, desc);
+        let engine = Ref::clone(buffer.engine());
+        Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(Box::new(buffer)) }))
     }
 
     /// One whose shape is what the run says that wrote it last; empty until then.

@@ -31,6 +31,7 @@ handles! {
     weir_stream => crate::engine::Stream,
     weir_stream_attr => crate::engine::StreamAttr,
     weir_event => crate::engine::Event,
+    weir_buffer => crate::engine::Buffer,
     weir_tensor => crate::engine::Tensor,
     weir_kernel => crate::engine::BoundKernel,
     weir_kernel_attr => crate::engine::KernelAttr,

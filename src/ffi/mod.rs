@@ -14,6 +14,7 @@ mod last_error;
 mod text;
 mod versioned;
 
+mod buffer;
 mod concurrent;
 mod conformance;
 mod context;
