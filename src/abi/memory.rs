@@ -33,10 +33,10 @@ pub type weir_memory_mode = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_memory_mode_value {
     /// The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what comes back is
-    /// kept for the next (weir_engine_trim). The default.
+    /// kept for the next (weir_engine_trim). The default but of emulated engines.
     WEIR_MEMORY_MODE_POOLED = 1,
     /// Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in memory,
-    /// and for allocators that are pools themselves.
+    /// and for allocators that are pools themselves. The default of emulated engines.
     WEIR_MEMORY_MODE_DIRECT = 2,
 }
 

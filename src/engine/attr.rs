@@ -9,6 +9,9 @@ use crate::device::emulated::Emulation;
 use crate::memory::HostAllocator;
 use crate::threadpool::{PoolAttr, ThreadPool};
 
+/// Most streams of an engine that a program's work may be spread over.
+const MAX_STREAMS: u32 = 64;
+
 #[derive(Clone, Debug)]
 pub struct EngineAttr {
     pub kind: DeviceKind,
@@ -18,6 +21,8 @@ pub struct EngineAttr {
     thread_count: Option<usize>,
     /// How the device is emulated, where it is.
     pub emulation: Option<Emulation>,
+    /// Streams that a program's work may be spread over; 0 = as the work asks for.
+    pub max_streams: usize,
     allocator: Option<Ref<HostAllocator>>,
     /// None = no limit.
     pub memory_limit: Option<u64>,
@@ -62,6 +67,7 @@ impl EngineAttr {
             thread_mode: None,
             thread_count: None,
             emulation: None,
+            max_streams: 1,
             allocator: None,
             memory_limit: None,
             memory_mode: None,
@@ -100,6 +106,15 @@ impl EngineAttr {
     pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
         check_cpu(self.kind, "engine")?;
         Ok(self.threadpool.as_ref())
+    }
+
+    /// 0 = as the work asks for.
+    pub fn set_max_streams(&mut self, count: u32) -> Result<()> {
+        if count > MAX_STREAMS {
+            return Err(Error::invalid(format!("count is {count}, expected 0 to {MAX_STREAMS}")));
+        }
+        self.max_streams = count as usize;
+        Ok(())
     }
 
     pub fn set_thread_mode(&mut self, mode: ThreadMode) -> Result<()> {

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::threads::Variable;
 use crate::abi::{weir_memory_info, weir_memory_mode, weir_memory_mode_value as V};
 use crate::base::{Error, Ref, Result};
-use crate::device::{Accelerator, Device, label};
+use crate::device::{Accelerator, Device, DeviceKind, label};
 use crate::memory::{HostMemory, Pool, PoolAttr, Source, Tag};
 use std::sync::Arc;
 
@@ -76,7 +76,11 @@ impl Source for DeviceMemory {
 pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Arc<Pool>> {
     let mode = match attr.memory_mode {
         Some(mode) => mode,
-        None => MODE.get(MemoryMode::from_name, "pooled or direct")?.unwrap_or(MemoryMode::Pooled),
+        None => {
+            // A device that checks who touches what is to see each block come and go.
+            let default = if device.kind() == DeviceKind::EMULATED { MemoryMode::Direct } else { MemoryMode::Pooled };
+            MODE.get(MemoryMode::from_name, "pooled or direct")?.unwrap_or(default)
+        }
     };
     attr.memory_mode = Some(mode);
     let mut alignment = device.alignment();
