@@ -4,6 +4,7 @@ use super::tag::Tag;
 use crate::abi::weir_allocator_vtable;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Kind, Ref, Result, live};
+use crate::sync::fork;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt::Debug;
@@ -157,7 +158,7 @@ const MOST_ALIGNED: usize = 2 << 20;
 
 impl Drop for HostAllocator {
     fn drop(&mut self) {
-        if let Some(release) = self.vtable.release.filter(|_| self.adopted.load(Acquire)) {
+        if let Some(release) = self.vtable.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
             // SAFETY: the host's function with its own context, once.
             unsafe { release(self.ctx) }
         }
