@@ -180,6 +180,7 @@ impl ByHand {
 /// As much memory as its alignment.
 #[derive(Clone)]
 #[repr(align(64))]
+#[allow(dead_code, reason = "only the device's functions read it, by address")]
 struct Line([u8; 64]);
 
 impl Device for ByHand {
