@@ -185,7 +185,7 @@ impl Piece<'_> {
                     true if once >= LEAST_RUN && !kept => Way::Place(once),
                     true if near => Way::Place(self.micro.width),
                     true => Way::Copy,
-                    false if near && columns % self.micro.lanes == 0 => Way::Place(self.micro.width),
+                    false if near && columns.is_multiple_of(self.micro.lanes) => Way::Place(self.micro.width),
                     false => Way::Pack,
                 }
             }
