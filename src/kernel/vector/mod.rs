@@ -28,6 +28,7 @@ mod amx;
 pub mod argmax;
 pub mod binary;
 pub mod cell;
+mod column;
 pub mod columns;
 pub mod conv;
 pub mod convert;
