@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use weir::base::{Ref, Result};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::*;
-use weir::engine::{Engine, EngineAttr};
+use weir::engine::{Engine, EngineAttr, MemoryMode};
 use weir::memory::View;
 
 /// A mistake, once in the life of the device.
@@ -217,6 +217,8 @@ pub fn engine(name: &str, emulation: Emulation, mistake: Mistake, max_streams: u
         replace(kind, 0, makes).unwrap();
     }
     let mut attr = EngineAttr::new(kind);
+    // The checker is to see each block come and go.
+    attr.memory_mode = Some(MemoryMode::Direct);
     attr.set_max_streams(max_streams).unwrap();
     let engine = Engine::create(kind, 0, Some(&attr)).unwrap();
     (device, engine)
