@@ -19,6 +19,7 @@ mod conformance;
 mod context;
 mod control;
 mod dynamic;
+mod emulation;
 mod engine;
 mod event;
 mod gemm;
