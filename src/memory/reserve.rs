@@ -41,10 +41,10 @@ impl Reserve {
     }
 
     /// Where the bytes of these addresses are; None if they are not all of this reserve.
-    pub fn translate(&self, address: usize, bytes: usize) -> Option<*mut u8> {
+    pub fn translate(&self, address: usize, bytes: usize) -> Option<usize> {
         let offset = address.checked_sub(self.addresses)?;
         let end = offset.checked_add(bytes)?;
-        (end <= self.size).then(|| (self.bytes + offset) as *mut u8)
+        (end <= self.size).then(|| self.bytes + offset)
     }
 }
 
@@ -57,18 +57,18 @@ impl Drop for Reserve {
 
 /// Copies bytes, which may overlap. As all access to tensors it rests on the rules of the API (module `view`): both are alive during
 /// the call, and nobody else writes them.
-pub fn copy_bytes(to: *mut u8, from: *const u8, bytes: usize) {
+pub fn copy_bytes(to: usize, from: usize, bytes: usize) {
     if bytes > 0 {
         // SAFETY: as said above.
-        unsafe { std::ptr::copy(from, to, bytes) }
+        unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) }
     }
 }
 
 /// Sets bytes, by the same rules.
-pub fn fill_bytes(to: *mut u8, value: u8, bytes: usize) {
+pub fn fill_bytes(to: usize, value: u8, bytes: usize) {
     if bytes > 0 {
         // SAFETY: as said above.
-        unsafe { std::ptr::write_bytes(to, value, bytes) }
+        unsafe { std::ptr::write_bytes(to as *mut u8, value, bytes) }
     }
 }
 
@@ -122,13 +122,14 @@ mod tests {
         assert_eq!(reserve.size(), 131_072);
         let (start, end) = (reserve.start(), reserve.start() + reserve.size());
         let first = reserve.translate(start, 4).unwrap();
-        assert_ne!(first as usize, start);
-        copy_bytes(first, [1u8, 2, 3, 4].as_ptr(), 4);
+        assert_ne!(first, start);
+        let source = [1u8, 2, 3, 4];
+        copy_bytes(first, source.as_ptr() as usize, 4);
         let last = reserve.translate(end - 4, 4).unwrap();
         fill_bytes(last, 9, 4);
         copy_bytes(last, first, 2);
         let mut read = [0u8; 4];
-        copy_bytes(read.as_mut_ptr(), last, 4);
+        copy_bytes(read.as_mut_ptr() as usize, last, 4);
         assert_eq!(read, [1, 2, 9, 9]);
         assert!(reserve.translate(end, 0).is_some());
         for (address, bytes) in [(end - 3, 4), (end + 1, 0), (start - 1, 2), (0, 1), (start, usize::MAX)] {

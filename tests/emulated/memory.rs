@@ -29,8 +29,8 @@ fn a_touch_from_the_host_faults() {
             }
         }
     };
-    // SAFETY: on purpose not: it must fault.
     let read: fn(*mut u8) = |at| {
+        // SAFETY: on purpose not: it must fault.
         let _ = unsafe { at.read_volatile() };
     };
     // SAFETY: as above.

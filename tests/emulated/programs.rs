@@ -16,10 +16,12 @@ impl Random {
     }
 }
 
+/// Stream, arrays read, array written.
+type Step = (usize, [usize; 2], usize);
+
 /// Operations over few arrays: each reads two and writes one.
 struct Program {
-    /// Stream, arrays read, array written.
-    steps: Vec<(usize, [usize; 2], usize)>,
+    steps: Vec<Step>,
     /// For each, the earlier steps on other streams that it must wait for.
     waits: Vec<Vec<usize>>,
 }
@@ -29,7 +31,7 @@ const ARRAYS: usize = 6;
 impl Program {
     fn draw(seed: u64, streams: usize) -> Program {
         let mut random = Random(seed);
-        let (mut steps, mut waits): (Vec<(usize, [usize; 2], usize)>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+        let (mut steps, mut waits): (Vec<Step>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
         for at in 0..30 {
             let step = (random.draw(streams), [random.draw(ARRAYS), random.draw(ARRAYS)], random.draw(ARRAYS));
             let needs = |&earlier: &usize| {

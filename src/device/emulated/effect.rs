@@ -30,7 +30,7 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
         Act::Nothing => Ok(()),
         Act::Launch(function) => {
             for view in operation.inputs.iter().chain(&operation.outputs).filter(|view| view.bytes() > 0) {
-                view.set_data(own(shared, view.data() as usize, view.bytes())?);
+                view.set_data(own(shared, view.data() as usize, view.bytes())? as *mut u8);
             }
             guarded(|| function.call(&operation.inputs, &operation.outputs)).map_err(|error| error.within(name))
         }
@@ -45,15 +45,15 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
     }
 }
 
-fn own(shared: &Shared, address: usize, bytes: usize) -> Result<*mut u8> {
+fn own(shared: &Shared, address: usize, bytes: usize) -> Result<usize> {
     let outside =
         || Error::internal(format!("{bytes} bytes at {address:#x} are not in the memory of {}", shared.label));
     shared.reserve.translate(address, bytes).ok_or_else(outside)
 }
 
-fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<*mut u8> {
+fn at(shared: &Shared, address: &Address, bytes: usize) -> Result<usize> {
     match address {
-        Address::Host(address) => Ok(*address as *mut u8),
+        Address::Host(address) => Ok(*address),
         Address::Own(address) => own(shared, *address, bytes),
         Address::Peer(peer, address) => own(peer, *address, bytes),
     }

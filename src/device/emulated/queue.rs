@@ -10,21 +10,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What an operation does.
-#[derive(Default)]
 pub(super) enum Act {
-    #[default]
     Nothing,
     Launch(Arc<dyn HostFunction>),
-    Copy {
-        to: Address,
-        from: Address,
-        bytes: usize,
-    },
-    Fill {
-        to: usize,
-        bytes: usize,
-        value: u8,
-    },
+    Copy { to: Address, from: Address, bytes: usize },
+    Fill { to: usize, bytes: usize, value: u8 },
 }
 
 /// Where a copy reads or writes.
@@ -36,7 +26,6 @@ pub(super) enum Address {
 }
 
 /// A kernel, a copy or a fill. Taken from a stock and given back to it, with the room that its lists have.
-#[derive(Default)]
 pub(super) struct Operation {
     /// 1 = the first of the device.
     pub number: u64,
@@ -50,6 +39,22 @@ pub(super) struct Operation {
     pub duration_ns: u64,
     /// The checker's verdict, if operations fail for that.
     pub refused: Option<Error>,
+}
+
+/// One with room for most: which operation of a program gets which of the stock is a matter of timing.
+impl Default for Operation {
+    fn default() -> Operation {
+        Operation {
+            number: 0,
+            copy: 0,
+            name: String::with_capacity(64),
+            act: Act::Nothing,
+            inputs: Vec::with_capacity(4),
+            outputs: Vec::with_capacity(4),
+            duration_ns: 0,
+            refused: None,
+        }
+    }
 }
 
 impl Operation {

@@ -50,6 +50,7 @@ pub(super) struct State {
     pub scheduler: Scheduler,
     pub order: Order,
     pub races: Races,
+    #[expect(clippy::vec_box, reason = "they come and go as they lie in queues")]
     stock: Vec<Box<Operation>>,
     /// What follows events that were reached, to be called by the thread.
     pub calls: Vec<Then>,

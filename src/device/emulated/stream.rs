@@ -95,9 +95,9 @@ impl Stream {
     }
 
     /// An address as the operation keeps it, checked.
-    fn address(&self, name: &str, what: &str, place: &Place<'_>, bytes: usize) -> Result<Address> {
+    fn address(&self, what: &str, place: &Place<'_>, bytes: usize) -> Result<Address> {
         let outside = |address: usize, of: &str| {
-            Err(Error::invalid(format!("{name}: {what} is {bytes} bytes at {address:#x}, which are not {of}")))
+            Err(Error::invalid(format!("{what} is {bytes} bytes at {address:#x}, which are not {of}")))
         };
         match *place {
             Place::Host(address) => match check::owner(address, bytes) {
@@ -130,13 +130,12 @@ impl DeviceStream for Stream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
         let any: &dyn Any = &**launch.kernel;
         let Some(kernel) = any.downcast_ref::<Kernel>() else {
-            return Err(Error::invalid(format!("{} is not a kernel of an emulated device", launch.name)));
+            return Err(Error::invalid("kernel is not one of an emulated device"));
         };
         for (what, views) in [("input", launch.inputs), ("output", launch.outputs)] {
             if let Some((i, view)) = views.iter().enumerate().find(|(_, view)| !effect::covers(&self.shared, view)) {
                 return Err(Error::invalid(format!(
-                    "{} {what} {i}: {} bytes at {:#x} are not in the memory of {}",
-                    launch.name,
+                    "{what} {i}: {} bytes at {:#x} are not in the memory of {}",
                     view.bytes(),
                     view.data() as usize,
                     self.shared.label
@@ -161,8 +160,8 @@ impl DeviceStream for Stream {
 
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
         let bytes = transfer.bytes;
-        let to = self.address(transfer.name, "the destination", &transfer.to, bytes)?;
-        let from = self.address(transfer.name, "the source", &transfer.from, bytes)?;
+        let to = self.address("the destination", &transfer.to, bytes)?;
+        let from = self.address("the source", &transfer.from, bytes)?;
         let uses = |reads: &mut Ranges, writes: &mut Ranges| {
             if bytes > 0 {
                 reads.push(of_place(&transfer.from, bytes));
@@ -178,7 +177,7 @@ impl DeviceStream for Stream {
 
     fn fill(&self, fill: &Fill<'_>) -> Result<()> {
         let Fill { name, address, bytes, value } = *fill;
-        self.address(name, "the destination", &Place::Device(address), bytes)?;
+        self.address("the destination", &Place::Device(address), bytes)?;
         let uses = |_: &mut Ranges, writes: &mut Ranges| {
             if bytes > 0 {
                 writes.push(range(address, bytes));

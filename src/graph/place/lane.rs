@@ -14,7 +14,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
+use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::Engine;
 use crate::kernel::Completion;
 use crate::memory::{Block, Buffer, Tag};
@@ -181,10 +181,8 @@ impl Lane {
         for on in &self.engines {
             let Some(accelerator) = on.engine.accelerator() else { continue };
             for line in on.lines() {
-                let event = accelerator.event(false)?;
-                let stream = line.lock();
-                stream.clear_error();
-                stream.record(&event)?;
+                let event = clear(accelerator, line)
+                    .map_err(|error| error.within(format_args!("engine {}", on.engine.label())))?;
                 events.push((accelerator, event));
             }
             on.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
@@ -209,4 +207,13 @@ impl Lane {
     pub fn end(&self) {
         self.is_used.store(false, Release);
     }
+}
+
+/// Has a stream work again after a failure; gives an event behind all of before.
+fn clear(accelerator: &dyn Accelerator, line: &Line) -> Result<Arc<dyn DeviceEvent>> {
+    let event = accelerator.event(false)?;
+    let stream = line.lock();
+    stream.clear_error();
+    stream.record(&event)?;
+    Ok(event)
 }
