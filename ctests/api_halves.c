@@ -36,12 +36,13 @@ static double unit_of(weir_dtype dtype) {
     return dtype == WEIR_F16 ? 0x1p-10 : 0x1p-7;
 }
 
-/* To the nearest one with 11 or 8 digits; numbers here are neither tiny nor huge. */
+/* To the nearest one; numbers here are not huge. */
 static double rounded(weir_dtype dtype, double x) {
-    int exponent;
-    double significand = frexp(x, &exponent);
-    double scale = dtype == WEIR_F16 ? 2048 : 256;
-    return ldexp(nearbyint(significand * scale) / scale, exponent);
+    int exponent, digits = dtype == WEIR_F16 ? 11 : 8, least = dtype == WEIR_F16 ? -24 : -133;
+    if (x == 0) return x;
+    frexp(x, &exponent);
+    double unit = ldexp(1, exponent - digits > least ? exponent - digits : least);
+    return nearbyint(x / unit) * unit;
 }
 
 /* ---- Making halves of floats --------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ static weir_packed_weights *pack(const place *t, weir_tensor *halves) {
 
 /* ---- The reference ------------------------------------------------------------------------------- */
 
-static double x[TOKENS * WIDTH], scale[WIDTH], shift[WIDTH], up[WIDTH * HIDDEN], up_bias[HIDDEN], down[HIDDEN * WIDTH],
+static double x[TOKENS * WIDTH], gain[WIDTH], shift[WIDTH], up[WIDTH * HIDDEN], up_bias[HIDDEN], down[HIDDEN * WIDTH],
     score[WIDTH * CLASSES], normed[WIDTH], hidden[HIDDEN], sum[TOKENS * WIDTH], scores[TOKENS * CLASSES];
 
 static void refer(weir_dtype dtype) {
@@ -100,7 +101,7 @@ static void refer(weir_dtype dtype) {
         for (int i = 0; i < WIDTH; i++) mean += row[i] / WIDTH;
         for (int i = 0; i < WIDTH; i++) variance += (row[i] - mean) * (row[i] - mean) / WIDTH;
         for (int i = 0; i < WIDTH; i++) {
-            normed[i] = rounded(dtype, (row[i] - mean) / sqrt(variance + 1e-5) * scale[i] + shift[i]);
+            normed[i] = rounded(dtype, (row[i] - mean) / sqrt(variance + 1e-5) * gain[i] + shift[i]);
         }
         for (int j = 0; j < HIDDEN; j++) {
             double y = up_bias[j];
@@ -148,7 +149,7 @@ static weir_program *build(const place *t) {
     CHECK_OK(weir_graph_add_input(graph, "x", &tokens, &in));
 
     n[0] = in;
-    n[1] = add_constant(graph, "scale", load(t, 1, WIDTH, 0, 1.5, 2, scale));
+    n[1] = add_constant(graph, "scale", load(t, 1, WIDTH, 0, 1.5, 2, gain));
     n[2] = add_constant(graph, "shift", load(t, 1, WIDTH, 0, 0.5, 3, shift));
     CHECK_OK(weir_kernel_create_norm(t->engine, &norm, NULL, &kernel));
     h[0] = add(graph, "norm", kernel, n, 3);
@@ -231,6 +232,22 @@ static void test_refusals(const place *t) {
     weir_tensor_release(out);
 }
 
+/* Without products to add up there is the bias, also of a transposed A, which has no elements then. */
+static void test_empty_sums(const place *t) {
+    weir_matmul_desc product = {.struct_size = sizeof product, .flags = WEIR_MATMUL_TRANSPOSE_A | WEIR_MATMUL_BIAS};
+    double values[3];
+    weir_kernel *kernel = NULL;
+    weir_tensor *in[3] = {make_tensor(t->engine, halves_desc(t, 2, 0, 67)), make_tensor(t->engine, halves_desc(t, 2, 0, 3)),
+                          load(t, 1, 3, 0, 5, 9, values)};
+    weir_tensor *out = make_tensor(t->engine, halves_desc(t, 2, 67, 3));
+    CHECK_OK(weir_kernel_create_matmul(t->engine, &product, NULL, &kernel));
+    CHECK_OK(weir_enqueue(t->stream, kernel, in, 3, &out, 1));
+    for (int i = 0; i < 67 * 3; i++) CHECK(of_half(t->dtype, bits_of(out)[i]) == values[i % 3]);
+    weir_kernel_release(kernel);
+    for (int i = 0; i < 3; i++) weir_tensor_release(in[i]);
+    weir_tensor_release(out);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
@@ -242,6 +259,7 @@ int main(void) {
         weir_convert_desc convert = {.struct_size = sizeof convert, .dtype = t.dtype};
         CHECK_OK(weir_kernel_create_convert(t.engine, &convert, NULL, &t.to_halves));
         test_block(&t);
+        test_empty_sums(&t);
         test_refusals(&t);
         weir_kernel_release(t.to_halves);
     }
