@@ -149,7 +149,7 @@ static weir_program *build(const place *t) {
     CHECK_OK(weir_graph_add_input(graph, "x", &tokens, &in));
 
     n[0] = in;
-    n[1] = add_constant(graph, "scale", load(t, 1, WIDTH, 0, 1.5, 2, gain));
+    n[1] = add_constant(graph, "gain", load(t, 1, WIDTH, 0, 1.5, 2, gain));
     n[2] = add_constant(graph, "shift", load(t, 1, WIDTH, 0, 0.5, 3, shift));
     CHECK_OK(weir_kernel_create_norm(t->engine, &norm, NULL, &kernel));
     h[0] = add(graph, "norm", kernel, n, 3);
@@ -173,7 +173,7 @@ static weir_program *build(const place *t) {
 
     product.flags = WEIR_MATMUL_F32_RESULT;
     product.weights = NULL;
-    y[1] = add_constant(graph, "score", load(t, 2, WIDTH, CLASSES, 0.2, 7, score));
+    y[1] = add_constant(graph, "classes", load(t, 2, WIDTH, CLASSES, 0.2, 7, score));
     CHECK_OK(weir_kernel_create_matmul(t->engine, &product, NULL, &kernel));
     logits = add(graph, "score", kernel, y, 2);
     CHECK_OK(weir_graph_add_output(graph, "logits", logits));
