@@ -20,6 +20,7 @@
  *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
+ *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
@@ -130,6 +131,11 @@ typedef enum weir_status_code {
   WEIR_UNAVAILABLE = 14,
   /** Data was lost or corrupted. */
   WEIR_DATA_LOSS = 15,
+  /**
+   * The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work. Abseil has no
+   * such code.
+   */
+  WEIR_DEVICE_LOST = 64,
 } weir_status_code;
 
 /** What a pool is like. Fixed for the life of the pool object. */
@@ -197,6 +203,11 @@ typedef enum weir_engine_kind_value {
   WEIR_ENGINE_CPU = 1,
   /** NVIDIA GPUs through the CUDA driver. */
   WEIR_ENGINE_CUDA = 2,
+  /**
+   * Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with an order of
+   * work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+   */
+  WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
 
 /**
@@ -234,6 +245,10 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_KIND_POOL = 5,
   /** weir_threadpool_conformance, which calls the pool from threads that the pool has never seen. */
   WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
+  /** An emulated device, whose work it does. */
+  WEIR_THREAD_ORIGIN_DEVICE = 7,
+  /** A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held. */
+  WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
 
 /** Flags of weir_stream_create. */
@@ -655,8 +670,8 @@ typedef struct weir_threadpool weir_threadpool;
 typedef struct weir_threadpool_attr weir_threadpool_attr;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values are those of Abseil's
- * canonical codes (google/abseil status codes), and they are ABI for ever.
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
+ * Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.
  */
 typedef int32_t weir_status;
 
@@ -707,6 +722,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_kinds;
   /** Packed weights alive, handles of kernels not counted. */
   uint64_t packed_weights;
+  /** Threads running now for devices: those of emulated ones, and those that watch events. */
+  uint64_t threads_of_devices;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -1606,6 +1623,12 @@ typedef struct weir_run_failure {
   char engine[64];
 } weir_run_failure;
 
+/**
+ * Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
+ * process (weir_engine_kind_from_name).
+ */
+#define WEIR_ENGINE_PLUGIN_FIRST 4096
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -2146,6 +2169,30 @@ weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *att
                                               uint32_t *out_count);
 
 /**
+ * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
+ * work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
+ * device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, count above 64).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr,
+                                             uint32_t count);
+
+/**
+ * The number of streams that was set, or 1.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr,
+                                             uint32_t *out_count);
+
+/**
  * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -2640,7 +2687,7 @@ WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
- * Makes a tensor in the engine's memory, filled with zeros.
+ * Makes a tensor in the engine's memory: of zeros on a CPU engine, of any contents on others (weir_enqueue_fill).
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
  * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
@@ -2653,8 +2700,8 @@ weir_status weir_tensor_create(struct weir_engine *engine,
                                struct weir_tensor **out_tensor);
 
 /**
- * Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the
- * element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
+ * Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and row-major,
+ * aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
  * any more; not if this call fails.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
@@ -2696,12 +2743,15 @@ weir_status weir_tensor_get_desc(const struct weir_tensor *tensor,
                                  struct weir_tensor_desc *out_desc);
 
 /**
- * Address of the first element, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing it while queued work uses it is a race.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
  * Errors: INVALID_ARGUMENT.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const struct weir_tensor *tensor, void **out_data);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_get_data(const struct weir_tensor *tensor,
+                                 void **out_data);
 
 /**
  * Size of the elements in bytes.
@@ -2720,6 +2770,37 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
+
+/**
+ * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
+ * one of them, and the other is a CPU engine or a device of the same kind; between devices of two kinds it takes two copies,
+ * through a tensor of a CPU engine. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+ *
+ * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
+ * references to both tensors until it is done.
+ * Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines that the stream cannot reach);
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; what the
+ * device says, at once or late.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_copy(struct weir_stream *stream,
+                              struct weir_tensor *source,
+                              struct weir_tensor *target);
+
+/**
+ * Sets every byte of a tensor of the stream's engine to `value`.
+ *
+ * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
+ * a reference to the tensor until it is done.
+ * Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine); FAILED_PRECONDITION if
+ * the stream has failed, or if a synchronous stream is used from inside its own work; what the device says, at once or late.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_fill(struct weir_stream *stream,
+                              struct weir_tensor *tensor,
+                              int32_t value);
 
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------
@@ -3990,10 +4071,17 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
  *
+ * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+ * its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+ * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
+ * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
+ * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
+ *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+ * or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
+ * the CPU's in a graph with switches, or with values whose shape only a run knows; FAILED_PRECONDITION for a kernel that may block, without a
  * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API

@@ -36,6 +36,9 @@ public:
     engine_attr &set_thread_mode(weir_thread_mode mode) {
         return check(weir_engine_attr_set_thread_mode(*this, mode)), *this;
     }
+    engine_attr &set_max_streams(std::uint32_t count) {
+        return check(weir_engine_attr_set_max_streams(*this, count)), *this;
+    }
     engine_attr &set_thread_count(std::uint32_t count) {
         return check(weir_engine_attr_set_thread_count(*this, count)), *this;
     }
@@ -146,6 +149,10 @@ public:
         check(status);
     }
     void enqueue(const kernel &kernel, list<weir_tensor *> inputs, list<weir_tensor *> outputs) const;
+
+    /// Copies a tensor to another of the same type and shape, also between engines.
+    void copy(weir_tensor *source, weir_tensor *target) const { check(weir_enqueue_copy(*this, source, target)); }
+    void fill(weir_tensor *tensor, std::uint8_t value) const { check(weir_enqueue_fill(*this, tensor, value)); }
 
     void record(const event &event) const { check(weir_event_record(event, *this)); }
     void wait(const event &event) const { check(weir_stream_wait_event(*this, event)); }

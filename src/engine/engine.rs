@@ -5,7 +5,7 @@ use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
-use crate::device::{self, Device, DeviceKind};
+use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
 use crate::stream::Account;
 use crate::sync::fork;
@@ -46,7 +46,7 @@ impl Engine {
                 kind.name()
             )));
         }
-        let device = device::open(kind, index)?;
+        let device = device::open(kind, index, &Settings { emulation: attr.emulation })?;
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
@@ -83,6 +83,16 @@ impl Engine {
 
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
+    }
+
+    /// Streams that a program's work on the engine may be spread over; 0 = as the work asks for.
+    pub fn max_streams(&self) -> usize {
+        self.attr.max_streams
+    }
+
+    /// What works on its own there; None if that is the host.
+    pub fn accelerator(&self) -> Option<&dyn Accelerator> {
+        self.device.accelerator()
     }
 
     pub fn account(&self) -> &Arc<Account> {

@@ -117,7 +117,7 @@ pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
 }
 
 /// What a node waits for, with and without data.
-pub(super) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
+pub(in crate::graph) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
 }
 
