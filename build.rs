@@ -12,6 +12,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/status.rs",
     "src/abi/handles.rs",
     "src/abi/runtime.rs",
+    "src/abi/memory.rs",
     "src/abi/threadpool.rs",
     "src/abi/conformance.rs",
     "src/abi/stream.rs",
@@ -32,9 +33,11 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/threadpool_attr.rs",
     "src/ffi/conformance.rs",
     "src/ffi/engine.rs",
+    "src/ffi/memory.rs",
     "src/ffi/stream.rs",
     "src/ffi/event.rs",
     "src/ffi/sync.rs",
+    "src/ffi/buffer.rs",
     "src/ffi/tensor.rs",
     "src/ffi/transfer.rs",
     "src/ffi/kernel.rs",
@@ -86,6 +89,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool: one of yours, or one that weir starts because its thread mode says so. What the settings leave open the environment may decide, read once per process. WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines that were given neither a mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in weir_engine_attr_set_thread_count. Any other value is INVALID_ARGUMENT where it would be used.",
     ),
     (
+        "weir_allocator_create",
+        "Memory",
+        "An engine's tensors, scratch and the values of runs lie in regions that it gets from the system, or from an allocator of yours, and cuts into blocks. What comes back is kept for the next, so that in the steady state nothing is asked for. A limit bounds the regions; beyond it a call fails with RESOURCE_EXHAUSTED, at once, and says what holds the memory. The environment variable WEIR_MEMORY_MODE, pooled or direct, read once per process, is for engines that were given no mode; any other value is INVALID_ARGUMENT where it would be used.",
+    ),
+    (
         "weir_stream_attr_create",
         "Stream",
         "A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips what is queued behind it, reports it once when it is waited for, and refuses new work until the error is cleared. The queue has no bound: whoever submits faster than the stream works fills the memory.",
@@ -96,6 +104,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "An event marks a point in a stream, for other streams and threads to wait for, and for time.",
     ),
     ("weir_sync_devices", "Everything at once", "One call before you read the clock."),
+    (
+        "weir_buffer_create",
+        "Buffer",
+        "A buffer is memory without a shape: of the engine's, or of yours, which is given back to you by a callback. Tensors lie in it where you say.",
+    ),
     (
         "weir_dtype_name",
         "Tensor",

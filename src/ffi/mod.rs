@@ -14,6 +14,7 @@ mod last_error;
 mod text;
 mod versioned;
 
+mod buffer;
 mod concurrent;
 mod conformance;
 mod context;
@@ -26,6 +27,7 @@ mod graph;
 mod kernel;
 mod kernel_cache;
 mod kernel_context;
+mod memory;
 mod ops_cell;
 mod ops_conv;
 mod ops_elements;

@@ -2,13 +2,13 @@
 
 mod lists;
 
-use super::dump::json_string;
 use super::exec::Counters;
 use super::layout::{Body, DIRECT, Layout, Loop};
 use super::overlap::NO_OVERLAP;
 use super::place::Placement;
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
+use crate::base::text::json_string;
 use crate::memory::View;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;

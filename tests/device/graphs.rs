@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use weir::base::{Code, Error, Ref};
-use weir::engine::{Engine, EngineAttr};
+use weir::engine::{Engine, EngineAttr, MemoryMode};
 use weir::graph::{CompileOptions, NodeId, Program, RunOptions, ValueId};
 
 /// A device that works by itself.
@@ -24,6 +24,7 @@ impl Worked {
         let (kind, device) = device(name);
         let mut attr = EngineAttr::new(kind);
         attr.max_streams = max_streams;
+        attr.memory_mode = Some(MemoryMode::Direct);
         let engine = Engine::create(kind, 0, Some(&attr)).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({

@@ -14,9 +14,9 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Memory, StreamAttr};
+use crate::device::{DeviceEvent, DeviceStream, StreamAttr};
 use crate::engine::Engine;
-use crate::memory::Buffer;
+use crate::memory::{Block, Buffer, Tag};
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -58,7 +58,7 @@ pub(super) type Line = Mutex<Box<dyn DeviceStream>>;
 #[derive(Debug)]
 pub(super) struct OnEngine {
     pub engine: Ref<Engine>,
-    pub arena: Memory,
+    pub arena: Block,
     pub streams: Vec<Line>,
     /// Copies to the engine and from it have streams of their own: they wait for their own bytes only.
     pub upload_stream: Line,
@@ -127,7 +127,7 @@ impl OnEngine {
             Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
         });
         Ok(OnEngine {
-            arena: Memory::on(engine.device(), needs.arena_bytes, &format!("arena of {owner}"))?,
+            arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
             streams: (0..needs.num_streams).map(|i| stream(&format!("stream {i}"))).collect::<Result<_>>()?,
             upload_stream: stream("uploads")?,
             fetch_stream: stream("fetches")?,
