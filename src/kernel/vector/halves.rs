@@ -10,7 +10,7 @@
 use super::activation::Activation;
 use super::convert::{self, Stored};
 use super::gemm::{Shape, stretches};
-use super::micro::{MicroKernels, Scale, Strided};
+use super::micro::{From, MicroKernels, Scale, Strided, Tile as MicroTile};
 use super::pack;
 use super::panels::Panels;
 use super::site::{Matrix, MatrixMut, Site};
@@ -193,12 +193,12 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
                         Right::Panels(panels) => panels.at(begin, depth.len(), panel.start),
                     };
                     let b = Strided { data, depth: width, across: 1 };
-                    let sums = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
+                    let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
+                    let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
+                    let tile = MicroTile { rows, columns, depth, a, b, from, c, c_stride: stride, scale };
                     // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums have `stride`
                     // columns, of which the panel's are some.
-                    unsafe {
-                        self.micro.multiply(count, panel.len(), depth.len(), a, b, sums, stride, scale);
-                    }
+                    unsafe { self.micro.multiply(&tile) };
                 }
             }
         }
