@@ -107,8 +107,8 @@ impl Piece<'_> {
     fn part(&self, index: usize) -> &mut [f32] {
         let size = self.rows.len() * self.units.len();
         assert!(index < PARTS && size <= ROWS * UNITS);
-        // SAFETY: the slot's scratch memory, which was zeroed when it was allocated, has PARTS such parts; they lie one after the
-        // other, side by side where a piece is small.
+        // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has PARTS such parts; they lie one after
+        // the other, side by side where a piece is small.
         unsafe { std::slice::from_raw_parts_mut(self.scratch.add(index * size), size) }
     }
 

@@ -288,8 +288,8 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory has a row of `line` for each window, was zeroed when it was allocated, and is this
-            // claim's.
+            // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has a row of `line` for each window,
+            // and is this claim's.
             let rows =
                 unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
             turned(conv, of.x, rows);
