@@ -204,8 +204,7 @@ static void test_missing_wait(void) {
 }
 
 /* Each operation fails once: the status names it, nothing is left, and after the error is cleared the same works. */
-static void test_fault_sweep(uint64_t seed) {
-    const weir_runtime_info before = runtime_info();
+static void test_fault_sweep(uint64_t seed, const weir_runtime_info *before) {
     for (uint64_t k = 1; k <= 5; k++) {
         char part[64];
         rig *r = make_rig((weir_emulation){.seed = seed, .fail_operation = k});
@@ -220,7 +219,7 @@ static void test_fault_sweep(uint64_t seed) {
         CHECK_OK(weir_stream_synchronize(r->t, WEIR_TIMEOUT_INFINITE));
         check_result(r);
         free_rig(r);
-        check_released(&before);
+        check_released(before);
     }
     for (uint64_t k = 1; k <= 3; k++) {
         weir_engine *engine = make_emulated(2, (weir_emulation){.seed = seed, .fail_allocation = k});
@@ -236,7 +235,7 @@ static void test_fault_sweep(uint64_t seed) {
         for (int i = 0; i < 3; i++) weir_tensor_release(tensors[i]);
         CHECK_EQ(counters(engine).allocations_in_use, 0);
         weir_engine_release(engine);
-        check_released(&before);
+        check_released(before);
     }
 }
 
@@ -280,7 +279,7 @@ int main(void) {
     CHECK_EQ(count, 8);
     for (uint64_t seed = 0; seed < 4; seed++) {
         test_work(seed);
-        test_fault_sweep(seed);
+        test_fault_sweep(seed, &before);
         test_lost(seed);
     }
     test_orders();
