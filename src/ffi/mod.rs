@@ -20,6 +20,7 @@ mod conformance;
 mod context;
 mod control;
 mod dynamic;
+mod emulation;
 mod engine;
 mod event;
 mod gemm;

@@ -62,6 +62,9 @@ versioned! {
     weir_program_counters: running: u64,
     weir_node_stats: name: [std::ffi::c_char; 128],
     weir_engine_info: name: [std::ffi::c_char; 64],
+    weir_emulation: lose_operation: u64,
+    weir_emulated_race: text: [std::ffi::c_char; 512],
+    weir_emulated_counters: races: u64,
 }
 
 /// A size beyond which a struct_size is taken for garbage rather than for a newer header.

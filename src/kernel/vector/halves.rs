@@ -180,14 +180,16 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
             for first in self.rows.clone().step_by(most) {
                 let count = most.min(self.rows.end - first);
                 let at = first - self.rows.start;
-                let (data, steps) = match self.shape.transpose_a {
-                    true => (room.a[at..].as_ptr(), (self.rows.len(), 1)),
-                    false => (room.a[at * depth.len()..].as_ptr(), (1, depth.len())),
+                // Where K is 0 there is no A to point into.
+                let (offset, steps) = match self.shape.transpose_a {
+                    true => (at, (self.rows.len(), 1)),
+                    false => (at * depth.len(), (1, depth.len())),
                 };
+                let data = room.a.as_ptr().wrapping_add(offset);
                 let a = Strided { data, depth: steps.0, across: steps.1 };
                 for (index, panel) in panels().enumerate() {
                     let data = match self.operands.b {
-                        Right::Matrix(_) => room.b[index * self.cut.depth * width..].as_ptr(),
+                        Right::Matrix(_) => room.b.as_ptr().wrapping_add(index * self.cut.depth * width),
                         Right::Panels(panels) => panels.at(begin, depth.len(), panel.start),
                     };
                     let b = Strided { data, depth: width, across: 1 };
