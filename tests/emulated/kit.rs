@@ -153,7 +153,7 @@ impl Count {
     /// What adds to it when it is called.
     pub fn adder(&self) -> Then {
         let count = self.clone();
-        Box::new(move || {
+        Then::once(move || {
             count.add();
         })
     }

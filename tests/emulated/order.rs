@@ -4,7 +4,7 @@ use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload
 use std::sync::Arc;
 use weir::base::time::Deadline;
 use weir::base::{Code, Error};
-use weir::device::{Accelerator, Device as _, DeviceEvent, Place, Transfer};
+use weir::device::{Accelerator, Device as _, DeviceEvent, Place, Then, Transfer};
 
 #[test]
 fn a_stream_does_its_work_in_order() {
@@ -99,7 +99,7 @@ fn callbacks_come_once_and_for_failures_too() {
     let called = Count::default();
     let then = || {
         let called = called.clone();
-        Box::new(move || {
+        Then::once(move || {
             called.add();
         })
     };
@@ -141,7 +141,7 @@ fn a_callback_may_submit() {
     let (inner, told, seen) = (Arc::clone(&d), done.clone(), Arc::clone(&event));
     d.device.when_reached(
         &event,
-        Box::new(move || {
+        Then::once(move || {
             let s = inner.stream("t");
             launch(&*s, "second", &inner.sum(2), &[], &[]).unwrap();
             let event = inner.event();

@@ -4,7 +4,7 @@ use crate::kit::{Count, Device, launch};
 use std::collections::HashSet;
 use std::sync::Arc;
 use weir::base::time::Deadline;
-use weir::device::{Accelerator, DeviceEvent};
+use weir::device::{Accelerator, DeviceEvent, Then};
 
 /// Fork and join over four streams, several times, with questions and a callback in between; gives the order and the answers.
 fn program(seed: u64) -> (Vec<u64>, Vec<bool>) {
@@ -136,7 +136,7 @@ fn a_question_does_not_wait_for_ever_for_a_callback() {
     let inner = (begun.clone(), go.clone(), over.clone());
     d.device.when_reached(
         &first,
-        Box::new(move || {
+        Then::once(move || {
             inner.0.add();
             inner.1.wait(1);
             inner.2.add();

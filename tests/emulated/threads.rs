@@ -3,8 +3,8 @@
 use crate::kit::{Count, Device, launch};
 use std::time::Duration;
 use weir::base::time::Deadline;
-use weir::device::Accelerator;
 use weir::device::emulated::{Emulated, Emulation};
+use weir::device::{Accelerator, Then};
 use weir::sync::thread;
 
 /// Threads of this device, by its label.
@@ -93,7 +93,7 @@ fn the_device_may_end_in_a_callback() {
     .unwrap();
     s.record(&event).unwrap();
     let (keep, take) = std::sync::mpsc::channel::<Device>();
-    d.device.when_reached(&event, Box::new(move || drop(take.recv())));
+    d.device.when_reached(&event, Then::once(move || drop(take.recv())));
     keep.send(d).unwrap();
     go.add();
     ended("emulated:103");

@@ -290,7 +290,7 @@ impl Accelerator for Emulated {
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
-        let Ok(event) = Event::of(event, &self.shared) else { return then() };
+        let Ok(event) = Event::of(event, &self.shared) else { return then.tell() };
         let mut state = self.shared.state.lock();
         let time = event.core.recorded();
         if time > 0 && self.shared.is_seeded() && !state.is_over && !self.is_lost() {
@@ -300,7 +300,7 @@ impl Accelerator for Emulated {
         } else if event.core.is_reached_for(time) {
             event.seen(&state);
             drop(state);
-            return then();
+            return then.tell();
         } else {
             event.core.then(then);
             state.pending += 1;

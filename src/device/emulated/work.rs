@@ -221,7 +221,7 @@ impl Shared {
                 drop(state);
                 for then in calls.drain(..) {
                     effect::guarded(|| {
-                        then();
+                        then.tell();
                         Ok(())
                     })
                     .unwrap_or_else(|error| debug_assert!(false, "what follows an event failed: {error}"));
