@@ -677,6 +677,7 @@ _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
 _Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
 _Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");
 _Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
 
 /* The library that runs is the one that this header describes. */
 int main(void) {
