@@ -80,6 +80,8 @@ struct Body {
     code: Code,
     message: String,
     run: Option<RunFailure>,
+    /// The code of the failure that this one follows from.
+    origin: Option<Code>,
 }
 
 /// What is known of a run that failed.
@@ -97,7 +99,7 @@ pub struct RunFailure {
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Arc::new(Body { code, message: message.into(), run: None }))
+        Error(Arc::new(Body { code, message: message.into(), run: None, origin: None }))
     }
 
     pub fn invalid(message: impl Into<String>) -> Error {
@@ -155,12 +157,33 @@ impl Error {
     /// The same code, with words in front of the text.
     pub fn within(self, place: impl fmt::Display) -> Error {
         let message = format!("{place}: {}", self.0.message);
-        Error(Arc::new(Body { code: self.0.code, message, run: self.0.run.clone() }))
+        Error(Arc::new(Body { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
+    }
+
+    /// ABORTED: what failed depends on something else that has failed.
+    pub fn derived(origin: &Error, message: impl Into<String>) -> Error {
+        let origin = origin.0.origin.unwrap_or(origin.0.code);
+        Error(Arc::new(Body { code: Code::Aborted, message: message.into(), run: None, origin: Some(origin) }))
+    }
+
+    /// With the code of the failure that this one follows from, if it does.
+    pub fn as_origin(self) -> Error {
+        match self.0.origin {
+            None => self,
+            Some(code) => {
+                Error(Arc::new(Body { code, message: self.0.message.clone(), run: self.0.run.clone(), origin: None }))
+            }
+        }
     }
 
     /// The same, of a run: where it failed, and what was not begun.
     pub fn with_run(self, run: RunFailure) -> Error {
-        Error(Arc::new(Body { code: self.0.code, message: self.0.message.clone(), run: Some(run) }))
+        Error(Arc::new(Body {
+            code: self.0.code,
+            message: self.0.message.clone(),
+            run: Some(run),
+            origin: self.0.origin,
+        }))
     }
 
     /// What is known of the run, if it is one's failure.

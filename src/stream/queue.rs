@@ -7,7 +7,7 @@ use super::line::Line;
 use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
-use crate::base::{Code, Error, Ref, Result};
+use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
 use crate::sync::{Gate, Inbox, Mutex, Turn, TurnGuard, ambient};
@@ -442,10 +442,8 @@ impl Queue {
 
     /// The error of a queue that waited for an event of a failed one.
     pub(super) fn derived(&self, origin: &Error) -> Error {
-        Error::new(
-            Code::Aborted,
-            format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message()),
-        )
+        let text = format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message());
+        Error::derived(origin, text)
     }
 
     /// Waits until `target` items are completed.

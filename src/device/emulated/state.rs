@@ -11,7 +11,7 @@ use super::queue::{Busy, Item, Operation, Queue, What};
 use super::races::Races;
 use super::schedule::{Order, Scheduler};
 use super::work::Demand;
-use crate::base::{Code, Error};
+use crate::base::Error;
 use crate::device::Then;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -262,5 +262,5 @@ impl State {
 fn derived(label: &str, queue: &str, core: &Arc<Core>, origin: &Error) -> Error {
     let text =
         format!("{label}, stream '{queue}': waited for event {} of a failed stream: {}", core.id, origin.message());
-    Error::new(Code::Aborted, text)
+    Error::derived(origin, text)
 }

@@ -85,7 +85,8 @@ impl Reached for Fetched {
         let Some((done, written)) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
-        let result = written.and_then(|()| self.event.is_reached().map(drop));
+        // A run tells of what failed first, not of the stream that waited for it.
+        let result = written.and_then(|()| self.event.is_reached().map(drop)).map_err(Error::as_origin);
         let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.label))));
     }
 }
