@@ -266,7 +266,8 @@ impl Trial<'_> {
                 self.go(Step { state: State::Alone, left, vain: (step.vain + 1).min(DOUBLINGS) });
             }
             (State::Shared, Some(alone)) => {
-                if nearer(&self.0.shared, ns) > (1.0 - MARGIN) * alone {
+                let shared = nearer(&self.0.shared, ns);
+                if shared > (1.0 - MARGIN) * alone {
                     self.begin_try(step);
                 }
             }
