@@ -27,6 +27,7 @@ typedef struct objects {
     weir_kernel *kernel;
     weir_kernel_attr *kernel_attr;
     weir_packed_weights *packed_weights;
+    weir_resource *resource;
     weir_graph *graph;
     weir_compile_options *compile_options;
     weir_program *program;
@@ -115,5 +116,6 @@ void bad_input_products(void);
 void bad_input_graph(void);
 void bad_input_run(void);
 void bad_input_program(void);
+void bad_input_resource(void);
 
 #endif /* WEIR_CTESTS_BAD_INPUT_H */

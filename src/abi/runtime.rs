@@ -47,6 +47,10 @@ pub struct weir_runtime_info {
     pub threads_of_kinds: u64,
     /// Packed weights alive, handles of kernels not counted.
     pub packed_weights: u64,
+    /// Resources: variables, lookup tables, objects of the host's.
+    pub resources: u64,
+    /// Those of them whose engine is gone: see weir_resource_get_leaks.
+    pub leaked_resources: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

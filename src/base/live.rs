@@ -20,9 +20,10 @@ pub enum Counter {
     Runs,
     Attrs,
     PackedWeights,
+    Resources,
 }
 
-const KINDS: usize = Counter::PackedWeights as usize + 1;
+const KINDS: usize = Counter::Resources as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Objects alive, by kind.
@@ -39,6 +40,7 @@ pub struct Counts {
     pub runs: u64,
     pub attrs: u64,
     pub packed_weights: u64,
+    pub resources: u64,
 }
 
 pub fn add(counter: Counter) {
@@ -63,5 +65,6 @@ pub fn counts() -> Counts {
         runs: of(Counter::Runs),
         attrs: of(Counter::Attrs),
         packed_weights: of(Counter::PackedWeights),
+        resources: of(Counter::Resources),
     }
 }

@@ -68,6 +68,7 @@ pub mod tag {
         "run" = RUN: 15,
         "kernel_context" = KERNEL_CONTEXT: 16,
         "packed_weights" = PACKED_WEIGHTS: 17,
+        "resource" = RESOURCE: 18,
     }
     use super::DEAD;
 }

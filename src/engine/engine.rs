@@ -7,6 +7,7 @@ use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
 use crate::device::{self, Device, DeviceKind};
 use crate::kernel::cache;
+use crate::resource::Registry;
 use crate::stream::Account;
 use crate::sync::fork;
 use crate::threadpool::{ThreadPool, num_processors};
@@ -18,6 +19,7 @@ pub struct Engine {
     attr: Object<EngineAttr>,
     pool: Option<Ref<ThreadPool>>,
     account: Arc<Account>,
+    resources: Arc<Registry>,
 }
 
 impl Kind for Engine {
@@ -29,6 +31,7 @@ impl Kind for Engine {
 /// The last engine that goes takes the kernels with it that nobody uses any more, so nothing is left of what the host let go.
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.resources.close();
         // Its own count has been taken down (see `Object`). A child of fork leaves the lock alone.
         if live::counts().engines == 0 && !fork::forked() {
             cache::CACHE.clear();
@@ -50,7 +53,8 @@ impl Engine {
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
-        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account }))
+        let resources = Registry::open(account.label().to_owned(), Arc::clone(&device));
+        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, resources }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -87,6 +91,11 @@ impl Engine {
 
     pub fn account(&self) -> &Arc<Account> {
         &self.account
+    }
+
+    /// What it keeps by name.
+    pub fn resources(&self) -> &Arc<Registry> {
+        &self.resources
     }
 
     /// Whether the two share their memory.

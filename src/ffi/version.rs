@@ -140,6 +140,8 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             threads_of_engines: threads.alive_of(Origin::EnginePool),
             threads_of_kinds: threads.alive_of(Origin::KindPool),
             packed_weights: alive.packed_weights,
+            resources: alive.resources,
+            leaked_resources: crate::resource::leak_count() as u64,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }
