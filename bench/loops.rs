@@ -63,7 +63,7 @@ struct Builder {
 impl Builder {
     fn add(&mut self, name: &str, ns: u64, inputs: &[ValueId], f: fn(&[i32]) -> i32) -> ValueId {
         let kernel = Arc::new(Work { inputs: inputs.len(), ns, f });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default());
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
         self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
     }
 }
@@ -112,7 +112,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn main() {
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(41);
-    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
     // The caller and one thread of the pool.
     let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(1), ..PoolAttr::default() }).unwrap();
     let (shared, alone) = (RunOptions { threadpool: Some(pool), ..RunOptions::default() }, RunOptions::default());

@@ -133,7 +133,7 @@ pub fn build(shape: &Shape, body: Body) -> Built {
 }
 
 pub fn compile(graph: &Graph) -> Ref<Program> {
-    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
     Program::compile(graph, vec![engine], &CompileOptions::default()).unwrap()
 }
 

@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 184);
+SIZE(weir_runtime_info, 192);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -40,8 +40,9 @@ OFFSET(weir_runtime_info, threads_of_lanes, 136);
 OFFSET(weir_runtime_info, threads_of_engines, 144);
 OFFSET(weir_runtime_info, threads_of_kinds, 152);
 OFFSET(weir_runtime_info, packed_weights, 160);
-OFFSET(weir_runtime_info, resources, 168);
-OFFSET(weir_runtime_info, leaked_resources, 176);
+OFFSET(weir_runtime_info, threads_of_devices, 168);
+OFFSET(weir_runtime_info, resources, 176);
+OFFSET(weir_runtime_info, leaked_resources, 184);
 
 SIZE(weir_resource_info, 376);
 OFFSET(weir_resource_info, struct_size, 0);
@@ -402,6 +403,7 @@ VALUE(WEIR_UNIMPLEMENTED, 12);
 VALUE(WEIR_INTERNAL, 13);
 VALUE(WEIR_UNAVAILABLE, 14);
 VALUE(WEIR_DATA_LOSS, 15);
+VALUE(WEIR_DEVICE_LOST, 64);
 
 /* weir_threadpool_flags */
 VALUE(WEIR_THREADPOOL_ASYNCHRONOUS, 1);
@@ -432,6 +434,8 @@ VALUE(WEIR_MAX_ARGS, 64);
 /* weir_engine_kind_value */
 VALUE(WEIR_ENGINE_CPU, 1);
 VALUE(WEIR_ENGINE_CUDA, 2);
+VALUE(WEIR_ENGINE_EMULATED, 3);
+VALUE(WEIR_ENGINE_PLUGIN_FIRST, 4096);
 
 /* weir_thread_mode_value */
 VALUE(WEIR_THREAD_MODE_GLOBAL, 1);
@@ -446,6 +450,8 @@ VALUE(WEIR_THREAD_ORIGIN_LANE, 3);
 VALUE(WEIR_THREAD_ORIGIN_ENGINE_POOL, 4);
 VALUE(WEIR_THREAD_ORIGIN_KIND_POOL, 5);
 VALUE(WEIR_THREAD_ORIGIN_CONFORMANCE, 6);
+VALUE(WEIR_THREAD_ORIGIN_DEVICE, 7);
+VALUE(WEIR_THREAD_ORIGIN_WATCH, 8);
 
 /* weir_stream_flags */
 VALUE(WEIR_STREAM_DEFAULT, 0);

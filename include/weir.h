@@ -20,6 +20,7 @@
  *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
+ *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
@@ -133,6 +134,11 @@ typedef enum weir_status_code {
   WEIR_UNAVAILABLE = 14,
   /** Data was lost or corrupted. */
   WEIR_DATA_LOSS = 15,
+  /**
+   * The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work. Abseil has no
+   * such code.
+   */
+  WEIR_DEVICE_LOST = 64,
 } weir_status_code;
 
 /** What a pool is like. Fixed for the life of the pool object. */
@@ -200,6 +206,11 @@ typedef enum weir_engine_kind_value {
   WEIR_ENGINE_CPU = 1,
   /** NVIDIA GPUs through the CUDA driver. */
   WEIR_ENGINE_CUDA = 2,
+  /**
+   * Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with an order of
+   * work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+   */
+  WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
 
 /**
@@ -237,6 +248,10 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_KIND_POOL = 5,
   /** weir_threadpool_conformance, which calls the pool from threads that the pool has never seen. */
   WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
+  /** An emulated device, whose work it does. */
+  WEIR_THREAD_ORIGIN_DEVICE = 7,
+  /** A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held. */
+  WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
 
 /** Flags of weir_stream_create. */
@@ -695,8 +710,8 @@ typedef struct weir_threadpool weir_threadpool;
 typedef struct weir_threadpool_attr weir_threadpool_attr;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values are those of Abseil's
- * canonical codes (google/abseil status codes), and they are ABI for ever.
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
+ * Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.
  */
 typedef int32_t weir_status;
 
@@ -747,6 +762,8 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_kinds;
   /** Packed weights alive, handles of kernels not counted. */
   uint64_t packed_weights;
+  /** Threads running now for devices: those of emulated ones, and those that watch events. */
+  uint64_t threads_of_devices;
   /** Resources: variables, lookup tables, objects of the host's. */
   uint64_t resources;
   /** Those of them whose engine is gone: see weir_resource_get_leaks. */
@@ -1738,6 +1755,12 @@ typedef struct weir_table_contents {
   /** Out: bytes of all rows together. */
   size_t rows_size;
 } weir_table_contents;
+
+/**
+ * Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
+ * process (weir_engine_kind_from_name).
+ */
+#define WEIR_ENGINE_PLUGIN_FIRST 4096
 
 #ifdef __cplusplus
 extern "C" {
@@ -2773,7 +2796,7 @@ WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
- * Makes a tensor in the engine's memory, filled with zeros.
+ * Makes a tensor in the engine's memory: of zeros on a CPU engine, of any contents on others (weir_enqueue_fill).
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
  * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
@@ -2786,8 +2809,8 @@ weir_status weir_tensor_create(struct weir_engine *engine,
                                struct weir_tensor **out_tensor);
 
 /**
- * Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the
- * element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
+ * Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and row-major,
+ * aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
  * any more; not if this call fails.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
@@ -2829,12 +2852,15 @@ weir_status weir_tensor_get_desc(const struct weir_tensor *tensor,
                                  struct weir_tensor_desc *out_desc);
 
 /**
- * Address of the first element, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing it while queued work uses it is a race.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
  * Errors: INVALID_ARGUMENT.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const struct weir_tensor *tensor, void **out_data);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_get_data(const struct weir_tensor *tensor,
+                                 void **out_data);
 
 /**
  * Size of the elements in bytes.
@@ -2853,6 +2879,37 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
+
+/**
+ * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
+ * one of them, and the other is a CPU engine or a device of the same kind; between devices of two kinds it takes two copies,
+ * through a tensor of a CPU engine. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+ *
+ * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
+ * references to both tensors until it is done.
+ * Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines that the stream cannot reach);
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; what the
+ * device says, at once or late.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_copy(struct weir_stream *stream,
+                              struct weir_tensor *source,
+                              struct weir_tensor *target);
+
+/**
+ * Sets every byte of a tensor of the stream's engine to `value`.
+ *
+ * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
+ * a reference to the tensor until it is done.
+ * Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine); FAILED_PRECONDITION if
+ * the stream has failed, or if a synchronous stream is used from inside its own work; what the device says, at once or late.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_fill(struct weir_stream *stream,
+                              struct weir_tensor *tensor,
+                              int32_t value);
 
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------
@@ -4922,7 +4979,7 @@ weir_status weir_resource_get_leaks(char *buffer,
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_variable; desc, names and
  * the initial value are copied.
  * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
- * another engine); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ * another engine); UNIMPLEMENTED (an engine whose work the host does not do); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -37,7 +37,7 @@ fn tasks(n: usize, counter: &Arc<AtomicU64>) -> Graph {
 }
 
 fn compile(graph: &Graph) -> Ref<Program> {
-    let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+    let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
     Program::compile(graph, vec![engine], &CompileOptions::default()).unwrap()
 }
 

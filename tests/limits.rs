@@ -56,13 +56,13 @@ fn a_chain_of_streams_needs_no_stack() {
     const STREAMS: usize = 20_000;
     let engine = cpu();
     let pool = ThreadPool::inline();
-    let mut attr = StreamAttr::new(DeviceKind::Cpu);
+    let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
     attr.set_threadpool(Some(pool)).unwrap();
     let count = Arc::new(Count::default());
     let streams: Vec<_> = (0..STREAMS).map(|_| Stream::create(Ref::clone(&engine), attr.clone()).unwrap()).collect();
     // Each stream waits for the one after it, and the last one is held back by an event of a stream with a lane.
-    let mut lane = StreamAttr::new(DeviceKind::Cpu);
+    let mut lane = StreamAttr::new(DeviceKind::CPU);
     lane.asynchronous = true;
     let gate = Stream::create(Ref::clone(&engine), lane).unwrap();
     struct Hold(std::sync::mpsc::Receiver<()>);
@@ -137,7 +137,7 @@ fn an_idle_pool_uses_no_processor() {
         return;
     }
     let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(4), ..PoolAttr::default() }).unwrap();
-    let mut attr = StreamAttr::new(DeviceKind::Cpu);
+    let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
     let lane = Stream::create(cpu(), attr).unwrap();
     let span = Span { items: 1000, cost_ns: 1e4, ..Span::default() };

@@ -192,7 +192,7 @@ struct Built {
 
 fn plus(engine: &Ref<Engine>, inputs: usize, calls: &Arc<AtomicU32>) -> Ref<BoundKernel> {
     let kernel = Arc::new(Plus { inputs, calls: Arc::clone(calls) });
-    BoundKernel::create(engine.clone(), kernel, &KernelAttr::default())
+    BoundKernel::create(engine.clone(), kernel, &KernelAttr::default()).unwrap()
 }
 
 /// A graph that adds so much to its input, one a node; the last of them is counted.
@@ -257,7 +257,7 @@ fn compiled(graph: &Graph, partial_runs: usize) -> Ref<Program> {
 fn a_part_is_what_its_outputs_need() {
     let pools = [None, Some(ThreadPool::seeded(5, 2).unwrap()), Some(pools::of(2))];
     let engine = cpu();
-    let mut attr = StreamAttr::new(DeviceKind::Cpu);
+    let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
     attr.set_threadpool(Some(pools::of(2))).unwrap();
     let stream = Stream::create(engine, attr).unwrap();

@@ -47,6 +47,8 @@ pub struct weir_runtime_info {
     pub threads_of_kinds: u64,
     /// Packed weights alive, handles of kernels not counted.
     pub packed_weights: u64,
+    /// Threads running now for devices: those of emulated ones, and those that watch events.
+    pub threads_of_devices: u64,
     /// Resources: variables, lookup tables, objects of the host's.
     pub resources: u64,
     /// Those of them whose engine is gone: see weir_resource_get_leaks.
@@ -72,6 +74,10 @@ pub enum weir_thread_origin_value {
     WEIR_THREAD_ORIGIN_KIND_POOL = 5,
     /// weir_threadpool_conformance, which calls the pool from threads that the pool has never seen.
     WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
+    /// An emulated device, whose work it does.
+    WEIR_THREAD_ORIGIN_DEVICE = 7,
+    /// A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held.
+    WEIR_THREAD_ORIGIN_WATCH = 8,
 }
 
 /// A thread that weir has started.

@@ -1,7 +1,7 @@
 //! Status codes.
 
-/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values are those of Abseil's
-/// canonical codes (google/abseil status codes), and they are ABI for ever.
+/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are those of
+/// Abseil's canonical codes (google/abseil status codes), those from 64 on are weir's own; all are ABI for ever.
 pub type weir_status = i32;
 
 /// The codes a weir_status can hold.
@@ -40,4 +40,7 @@ pub enum weir_status_code {
     WEIR_UNAVAILABLE = 14,
     /// Data was lost or corrupted.
     WEIR_DATA_LOSS = 15,
+    /// The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work. Abseil has no
+    /// such code.
+    WEIR_DEVICE_LOST = 64,
 }

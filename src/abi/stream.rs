@@ -12,7 +12,14 @@ pub enum weir_engine_kind_value {
     WEIR_ENGINE_CPU = 1,
     /// NVIDIA GPUs through the CUDA driver.
     WEIR_ENGINE_CUDA = 2,
+    /// Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with an order of
+    /// work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+    WEIR_ENGINE_EMULATED = 3,
 }
+
+/// Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
+/// process (weir_engine_kind_from_name).
+pub const WEIR_ENGINE_PLUGIN_FIRST: weir_engine_kind = 4096;
 
 /// Where the threads of an engine come from: one of enum weir_thread_mode_value.
 pub type weir_thread_mode = u32;

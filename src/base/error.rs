@@ -29,9 +29,10 @@ pub enum Code {
     Internal,
     Unavailable,
     DataLoss,
+    DeviceLost,
 }
 
-const CODES: [(Code, C, &CStr); 15] = [
+const CODES: [(Code, C, &CStr); 16] = [
     (Code::Cancelled, C::WEIR_CANCELLED, c"CANCELLED"),
     (Code::Unknown, C::WEIR_UNKNOWN, c"UNKNOWN"),
     (Code::InvalidArgument, C::WEIR_INVALID_ARGUMENT, c"INVALID_ARGUMENT"),
@@ -47,6 +48,7 @@ const CODES: [(Code, C, &CStr); 15] = [
     (Code::Internal, C::WEIR_INTERNAL, c"INTERNAL"),
     (Code::Unavailable, C::WEIR_UNAVAILABLE, c"UNAVAILABLE"),
     (Code::DataLoss, C::WEIR_DATA_LOSS, c"DATA_LOSS"),
+    (Code::DeviceLost, C::WEIR_DEVICE_LOST, c"DEVICE_LOST"),
 ];
 
 impl Code {

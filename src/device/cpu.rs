@@ -1,8 +1,9 @@
-//! The host's processors.
+//! The host's processors: one device, whose memory is the host's and whose work runs on the host's threads.
+#![forbid(unsafe_code)]
 
-use super::{Device, DeviceKind};
+use super::{Device, DeviceKind, Factory, Settings};
 use crate::base::Result;
-use crate::memory::{ALIGNMENT, Buffer};
+use crate::memory::ALIGNMENT;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -10,7 +11,7 @@ struct Cpu;
 
 impl Device for Cpu {
     fn kind(&self) -> DeviceKind {
-        DeviceKind::Cpu
+        DeviceKind::CPU
     }
 
     fn index(&self) -> u32 {
@@ -21,28 +22,20 @@ impl Device for Cpu {
         std::env::consts::ARCH
     }
 
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
-        Buffer::zeroed(bytes, what)
-    }
-
     fn alignment(&self) -> usize {
         ALIGNMENT
     }
 }
 
 /// All processors together are one device.
-pub(super) struct Factory;
+pub(super) struct Cpus;
 
-impl super::Factory for Factory {
-    fn kind(&self) -> DeviceKind {
-        DeviceKind::Cpu
-    }
-
+impl Factory for Cpus {
     fn count(&self) -> u32 {
         1
     }
 
-    fn open(&self, _index: u32) -> Result<Arc<dyn Device>> {
+    fn open(&self, _index: u32, _settings: &Settings) -> Result<Arc<dyn Device>> {
         Ok(Arc::new(Cpu))
     }
 }

@@ -1,84 +1,220 @@
-//! Devices: what an engine stands on. A device is made by a factory; factories are asked in a fixed order, one per
-//! kind.
+//! Devices: what an engine stands on. A device is made by a factory of its kind (`registry`); engines on one device share it.
 //!
-//! The library has one factory so far, for the CPU. A kind without a factory is known by name and has no devices.
+//! The CPU is a device whose memory is the host's and whose work runs on the host's threads: streams on it are queues of the
+//! library's own (room `stream`). Every other device is an [`Accelerator`]: it has memory that the host may be unable to touch, streams that work on
+//! their own, events in them, copies, and kernels that it knows by what they compute. The emulated device, plug-ins and CUDA all
+//! come through this one trait, and nothing to the right of this room asks which of them it has.
+//!
+//! *What a stream of a device promises.* Calls on it return at once; what they ask for happens later, in order. A failure comes
+//! late: the events recorded behind it, on this stream and on those that wait for it, carry the first one, and what lies behind it is not done until
+//! `clear_error`. A device that is lost fails every call and every event with DEVICE_LOST, so nobody waits for ever.
+//!
+//! *What is kept alive.* Memory, kernels and events that a stream was given stay until an event behind them was reached: the caller's
+//! duty (`stream::line`), so a device keeps nothing.
+//!
+//! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
 #![forbid(unsafe_code)]
 
 mod cpu;
+pub mod emulated;
+mod kind;
+mod memory;
+mod registry;
+mod watch;
 
-use crate::abi::{weir_engine_kind, weir_engine_kind_value as K};
-use crate::base::{Code, Error, Result};
-use crate::memory::Buffer;
+pub use kind::DeviceKind;
+pub use memory::Memory;
+pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
+pub use watch::Watch;
+
+use crate::base::time::Deadline;
+use crate::base::{Error, Result};
+use crate::memory::View;
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Kinds of devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviceKind {
-    Cpu,
-    Cuda,
-}
-
-impl DeviceKind {
-    pub fn value(self) -> weir_engine_kind {
-        match self {
-            DeviceKind::Cpu => K::WEIR_ENGINE_CPU as weir_engine_kind,
-            DeviceKind::Cuda => K::WEIR_ENGINE_CUDA as weir_engine_kind,
-        }
-    }
-
-    pub fn from_value(value: weir_engine_kind) -> Result<DeviceKind> {
-        [DeviceKind::Cpu, DeviceKind::Cuda]
-            .into_iter()
-            .find(|kind| kind.value() == value)
-            .ok_or_else(|| Error::invalid(format!("kind is {value}, which is no engine kind")))
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            DeviceKind::Cpu => "cpu",
-            DeviceKind::Cuda => "cuda",
-        }
-    }
-}
-
-/// One device: memory, and facts.
+/// One device: facts.
 pub trait Device: Send + Sync + Debug {
     fn kind(&self) -> DeviceKind;
+
     fn index(&self) -> u32;
+
     /// A name for people.
     fn name(&self) -> &str;
-    /// Zeroed memory; `what` names it in the error.
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer>;
-    /// Alignment of `allocate`, in bytes.
+
+    /// Alignment of its memory, in bytes.
     fn alignment(&self) -> usize;
+
+    /// Its memory in bytes; 0 = not known.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+
+    /// What works on its own; None: the host's threads do the work, in the host's memory.
+    fn accelerator(&self) -> Option<&dyn Accelerator> {
+        None
+    }
+
+    /// Whether an engine with these settings may share the device.
+    fn fits(&self, _settings: &Settings) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether it fails everything from now on; the next engine gets a new one.
+    fn is_lost(&self) -> bool {
+        false
+    }
+}
+
+/// "emulated:0"
+pub fn label(device: &dyn Device) -> String {
+    format!("{}:{}", device.kind().name(), device.index())
+}
+
+/// What is done once an event was reached; on a thread that must not be held up.
+pub type Then = Box<dyn FnOnce() + Send>;
+
+/// A device that works on its own, in memory of its own.
+pub trait Accelerator: Send + Sync {
+    /// Memory with any contents, aligned as the device says. `what` names it, in refusals and in what a checker reports.
+    fn allocate(&self, bytes: usize, what: &str) -> Result<usize>;
+
+    /// Gives it back. Nothing that was issued uses it any more.
+    fn deallocate(&self, address: usize, bytes: usize);
+
+    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
+
+    /// An event, not recorded.
+    fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>>;
+
+    /// The device's form of a kernel. UNIMPLEMENTED if it has none.
+    fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>>;
+
+    /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
+    /// even if the device is lost or everybody else lets go of it.
+    fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
+}
+
+/// What a stream of a device is made from.
+#[derive(Debug)]
+pub struct StreamAttr<'a> {
+    pub name: &'a str,
+    /// -100 to 100, more is sooner.
+    pub priority: i32,
+}
+
+/// An in-order queue of a device's. One thread at a time issues to it; others may record.
+pub trait DeviceStream: Send + Sync + Debug {
+    fn launch(&self, launch: &Launch<'_>) -> Result<()>;
+
+    /// Copies bytes from one place to another; at least one is in the device's memory.
+    fn copy(&self, transfer: &Transfer<'_>) -> Result<()>;
+
+    /// Sets bytes of the device's memory.
+    fn fill(&self, fill: &Fill<'_>) -> Result<()>;
+
+    /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was reached.
+    fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
+
+    /// What is issued from now on waits for the event, which is of the same device, as recorded last.
+    fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
+
+    /// Work is done again after a failure.
+    fn clear_error(&self) {}
+}
+
+/// A point in a stream of a device.
+pub trait DeviceEvent: Any + Send + Sync + Debug {
+    /// Whether it was reached. An error is the failure of the stream up to there: it counts as reached.
+    fn is_reached(&self) -> Result<bool>;
+
+    /// Waits until it is reached; false if the deadline comes first.
+    fn synchronize(&self, deadline: Deadline) -> Result<bool>;
+
+    /// Nanoseconds from an earlier one to this, both with timing and reached.
+    fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64>;
+}
+
+/// A kernel in the form that a device runs.
+pub trait DeviceKernel: Any + Send + Sync + Debug {}
+
+/// What a kernel computes, for a device that makes its own form of it.
+pub struct Recipe<'a> {
+    /// The operation, "matmul".
+    pub operation: &'a str,
+    /// The same on the host, for devices that run host functions.
+    pub host: Arc<dyn HostFunction>,
+}
+
+/// A kernel as a function in the host's memory.
+pub trait HostFunction: Send + Sync {
+    fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()>;
+}
+
+/// One call of a kernel. Views have addresses of the device's.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// For texts: "kernel 'relu'".
+    pub name: &'a str,
+    pub kernel: &'a Arc<dyn DeviceKernel>,
+    pub inputs: &'a [View],
+    pub outputs: &'a [View],
+}
+
+/// Where bytes are.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    Host(usize),
+    /// In the memory of the stream's device.
+    Device(usize),
+    /// In the memory of another device of the same kind.
+    Peer(&'a dyn Accelerator, usize),
+}
+
+/// A copy.
+#[derive(Debug)]
+pub struct Transfer<'a> {
+    pub name: &'a str,
+    pub to: Place<'a>,
+    pub from: Place<'a>,
+    pub bytes: usize,
+}
+
+/// Bytes that become equal.
+#[derive(Debug)]
+pub struct Fill<'a> {
+    pub name: &'a str,
+    pub address: usize,
+    pub bytes: usize,
+    pub value: u8,
+}
+
+impl Debug for dyn Accelerator + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Accelerator")
+    }
+}
+
+/// What engines may ask of the device that they are made on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Settings {
+    pub emulation: Option<emulated::Emulation>,
 }
 
 /// Makes the devices of one kind.
-trait Factory: Sync {
-    fn kind(&self) -> DeviceKind;
+pub trait Factory: Send + Sync {
     fn count(&self) -> u32;
-    fn open(&self, index: u32) -> Result<Arc<dyn Device>>;
-}
 
-static FACTORIES: [&dyn Factory; 1] = [&cpu::Factory];
-
-fn factory(kind: DeviceKind) -> Option<&'static dyn Factory> {
-    FACTORIES.into_iter().find(|factory| factory.kind() == kind)
-}
-
-/// How many devices of a kind there are.
-pub fn count(kind: DeviceKind) -> u32 {
-    factory(kind).map_or(0, Factory::count)
-}
-
-/// Opens a device.
-pub fn open(kind: DeviceKind, index: u32) -> Result<Arc<dyn Device>> {
-    let factory = factory(kind)
-        .ok_or_else(|| Error::new(Code::Unimplemented, format!("this build of weir has no {} engine", kind.name())))?;
-    match factory.count() {
-        count if index < count => factory.open(index),
-        0 => Err(Error::new(Code::Unavailable, format!("this machine has no {} device", kind.name()))),
-        count => Err(Error::out_of_range(format!("index is {index}, there are {count} {} devices", kind.name()))),
+    /// Why there are none, if there are none.
+    fn why_none(&self) -> Option<String> {
+        None
     }
+
+    fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>>;
+}
+
+/// The refusal of a device that lacks something.
+pub fn unimplemented(device: &dyn Device, what: impl std::fmt::Display) -> Error {
+    Error::new(crate::base::Code::Unimplemented, format!("engine {} has no {what}", label(device)))
 }

@@ -4,6 +4,7 @@ use super::threads::ThreadMode;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
 use crate::device::DeviceKind;
+use crate::device::emulated::Emulation;
 use crate::threadpool::{PoolAttr, ThreadPool};
 
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct EngineAttr {
     /// None = the environment may decide, in both.
     thread_mode: Option<ThreadMode>,
     thread_count: Option<usize>,
+    /// How the device is emulated, where it is.
+    pub emulation: Option<Emulation>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +39,7 @@ pub struct KernelAttr {
 /// Only CPU engines and streams have a thread pool.
 fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
     match kind {
-        DeviceKind::Cpu => Ok(()),
+        DeviceKind::CPU => Ok(()),
         other => Err(Error::precondition(format!(
             "attr is for a {} {noun}, only a cpu {noun} has a thread pool",
             other.name()
@@ -46,7 +49,7 @@ fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
 
 impl EngineAttr {
     pub fn new(kind: DeviceKind) -> EngineAttr {
-        EngineAttr { kind, threadpool: None, thread_mode: None, thread_count: None }
+        EngineAttr { kind, threadpool: None, thread_mode: None, thread_count: None, emulation: None }
     }
 
     pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {

@@ -5,7 +5,7 @@ use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
-use crate::device::{self, Device, DeviceKind};
+use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
 use crate::resource::Registry;
 use crate::stream::Account;
@@ -49,7 +49,7 @@ impl Engine {
                 kind.name()
             )));
         }
-        let device = device::open(kind, index)?;
+        let device = device::open(kind, index, &Settings { emulation: attr.emulation })?;
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
@@ -87,6 +87,11 @@ impl Engine {
 
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
+    }
+
+    /// What works on its own there; None if that is the host.
+    pub fn accelerator(&self) -> Option<&dyn Accelerator> {
+        self.device.accelerator()
     }
 
     pub fn account(&self) -> &Arc<Account> {

@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
+use crate::device::{self, Memory};
 use crate::memory::{Buffer, Slot, View};
 use crate::sync::Mutex;
 use std::any::Any;
@@ -12,7 +13,7 @@ pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
     /// The memory, if it is the engine's, and the shape stays.
-    _memory: Option<Buffer>,
+    _memory: Option<Memory>,
     open: Option<Open>,
     /// Whatever must be dropped when the host's memory is not used any more.
     _release: Option<Box<dyn Any + Send + Sync>>,
@@ -44,7 +45,7 @@ impl Tensor {
     pub fn create(engine: Ref<Engine>, desc: Desc) -> Result<Ref<Tensor>> {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
-        let memory = engine.device().allocate(bytes, &format!("tensor {}", desc.text()))?;
+        let memory = Memory::on(engine.device(), bytes, &format!("tensor {}", desc.text()))?;
         let view = View::new(memory.data(), bytes, desc);
         Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None }))
     }
@@ -86,6 +87,9 @@ impl Tensor {
         capacity: Option<usize>,
         release: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<Ref<Tensor>> {
+        if engine.accelerator().is_some() {
+            return Err(device::unimplemented(&**engine.device(), "dynamic tensors"));
+        }
         let named = |error: Error| error.within("desc");
         let pattern = pattern.check_open().map_err(named)?;
         if pattern.is_concrete() {

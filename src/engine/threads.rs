@@ -86,7 +86,7 @@ impl Variable {
 /// Settles where the engine's pool comes from, and starts it if need be; then `attr` says what was settled.
 pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
     // Other engines have no pool.
-    if attr.kind != DeviceKind::Cpu {
+    if attr.kind != DeviceKind::CPU {
         return Ok(None);
     }
     let given = attr.threadpool()?.cloned();

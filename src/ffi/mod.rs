@@ -46,5 +46,6 @@ mod task;
 mod tensor;
 mod threadpool;
 mod threadpool_attr;
+mod transfer;
 mod variable;
 mod version;

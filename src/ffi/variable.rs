@@ -16,7 +16,7 @@ use std::ffi::c_char;
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_variable; desc, names and
 /// the initial value are copied.
 /// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
-/// another engine); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+/// another engine); UNIMPLEMENTED (an engine whose work the host does not do); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_create(
@@ -99,7 +99,7 @@ unsafe fn create(
     resource.check_engine(engine.resources(), "variable")?;
     let kernel = kernel(operation, engine.resources(), resource)?;
     let default = KernelAttr::default();
-    handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr)), out)
+    handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
 }
 
 /// Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel knows the

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 fn registry() -> Arc<Registry> {
-    Registry::open("engine cpu:0".to_owned(), device::open(DeviceKind::Cpu, 0).unwrap())
+    Registry::open("engine cpu:0".to_owned(), device::open(DeviceKind::CPU, 0, &Default::default()).unwrap())
 }
 
 fn vector(n: i64) -> Desc {
@@ -162,7 +162,8 @@ fn nobody_waits_for_what_waits_for_them() {
 
 #[test]
 fn what_outlives_its_engine_is_listed_until_it_goes() {
-    let registry = Registry::open("engine leaky".to_owned(), device::open(DeviceKind::Cpu, 0).unwrap());
+    let registry =
+        Registry::open("engine leaky".to_owned(), device::open(DeviceKind::CPU, 0, &Default::default()).unwrap());
     let held = entered(&registry, "held");
     drop(entered(&registry, "gone"));
     registry.close();

@@ -3,7 +3,7 @@
 use super::access::{Access, Held};
 use super::versions::Versions;
 use crate::base::{Desc, Error, Result};
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::kernel::vector::binary::Op as BinaryOp;
 use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
 use crate::memory::{Buffer, View};
@@ -36,20 +36,24 @@ impl Variable {
     ) -> Result<Variable> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let desc = desc.check().map_err(|error| error.within("desc"))?;
+        if device.accelerator().is_some() {
+            // What reads and writes one is a function of the host's.
+            return Err(device::unimplemented(&**device, "variables"));
+        }
         if let Some(initial) = initial.filter(|initial| *initial.desc() != desc) {
             let (want, have) = (desc.text(), initial.desc().text());
             return Err(Error::invalid(format!("initial: expected {want}, got {have}")));
         }
         let what = format!("a variable of {}", desc.text());
         let value = if is_optimistic {
-            let versions = Versions::create(device, &desc, &what)?;
+            let versions = Versions::create(&desc, &what)?;
             if let Some(initial) = initial {
                 // Nobody has it yet.
                 versions.current().view.copy_from(initial);
             }
             Value::Optimistic(versions)
         } else {
-            let memory = device.allocate(desc.bytes()?, &what)?;
+            let memory = Buffer::zeroed(desc.bytes()?, &what)?;
             let view = View::new(memory.data(), memory.bytes(), desc);
             if let Some(initial) = initial {
                 view.copy_from(initial);

@@ -5,7 +5,6 @@
 //! needed before.
 
 use crate::base::{Desc, Result};
-use crate::device::Device;
 use crate::memory::{Buffer, View};
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -20,8 +19,8 @@ pub(super) struct Version {
 }
 
 impl Version {
-    fn create(device: &dyn Device, desc: &Desc, what: &str) -> Result<Arc<Version>> {
-        let memory = device.allocate(desc.bytes()?, what)?;
+    fn create(desc: &Desc, what: &str) -> Result<Arc<Version>> {
+        let memory = Buffer::zeroed(desc.bytes()?, what)?;
         Ok(Arc::new(Version { view: View::new(memory.data(), memory.bytes(), *desc), _memory: memory }))
     }
 }
@@ -33,16 +32,15 @@ struct State {
 }
 
 pub(super) struct Versions {
-    device: Arc<dyn Device>,
     desc: Desc,
     state: Mutex<State>,
 }
 
 impl Versions {
-    pub fn create(device: &Arc<dyn Device>, desc: &Desc, what: &str) -> Result<Versions> {
-        let current = Version::create(&**device, desc, what)?;
+    pub fn create(desc: &Desc, what: &str) -> Result<Versions> {
+        let current = Version::create(desc, what)?;
         let state = Mutex::new(State { current, spare: SmallVec::new() });
-        Ok(Versions { device: Arc::clone(device), desc: *desc, state })
+        Ok(Versions { desc: *desc, state })
     }
 
     pub fn current(&self) -> Arc<Version> {
@@ -57,7 +55,7 @@ impl Versions {
             return Ok(state.spare.swap_remove(at));
         }
         drop(state);
-        Version::create(&*self.device, &self.desc, "a version of a variable")
+        Version::create(&self.desc, "a version of a variable")
     }
 
     /// Makes it the current version; of `in_place_of`, if that is given, and only if that is still current. Gives it back if not.

@@ -19,9 +19,11 @@ pub enum Origin {
     EnginePool,
     KindPool,
     Conformance,
+    Device,
+    Watch,
 }
 
-const ORIGINS: usize = Origin::Conformance as usize + 1;
+const ORIGINS: usize = Origin::Watch as usize + 1;
 
 impl Origin {
     fn value(self) -> weir_thread_origin {
@@ -32,6 +34,8 @@ impl Origin {
             Origin::EnginePool => V::WEIR_THREAD_ORIGIN_ENGINE_POOL,
             Origin::KindPool => V::WEIR_THREAD_ORIGIN_KIND_POOL,
             Origin::Conformance => V::WEIR_THREAD_ORIGIN_CONFORMANCE,
+            Origin::Device => V::WEIR_THREAD_ORIGIN_DEVICE,
+            Origin::Watch => V::WEIR_THREAD_ORIGIN_WATCH,
         };
         value as weir_thread_origin
     }

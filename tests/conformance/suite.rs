@@ -55,7 +55,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(kernel: impl Kernel + 'static, inputs: Vec<Values>) -> Stage {
-        let kernel = BoundKernel::create(engine(), Arc::new(kernel), &KernelAttr::default());
+        let kernel = BoundKernel::create(engine(), Arc::new(kernel), &KernelAttr::default()).unwrap();
         Stage { kernel, inputs: inputs.iter().map(Values::tensor).collect() }
     }
 }
@@ -159,7 +159,7 @@ fn sites() -> Vec<Site> {
     let seeded = ("a seeded pool".to_owned(), Some(ThreadPool::seeded(11, 3).unwrap()));
     let all = [("no pool".to_owned(), None)].into_iter().chain(widths).chain([seeded]);
     all.map(|(name, pool)| {
-        let mut attr = StreamAttr::new(DeviceKind::Cpu);
+        let mut attr = StreamAttr::new(DeviceKind::CPU);
         attr.set_threadpool(pool.clone()).unwrap();
         let stream = Stream::create(engine(), attr).unwrap();
         Site { name, pool, stream }

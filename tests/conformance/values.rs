@@ -8,7 +8,7 @@ use weir::engine::{Engine, Tensor};
 
 pub fn engine() -> Ref<Engine> {
     static ENGINE: OnceLock<Ref<Engine>> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::create(DeviceKind::Cpu, 0, None).unwrap()).clone()
+    ENGINE.get_or_init(|| Engine::create(DeviceKind::CPU, 0, None).unwrap()).clone()
 }
 
 #[derive(Clone, Debug)]

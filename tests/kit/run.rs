@@ -13,7 +13,7 @@ pub fn scalar() -> Desc {
 }
 
 pub fn cpu() -> Ref<Engine> {
-    Engine::create(DeviceKind::Cpu, 0, None).unwrap()
+    Engine::create(DeviceKind::CPU, 0, None).unwrap()
 }
 
 pub fn tensor(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {

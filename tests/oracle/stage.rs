@@ -41,7 +41,7 @@ const SEEDED: u64 = 8;
 
 impl Stage {
     pub fn new() -> Stage {
-        let engine = Engine::create(DeviceKind::Cpu, 0, None).unwrap();
+        let engine = Engine::create(DeviceKind::CPU, 0, None).unwrap();
         // Where one pool stands in for all, there is no point in naming others.
         let replaced = std::env::var_os("WEIR_TEST_POOL").is_some();
         let mut all = vec![("no pool", None), ("2 threads", Some(pools::of(2)))];
@@ -91,9 +91,9 @@ impl Stage {
 
 impl Place {
     fn new(engine: &Ref<Engine>, name: &str, pool: Option<Ref<ThreadPool>>) -> Place {
-        let mut attrs = vec![StreamAttr::new(DeviceKind::Cpu)];
+        let mut attrs = vec![StreamAttr::new(DeviceKind::CPU)];
         if pool.is_some() {
-            attrs.push(StreamAttr::new(DeviceKind::Cpu));
+            attrs.push(StreamAttr::new(DeviceKind::CPU));
             attrs[1].set_threadpool(pool.clone()).unwrap();
         }
         let stream = |mut attr: StreamAttr| {
