@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 192);
+SIZE(weir_runtime_info, 208);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -41,8 +41,32 @@ OFFSET(weir_runtime_info, threads_of_engines, 144);
 OFFSET(weir_runtime_info, threads_of_kinds, 152);
 OFFSET(weir_runtime_info, packed_weights, 160);
 OFFSET(weir_runtime_info, threads_of_devices, 168);
-OFFSET(weir_runtime_info, resources, 176);
-OFFSET(weir_runtime_info, leaked_resources, 184);
+OFFSET(weir_runtime_info, allocators, 176);
+OFFSET(weir_runtime_info, buffers, 184);
+OFFSET(weir_runtime_info, resources, 192);
+OFFSET(weir_runtime_info, leaked_resources, 200);
+
+SIZE(weir_allocator_vtable, 48);
+OFFSET(weir_allocator_vtable, struct_size, 0);
+OFFSET(weir_allocator_vtable, flags, 8);
+OFFSET(weir_allocator_vtable, alignment, 16);
+OFFSET(weir_allocator_vtable, allocate, 24);
+OFFSET(weir_allocator_vtable, deallocate, 32);
+OFFSET(weir_allocator_vtable, release, 40);
+
+SIZE(weir_memory_info, 96);
+OFFSET(weir_memory_info, struct_size, 0);
+OFFSET(weir_memory_info, limit, 8);
+OFFSET(weir_memory_info, in_use, 16);
+OFFSET(weir_memory_info, peak_in_use, 24);
+OFFSET(weir_memory_info, reserved, 32);
+OFFSET(weir_memory_info, peak_reserved, 40);
+OFFSET(weir_memory_info, largest_free, 48);
+OFFSET(weir_memory_info, blocks, 56);
+OFFSET(weir_memory_info, regions, 64);
+OFFSET(weir_memory_info, allocations, 72);
+OFFSET(weir_memory_info, region_allocations, 80);
+OFFSET(weir_memory_info, fragmentation, 88);
 
 SIZE(weir_resource_info, 376);
 OFFSET(weir_resource_info, struct_size, 0);
@@ -379,6 +403,8 @@ OFFSET(weir_tensor_view, desc, 16);
 #endif
 
 /* weir_status_code */
+VALUE(WEIR_DLPACK_READ_ONLY, 1);
+VALUE(WEIR_DLPACK_COPY, 2);
 VALUE(WEIR_RESOURCE_ANY, 0);
 VALUE(WEIR_RESOURCE_VARIABLE, 1);
 VALUE(WEIR_RESOURCE_TABLE, 2);
@@ -593,6 +619,10 @@ VALUE(WEIR_LSTM_BIAS, 1);
 /* weir_gru_flags */
 VALUE(WEIR_GRU_BIAS, 1);
 VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
+
+/* weir_memory_mode_value */
+VALUE(WEIR_MEMORY_MODE_POOLED, 1);
+VALUE(WEIR_MEMORY_MODE_DIRECT, 2);
 
 /* weir_packed_weights_flags */
 VALUE(WEIR_PACKED_WEIGHTS_TRANSPOSED, 1);

@@ -118,6 +118,26 @@ static void rows_of_variables(weir_resource *variable, weir_resource *table) {
     ROW(weir_kernel_create_variable_assign_add, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
 }
 
+static void rows_of_dlpack(void) {
+    void *foreign[16] = {0};
+    ROW(weir_tensor_to_dlpack, (NULL, NULL, NULL, 0, (void *)NEW(data)), INVALID, "tensor is NULL");
+    ROW(weir_tensor_to_dlpack, (good.tensor, WRONG(kernel), NULL, 0, (void *)NEW(data)), INVALID, "producer is not a stream");
+    ROW(weir_tensor_to_dlpack, (good.tensor, NULL, WRONG(kernel), 0, (void *)NEW(data)), INVALID, "consumer is not a stream");
+    ROW(weir_tensor_to_dlpack, (good.tensor, NULL, NULL, 4, (void *)NEW(data)), INVALID, "flags has unknown bits 0x4");
+    ROW(weir_tensor_to_dlpack, (good.tensor, NULL, NULL, 0, NULL), INVALID, "out_managed is NULL");
+    ROW(weir_tensor_to_dlpack_legacy, (WRONG(stream), NULL, NULL, 0, (void *)NEW(data)), INVALID, "tensor is not a tensor");
+    ROW(weir_tensor_to_dlpack_legacy, (good.tensor, NULL, NULL, 0, NULL), INVALID, "out_managed is NULL");
+    ROW(weir_tensor_from_dlpack, (NULL, (void *)foreign, 0, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_from_dlpack, (good.engine, NULL, 0, NEW(tensor)), INVALID, "managed is NULL");
+    ROW(weir_tensor_from_dlpack, (good.engine, (void *)foreign, 8, NEW(tensor)), INVALID, "flags has unknown bits 0x8");
+    ROW(weir_tensor_from_dlpack, (good.engine, (void *)foreign, 0, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_from_dlpack, (good.engine, (void *)foreign, 0, NEW(tensor)), WEIR_UNIMPLEMENTED, "DLPack 0.0");
+    ROW(weir_tensor_from_dlpack_legacy, (NULL, (void *)foreign, 0, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_from_dlpack_legacy, (good.engine, NULL, 0, NEW(tensor)), INVALID, "managed is NULL");
+    ROW(weir_tensor_from_dlpack_legacy, (good.engine, (void *)foreign, 0, NEW(tensor)), INVALID, "device type 0:0");
+    ROW(weir_tensor_from_dlpack_legacy, (good.engine, (void *)foreign, 0, NULL), INVALID, "out_tensor is NULL");
+}
+
 static void rows_of_tables(weir_resource *variable, weir_resource *table) {
     weir_table_desc desc = {.struct_size = sizeof desc, .key = WEIR_TABLE_KEY_INT64, .row = vector_desc(2)}, bad = desc;
     int64_t numbers[2] = {1, 2};
@@ -177,6 +197,7 @@ void bad_input_resource(void) {
     CHECK_OK(weir_table_create(good.engine, NULL, NULL, &desc, &table));
     rows_of_names(variable);
     rows_of_variables(variable, table);
+    rows_of_dlpack();
     rows_of_tables(variable, table);
     CHECK_OK(weir_resource_clear(good.engine, NULL, NULL));
     weir_resource_release(variable);

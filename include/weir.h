@@ -19,10 +19,12 @@
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
  *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
+ *   memory              weir_allocator_create, weir_engine_attr_set_memory_limit, weir_engine_get_memory_info, weir_engine_trim
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
+ *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
@@ -41,6 +43,7 @@
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
  *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
+ *   exchange            weir_tensor_to_dlpack, weir_tensor_from_dlpack (weir/dlpack.h)
  *   resources           weir_resource_lookup, _list, _delete, _clear, weir_resource_lookup_or_create
  *   variable            weir_variable_create, weir_kernel_create_variable_{read,assign,assign_add}
  *   lookup table        weir_table_create, weir_table_insert, weir_table_find, weir_table_export
@@ -61,6 +64,10 @@
  *     engine or a pool exists.
  *   - The library stays loaded after dlclose, and does nothing at exit.
  */
+
+/* Of DLPack: dlpack.h or weir/dlpack.h says what is in them. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
 
 /* WEIR_STATIC: define it when you link the static library on Windows. */
 #if defined(_WIN32) && !defined(WEIR_STATIC)
@@ -233,6 +240,20 @@ typedef enum weir_thread_mode_value {
   /** No pool: the calling thread, whatever the environment says. */
   WEIR_THREAD_MODE_CALLER = 4,
 } weir_thread_mode_value;
+
+/** How an engine keeps its memory. */
+typedef enum weir_memory_mode_value {
+  /**
+   * The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what comes back is
+   * kept for the next (weir_engine_trim). The default but of emulated engines.
+   */
+  WEIR_MEMORY_MODE_POOLED = 1,
+  /**
+   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in memory,
+   * and for allocators that are pools themselves. The default of emulated engines.
+   */
+  WEIR_MEMORY_MODE_DIRECT = 2,
+} weir_memory_mode_value;
 
 /** Reasons for which weir starts a thread. There are no others. */
 typedef enum weir_thread_origin_value {
@@ -582,6 +603,17 @@ typedef enum weir_reduce_flags {
   WEIR_REDUCE_KEEP_DIMS = 1,
 } weir_reduce_flags;
 
+/** Flags of weir_tensor_to_dlpack and weir_tensor_from_dlpack. */
+typedef enum weir_dlpack_flags {
+  /**
+   * Export: say that it must not be written. Import: take what must not be written; you see to it that nothing writes
+   * it.
+   */
+  WEIR_DLPACK_READ_ONLY = 1,
+  /** Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides then. */
+  WEIR_DLPACK_COPY = 2,
+} weir_dlpack_flags;
+
 /** Kinds of resources. */
 typedef enum weir_resource_kind_value {
   /** In a lookup: whatever it is. Never the kind of a resource. */
@@ -639,6 +671,12 @@ typedef enum weir_forwarding_value {
   /** It has memory of its own. */
   WEIR_FORWARD_NEVER = -2,
 } weir_forwarding_value;
+
+/** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
+typedef struct weir_allocator weir_allocator;
+
+/** A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
+typedef struct weir_buffer weir_buffer;
 
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
@@ -764,6 +802,10 @@ typedef struct weir_runtime_info {
   uint64_t packed_weights;
   /** Threads running now for devices: those of emulated ones, and those that watch events. */
   uint64_t threads_of_devices;
+  /** Allocators of the host's alive, those too that only engines or their memory refer to. */
+  uint64_t allocators;
+  /** Buffers alive, those too that only tensors refer to. */
+  uint64_t buffers;
   /** Resources: variables, lookup tables, objects of the host's. */
   uint64_t resources;
   /** Those of them whose engine is gone: see weir_resource_get_leaks. */
@@ -987,6 +1029,67 @@ typedef struct weir_engine_info {
   /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
   uint32_t thread_count;
 } weir_engine_info;
+
+/**
+ * An allocator of the host's, for the memory of CPU engines.
+ *
+ * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not throw, longjmp
+ * or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls them.
+ */
+typedef struct weir_allocator_vtable {
+  /** sizeof(weir_allocator_vtable) of the host's header. Members beyond it read as NULL. */
+  size_t struct_size;
+  /** Reserved, 0. */
+  uint64_t flags;
+  /**
+   * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0, and
+   * anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+   */
+  size_t alignment;
+  /**
+   * Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter. NULL: there
+   * is no more. An address that is not aligned is given back at once, and the call that needed it fails.
+   */
+  void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
+  /** Required. Takes back what `allocate` gave for the same numbers, each address exactly once. */
+  void (*deallocate)(void *ctx, void *data, size_t bytes, size_t alignment);
+  /**
+   * Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in the
+   * thread that let go of it last. Never called in a forked child.
+   */
+  void (*release)(void *ctx);
+} weir_allocator_vtable;
+
+/** How an engine keeps its memory: one of enum weir_memory_mode_value. */
+typedef uint32_t weir_memory_mode;
+
+/** What an engine's memory is like at one moment. Sizes are in bytes. */
+typedef struct weir_memory_info {
+  /** sizeof(weir_memory_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Most that may be reserved; UINT64_MAX = no limit. */
+  uint64_t limit;
+  /** In tensors, buffers, scratch and the values of runs, rounded up to the sizes of blocks. */
+  uint64_t in_use;
+  /** The most that was ever in use, or was since weir_engine_reset_memory_peak. */
+  uint64_t peak_in_use;
+  /** In regions, whether in use or not. */
+  uint64_t reserved;
+  /** The most that was ever reserved, or was since weir_engine_reset_memory_peak. */
+  uint64_t peak_reserved;
+  /** The largest piece that is free, without what is kept for requests of its size. */
+  uint64_t largest_free;
+  /** Blocks in use. */
+  uint64_t blocks;
+  /** Regions. */
+  uint64_t regions;
+  /** Blocks given out since the engine was made. */
+  uint64_t allocations;
+  /** Regions asked for and got since the engine was made: calls of the allocator. */
+  uint64_t region_allocations;
+  /** 1 - largest_free / (reserved - in_use); 0 if nothing is free. */
+  double fragmentation;
+} weir_memory_info;
 
 /**
  * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
@@ -2302,6 +2405,30 @@ weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *att
                                               uint32_t *out_count);
 
 /**
+ * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
+ * work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
+ * device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, count above 64).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr,
+                                             uint32_t count);
+
+/**
+ * The number of streams that was set, or 1.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr,
+                                             uint32_t *out_count);
+
+/**
  * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
@@ -2404,6 +2531,156 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * work needs; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
+
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------
+ * An engine's tensors, scratch and the values of runs lie in regions that it gets from the system, or from an
+ * allocator of yours, and cuts into blocks. What comes back is kept for the next, so that in the steady state
+ * nothing is asked for. A limit bounds the regions; beyond it a call fails with RESOURCE_EXHAUSTED, at once, and
+ * says what holds the memory. The environment variable WEIR_MEMORY_MODE, pooled or direct, read once per
+ * process, is for engines that were given no mode; any other value is INVALID_ARGUMENT where it would be used.
+ */
+
+/**
+ * Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of engines may
+ * use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was given back; if this
+ * call fails, it is never called.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_allocator_create(const struct weir_allocator_vtable *vtable,
+                                  void *ctx,
+                                  struct weir_allocator **out_allocator);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(struct weir_allocator *allocator);
+
+/**
+ * Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API
+void weir_allocator_release(struct weir_allocator *allocator);
+
+/**
+ * Where the engine's memory comes from. NULL: the system (the default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_allocator(struct weir_engine_attr *attr,
+                                           struct weir_allocator *allocator);
+
+/**
+ * The allocator that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_allocator(const struct weir_engine_attr *attr,
+                                           struct weir_allocator **out_allocator);
+
+/**
+ * The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it makes the
+ * engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough. UINT64_MAX: no limit (the
+ * default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_memory_limit(struct weir_engine_attr *attr,
+                                              uint64_t bytes);
+
+/**
+ * The limit that was set, or UINT64_MAX.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_memory_limit(const struct weir_engine_attr *attr,
+                                              uint64_t *out_bytes);
+
+/**
+ * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before WEIR_MEMORY_MODE from
+ * the environment.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, unknown mode).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_memory_mode(struct weir_engine_attr *attr,
+                                             weir_memory_mode mode);
+
+/**
+ * The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: the mode that it is in.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_memory_mode(const struct weir_engine_attr *attr,
+                                             weir_memory_mode *out_mode);
+
+/**
+ * Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_memory_info(const struct weir_engine *engine,
+                                        struct weir_memory_info *out_info);
+
+/**
+ * Makes the peaks what is in use and reserved now.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(struct weir_engine *engine);
+
+/**
+ * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
+ * is free. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+ *
+ * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_trim(struct weir_engine *engine,
+                             uint64_t bytes_to_keep);
+
+/**
+ * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
+ * blocks. A block is "used" for something, "kept" for the next request of its size, or "free". `buffer` and `capacity` are as in
+ * weir_last_error_copy; what changes between two calls may make the text longer.
+ *
+ * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
+ * caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_dump_memory(const struct weir_engine *engine,
+                                    char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
 
 
 /* ---- Stream ------------------------------------------------------------------------------------------------------
@@ -2775,6 +3052,99 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+
+/* ---- Buffer ------------------------------------------------------------------------------------------------------
+ * A buffer is memory without a shape: of the engine's, or of yours, which is given back to you by a callback.
+ * Tensors lie in it where you say.
+ */
+
+/**
+ * Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are legal.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_create(struct weir_engine *engine,
+                               size_t bytes,
+                               struct weir_buffer **out_buffer);
+
+/**
+ * Makes a buffer of the caller's memory, which the engine's kernels can reach. `release` (may be NULL) is called with
+ * `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no queued work
+ * with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or one that works for a
+ * stream or a run. It is not called if this call fails.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must live
+ * until release is called, or, without release, until nothing uses it any more.
+ * Errors: INVALID_ARGUMENT (NULL data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_import(struct weir_engine *engine,
+                               void *data,
+                               size_t bytes,
+                               weir_destroy_fn release,
+                               void *release_ctx,
+                               struct weir_buffer **out_buffer);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_retain(struct weir_buffer *buffer);
+
+/**
+ * Gives up one reference. NULL does nothing. Tensors on the buffer hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_buffer_release(struct weir_buffer *buffer);
+
+/**
+ * Address of the first byte, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the buffer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_data(const struct weir_buffer *buffer, void **out_data);
+
+/**
+ * Size in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_size(const struct weir_buffer *buffer, size_t *out_bytes);
+
+/**
+ * The engine whose memory the buffer is in, or that it was imported for.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_get_engine(const struct weir_buffer *buffer,
+                                   struct weir_engine **out_engine);
+
+/**
+ * Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer, also over one
+ * another; a call of a kernel still refuses an output that shares memory with its other tensors.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied, and the
+ * tensor keeps the buffer.
+ * Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not aligned to the element size); OUT_OF_RANGE if
+ * the tensor reaches beyond the buffer's end.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_on_buffer(struct weir_buffer *buffer,
+                                         const struct weir_tensor_desc *desc,
+                                         size_t offset,
+                                         struct weir_tensor **out_tensor);
 
 
 /* ---- Tensor ------------------------------------------------------------------------------------------------------
@@ -4180,10 +4550,17 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
  *
+ * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+ * its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+ * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
+ * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
+ * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
+ *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+ * or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
+ * the CPU's in a graph with switches, or with values whose shape only a run knows; FAILED_PRECONDITION for a kernel that may block, without a
  * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
@@ -4784,6 +5161,76 @@ weir_status weir_run_copy_not_run(const struct weir_run *run,
                                   char *buffer,
                                   size_t capacity,
                                   size_t *out_length);
+
+
+/* ---- Exchange ----------------------------------------------------------------------------------------------------
+ * Tensors to and from other libraries, by DLPack: the same memory, with an owner that is told once when it is
+ * not used any more. The structs are those of dlpack.h, or of weir/dlpack.h.
+ */
+
+/**
+ * Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with strides. The other
+ * calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
+ * tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
+ * call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
+ * is not kept away from the receiver. `flags`: of weir_dlpack_flags.
+ *
+ * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
+ * never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for);
+ * those of weir_stream_synchronize and weir_stream_wait_event.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_to_dlpack(struct weir_tensor *tensor,
+                                  struct weir_stream *producer,
+                                  struct weir_stream *consumer,
+                                  uint64_t flags,
+                                  struct DLManagedTensorVersioned **out_managed);
+
+/**
+ * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be written, nor
+ * that it is a copy.
+ *
+ * Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_to_dlpack_legacy(struct weir_tensor *tensor,
+                                         struct weir_stream *producer,
+                                         struct weir_stream *consumer,
+                                         uint64_t flags,
+                                         struct DLManagedTensor **out_managed);
+
+/**
+ * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
+ * Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
+ * with WEIR_DLPACK_READ_ONLY. The memory must be the host's (kDLCPU), and its contents there: ask the other library for the
+ * export on the stream None.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
+ * nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.
+ * Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION (it must not be written);
+ * UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_from_dlpack(struct weir_engine *engine,
+                                    struct DLManagedTensorVersioned *managed,
+                                    uint64_t flags,
+                                    struct weir_tensor **out_tensor);
+
+/**
+ * As weir_tensor_from_dlpack, from a DLManagedTensor, which says nothing about writing.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: as weir_tensor_from_dlpack. Errors: as there.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_from_dlpack_legacy(struct weir_engine *engine,
+                                           struct DLManagedTensor *managed,
+                                           uint64_t flags,
+                                           struct weir_tensor **out_tensor);
 
 
 /* ---- Resources ---------------------------------------------------------------------------------------------------

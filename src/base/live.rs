@@ -20,6 +20,8 @@ pub enum Counter {
     Runs,
     Attrs,
     PackedWeights,
+    Allocators,
+    Buffers,
     Resources,
 }
 
@@ -40,6 +42,8 @@ pub struct Counts {
     pub runs: u64,
     pub attrs: u64,
     pub packed_weights: u64,
+    pub allocators: u64,
+    pub buffers: u64,
     pub resources: u64,
 }
 
@@ -65,6 +69,8 @@ pub fn counts() -> Counts {
         runs: of(Counter::Runs),
         attrs: of(Counter::Attrs),
         packed_weights: of(Counter::PackedWeights),
+        allocators: of(Counter::Allocators),
+        buffers: of(Counter::Buffers),
         resources: of(Counter::Resources),
     }
 }

@@ -68,7 +68,9 @@ pub mod tag {
         "run" = RUN: 15,
         "kernel_context" = KERNEL_CONTEXT: 16,
         "packed_weights" = PACKED_WEIGHTS: 17,
-        "resource" = RESOURCE: 18,
+        "allocator" = ALLOCATOR: 18,
+        "buffer" = BUFFER: 19,
+        "resource" = RESOURCE: 20,
     }
     use super::DEAD;
 }

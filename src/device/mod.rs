@@ -18,12 +18,10 @@
 mod cpu;
 pub mod emulated;
 mod kind;
-mod memory;
 mod registry;
 mod watch;
 
 pub use kind::DeviceKind;
-pub use memory::Memory;
 pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 

@@ -1,12 +1,14 @@
 //! An engine: a device, settings, and an account of its queues.
 
 use super::attr::EngineAttr;
+use super::memory;
 use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
 use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
+use crate::memory::Pool;
 use crate::resource::Registry;
 use crate::stream::Account;
 use crate::sync::fork;
@@ -19,6 +21,7 @@ pub struct Engine {
     attr: Object<EngineAttr>,
     pool: Option<Ref<ThreadPool>>,
     account: Arc<Account>,
+    memory: Arc<Pool>,
     resources: Arc<Registry>,
 }
 
@@ -53,8 +56,9 @@ impl Engine {
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
+        let memory = memory::open(&mut attr, &device)?;
         let resources = Registry::open(account.label().to_owned(), Arc::clone(&device));
-        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, resources }))
+        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, memory, resources }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -89,6 +93,16 @@ impl Engine {
         &self.device
     }
 
+    /// What tensors, scratch and the values of runs are in.
+    pub fn memory(&self) -> &Arc<Pool> {
+        &self.memory
+    }
+
+    /// Streams that a program's work on the engine may be spread over; 0 = as the work asks for.
+    pub fn max_streams(&self) -> usize {
+        self.attr.max_streams
+    }
+
     /// What works on its own there; None if that is the host.
     pub fn accelerator(&self) -> Option<&dyn Accelerator> {
         self.device.accelerator()
@@ -118,7 +132,7 @@ impl Engine {
             index: self.index(),
             num_processors: num_processors() as u32,
             reserved: 0,
-            alignment: self.device.alignment() as u64,
+            alignment: self.memory.alignment() as u64,
             name: text::fixed(self.device.name()),
             thread_mode: mode.value(),
             thread_count: pool.map_or(0, |pool| pool.num_threads() as u32),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attr;
+mod buffer;
 mod call;
 mod conformance;
 #[allow(clippy::module_inception, reason = "the room and its chief noun have the same name")]
@@ -15,6 +16,7 @@ mod event;
 mod kernel;
 mod later;
 mod launch;
+mod memory;
 mod packed;
 mod stream;
 mod tensor;
@@ -22,11 +24,13 @@ mod threads;
 mod transfer;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
+pub use buffer::Buffer;
 pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};
 pub use conformance::examine;
 pub use engine::Engine;
 pub use event::Event;
 pub use kernel::BoundKernel;
+pub use memory::MemoryMode;
 pub use packed::PackedWeights;
 pub use stream::Stream;
 pub use tensor::Tensor;

@@ -141,6 +141,8 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             threads_of_kinds: threads.alive_of(Origin::KindPool),
             threads_of_devices: threads.alive_of(Origin::Device) + threads.alive_of(Origin::Watch),
             packed_weights: alive.packed_weights,
+            allocators: alive.allocators,
+            buffers: alive.buffers,
             resources: alive.resources,
             leaked_resources: crate::resource::leak_count() as u64,
         };

@@ -55,6 +55,8 @@ versioned! {
     weir_matmul_int8_desc: weights: *mut crate::abi::weir_packed_weights,
     weir_kernel_cache_info: evictions: u64,
     weir_runtime_info: attrs: u64,
+    weir_allocator_vtable: release: usize,
+    weir_memory_info: fragmentation: f64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_run_failure: engine: [std::ffi::c_char; 64],
     weir_program_counters: running: u64,

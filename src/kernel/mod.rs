@@ -76,6 +76,11 @@ pub trait Kernel: Send + Sync {
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
 
+    /// The engine whose work it is, "cuda:0", if not that of the host which calls it.
+    fn engine(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether `compute` may block its thread, so that no worker must run it.
     fn may_block(&self) -> bool {
         false

@@ -143,10 +143,15 @@ impl ByHand {
         self.changed.notify_all();
         loop {
             let due = {
-                let waiting = std::mem::take(&mut self.state().waiting);
-                let (due, rest): (Vec<_>, Vec<_>) =
-                    waiting.into_iter().partition(|(event, _)| event.is_reached().unwrap_or(true));
-                self.state().waiting.extend(rest);
+                let mut state = self.state();
+                let is_due = |event: &Arc<dyn DeviceEvent>, lost: bool| {
+                    let event = event_of(event);
+                    let event = event.state.lock().unwrap();
+                    lost || event.1 >= event.0
+                };
+                let (lost, waiting) = (state.is_lost, std::mem::take(&mut state.waiting));
+                let (due, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(event, _)| is_due(event, lost));
+                state.waiting = rest;
                 due
             };
             if due.is_empty() {
@@ -171,6 +176,12 @@ impl ByHand {
         Ok(())
     }
 }
+
+/// As much memory as its alignment.
+#[derive(Clone)]
+#[repr(align(64))]
+#[allow(dead_code, reason = "only the device's functions read it, by address")]
+struct Line([u8; 64]);
 
 impl Device for ByHand {
     fn kind(&self) -> DeviceKind {
@@ -198,7 +209,8 @@ impl Accelerator for ByHand {
         self.intact()?;
         let mut state = self.state();
         (state.in_use, state.allocations) = (state.in_use + bytes, state.allocations + 1);
-        Ok(Box::leak(vec![0xA5_A5_A5_A5_A5_A5_A5_A5u64; bytes.div_ceil(8).max(1)].into_boxed_slice()).as_ptr() as usize)
+        let lines = vec![Line([0xA5; 64]); bytes.div_ceil(64).max(1)];
+        Ok(Box::leak(lines.into_boxed_slice()).as_ptr() as usize)
     }
     fn deallocate(&self, _address: usize, bytes: usize) {
         let mut state = self.state();

@@ -61,6 +61,18 @@ impl<'a, T> Matrix<'a, T> {
         Matrix { rows: 1, columns: self.rows, stride: self.rows, ..*self }
     }
 
+    /// Whether something is so for all elements of a matrix of this shape.
+    pub fn all(&self, shape: (usize, usize), so: impl Fn(T) -> bool) -> bool
+    where
+        T: Copy,
+    {
+        assert!(self.holds(shape.0, shape.1, false));
+        // Elements that are looked at before it is known whether to go on: loops without an end within are fast.
+        const STRIP: usize = 512;
+        let strip = |elements: &[T]| elements.iter().fold(true, |all, &element| all & so(element));
+        (0..self.rows).all(|row| self.row(row).chunks(STRIP).all(strip))
+    }
+
     /// The address of an element.
     ///
     /// # Safety

@@ -15,7 +15,8 @@ loops!(
 const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
 const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
-const DOTS: Option<dots::Way> = Some(dots::Way { step: <Wide as dots::Lanes>::STEP, run: run_dots });
+const DOTS: Option<dots::Way> =
+    Some(dots::Way { step: <Wide as dots::Lanes>::STEP, rows: dots::MAX_ROWS_SHORT, run: run_dots });
 
 #[target_feature(enable = "avx2")]
 unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {

@@ -16,6 +16,8 @@ const MAX_NESTED: usize = 8192;
 const SHORT_PANEL: usize = 16;
 /// Most columns of a block, for short K.
 const MAX_BLOCK: usize = 1024;
+/// Most bytes of a matrix that a cache near by may hold.
+const FAR: usize = 4 << 20;
 /// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
 const SHORT: usize = 32768;
 
@@ -70,7 +72,10 @@ pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
 
 impl Plan {
     pub fn new(product: &Product<'_>, isa: Isa) -> Plan {
-        let set = Set::of(isa);
+        Plan::with(product, Set::of(isa))
+    }
+
+    pub fn with(product: &Product<'_>, set: &'static Set) -> Plan {
         let (m, n) = (product.m, product.n);
         let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
         let (depth, stretches) = stretches(k, set);
@@ -152,6 +157,11 @@ impl Plan {
     }
 }
 
+/// Whether B is in memory rather than in a cache near by.
+pub fn is_far(product: &Product<'_>) -> bool {
+    product.k.saturating_mul(product.n) > FAR
+}
+
 /// The way of a product whose K is `k`, and whether it holds A.
 fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
     let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
@@ -165,10 +175,11 @@ fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
             _ => blocks,
         };
     }
+    let thin_rows = if is_far(product) { thin::MAX_ROWS_FAR } else { thin::MAX_ROWS };
     match (set.dots, set.thin) {
-        (Some(dots), _) if transpose_b && m <= dots::most_rows(k) && n >= m => (Way::Dots(dots), true),
+        (Some(dots), _) if transpose_b && m <= dots.most_rows(k) && n >= m => (Way::Dots(dots), true),
         (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Way::Dots(dots), false),
-        (_, Some(thin)) if !transpose_b && m <= thin::MAX_ROWS && n > m => (Way::Thin(thin), false),
+        (_, Some(thin)) if !transpose_b && m <= thin_rows && n > m => (Way::Thin(thin), false),
         _ => blocks,
     }
 }
