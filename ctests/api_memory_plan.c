@@ -29,7 +29,7 @@ static long fact(const weir_program *program, const char *key) {
 static void compare(const char *name, const weir_program *program, double at_most) {
     const double shared = (double)fact(program, "arena_bytes"), alone = (double)fact(program, "arena_bytes_unshared");
     printf("%-24s %12.0f of %12.0f bytes, %.3f\n", name, shared, alone, shared / alone);
-    CHECK(shared <= at_most * alone);
+    CHECK(shared > 0 && shared <= at_most * alone);
 }
 
 /* ResNet-50 in its shapes: convolutions are sums over channels, so that their bits depend on all of what they read. */

@@ -1490,10 +1490,12 @@ typedef struct weir_reduce_desc {
 typedef uint32_t weir_norm_op;
 
 /**
- * Normalisation, then times scale and plus shift on request. f32. The variance is that of the elements themselves: divided
- * by their number.
+ * Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided by
+ * their number.
  *
- * Inputs: x; for WEIR_NORM_BATCH mean and variance; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT shift. Output: as x.
+ * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT
+ * shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32 or wider, and rounded
+ * once.
  */
 typedef struct weir_norm_desc {
   /** sizeof(weir_norm_desc) of the caller's header. */

@@ -114,7 +114,11 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("streams", "streams for the work", Count(placed.streams as usize)),
                 ("records", "events that work records for other streams", Count(placed.records as usize)),
                 ("waits", "waits of streams for work and copies", Count(placed.waits as usize)),
-                ("arena_bytes", "bytes of their memory, for each run at once", Count(placed.arena_bytes as usize)),
+                (
+                    "device_arena_bytes",
+                    "bytes of their memory, for each run at once",
+                    Count(placed.arena_bytes as usize),
+                ),
                 ("value_bytes", "bytes, if no two values shared a place", Count(placed.value_bytes as usize)),
             ],
         ),

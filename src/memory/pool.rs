@@ -76,8 +76,9 @@ impl Usage {
         if free == 0 { 0.0 } else { 1.0 - self.largest_free as f64 / free as f64 }
     }
 
-    fn add_region(&mut self, bytes: usize) {
-        self.reserved += bytes;
+    fn add_region(&mut self) {
+        self.regions += 1;
+        self.region_allocations += 1;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
     }
 }
@@ -184,7 +185,7 @@ impl Pool {
                 let region = if region > room { size.bytes } else { region };
                 if region <= room {
                     // Counted before it is there, so that no two together go beyond the limit.
-                    state.usage.add_region(region);
+                    state.usage.reserved += region;
                 }
                 (region <= room).then_some(region)
             };
@@ -222,8 +223,7 @@ impl Pool {
             let mut state = self.state.lock();
             let clean = self.source.is_zeroed();
             state.space.add(address, region, clean).map(|index| {
-                state.usage.regions += 1;
-                state.usage.region_allocations += 1;
+                state.usage.add_region();
                 let index = state.space.take_front(index, size.bytes);
                 let taken = state.hand_out(index, None);
                 self.block(&mut state, taken, bytes, tag)
@@ -246,10 +246,8 @@ impl Pool {
                 space.remove(index)
             })
         };
-        let Some((address, bytes)) = removed else { return false };
-        self.source.deallocate(address, bytes, self.attr.alignment);
-        // Only now is there room for another.
-        self.state.lock().usage.reserved -= bytes;
+        let Some(region) = removed else { return false };
+        self.return_region(region);
         true
     }
 
@@ -274,15 +272,20 @@ impl Pool {
             match space.give(index) {
                 Some(region) if self.attr.direct => {
                     usage.regions -= 1;
-                    usage.reserved -= bytes;
                     Some(space.remove(region))
                 }
                 _ => None,
             }
         };
-        if let Some((address, bytes)) = removed {
-            self.source.deallocate(address, bytes, self.attr.alignment);
+        if let Some(region) = removed {
+            self.return_region(region);
         }
+    }
+
+    /// Back to the source; only then is there room for another.
+    fn return_region(&self, (address, bytes): (usize, usize)) {
+        self.source.deallocate(address, bytes, self.attr.alignment);
+        self.state.lock().usage.reserved -= bytes;
     }
 
     /// A lane for the work of a stream.

@@ -264,7 +264,7 @@ fn the_report_counts_copies_and_waits() {
     });
     // One copy for four readers; each of four streams waits for it, and the join's for the three others.
     assert_eq!(facts, [21, 1, 1, 4, 3, 7]);
-    assert!(fact(&program, "value_bytes") > fact(&program, "arena_bytes") / 64);
+    assert!(fact(&program, "value_bytes") > fact(&program, "device_arena_bytes") / 64);
     let expected = mix(&[(0..5).fold(9, |x, _| mix(&[x])); 4]);
     assert_eq!(run(&program, &[9], &RunOptions::default()).unwrap(), [expected]);
 }

@@ -45,6 +45,10 @@ impl<'a, T> Matrix<'a, T> {
         self.stride
     }
 
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// The elements of a row.
     pub fn row(&self, row: usize) -> &'a [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
