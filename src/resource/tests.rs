@@ -2,7 +2,6 @@ use super::*;
 use crate::base::{Code, Desc, dtype};
 use crate::device::{self, DeviceKind};
 use crate::memory::View;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 fn registry() -> Arc<Registry> {
@@ -102,11 +101,19 @@ fn what_ends_may_come_back_to_the_registry() {
     assert_eq!(ended.load(Relaxed), 3);
 }
 
+/// Returns when so many have come.
+fn meet(come: &AtomicUsize, all: usize) {
+    come.fetch_add(1, Relaxed);
+    while come.load(Relaxed) < all {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn one_makes_what_many_ask_for() {
-    let (registry, made, barrier) = (registry(), AtomicUsize::new(0), Barrier::new(4));
+    let (registry, made, come) = (registry(), AtomicUsize::new(0), AtomicUsize::new(0));
     let ask = || {
-        barrier.wait();
+        meet(&come, 4);
         registry.lookup_or_make("c", "x", None, || {
             made.fetch_add(1, Relaxed);
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -123,9 +130,9 @@ fn one_makes_what_many_ask_for() {
 
 #[test]
 fn a_failed_making_is_tried_by_the_next() {
-    let (registry, tries, barrier) = (registry(), AtomicUsize::new(0), Barrier::new(3));
+    let (registry, tries, come) = (registry(), AtomicUsize::new(0), AtomicUsize::new(0));
     let ask = || {
-        barrier.wait();
+        meet(&come, 3);
         registry.lookup_or_make("c", "x", None, || {
             std::thread::sleep(std::time::Duration::from_millis(5));
             match tries.fetch_add(1, Relaxed) {
