@@ -68,6 +68,13 @@ OFFSET(weir_memory_info, allocations, 72);
 OFFSET(weir_memory_info, region_allocations, 80);
 OFFSET(weir_memory_info, fragmentation, 88);
 
+SIZE(weir_engine_sync, 336);
+OFFSET(weir_engine_sync, struct_size, 0);
+OFFSET(weir_engine_sync, status, 8);
+OFFSET(weir_engine_sync, reserved, 12);
+OFFSET(weir_engine_sync, engine, 16);
+OFFSET(weir_engine_sync, message, 80);
+
 SIZE(weir_resource_info, 376);
 OFFSET(weir_resource_info, struct_size, 0);
 OFFSET(weir_resource_info, id, 8);

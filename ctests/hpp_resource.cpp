@@ -38,6 +38,14 @@ void test_table(const weir::engine &engine) {
     EXPECT(rows.find(std::vector<std::int64_t>{7, -5}) == (std::vector<float>{0, 0, 0.5f, 1.5f}));
 }
 
+void test_scope(const weir::engine &engine) {
+    const weir::async_scope scope;
+    const weir::stream stream(engine, WEIR_STREAM_ASYNCHRONOUS);
+    stream.enqueue([] { return WEIR_DATA_LOSS; });
+    EXPECT_THROWS(scope.end(), WEIR_DATA_LOSS, "engine cpu:0: stream");
+    scope.end();
+}
+
 void test_object(const weir::engine &engine) {
     const auto kept = weir::resource::keep(engine, "settings", "text", std::string("quiet"));
     EXPECT(weir::resource::find(engine, "settings").object<std::string>("text") == "quiet");
@@ -57,6 +65,7 @@ int main() {
         test_variable(engine);
         test_table(engine);
         test_object(engine);
+        test_scope(engine);
     }
     expect_released(before);
     return 0;

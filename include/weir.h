@@ -23,7 +23,7 @@
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
- *   everything at once  weir_sync_devices
+ *   everything at once  weir_sync_devices, weir_sync_devices_status, weir_async_scope_begin, weir_time_ns
  *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
@@ -1099,6 +1099,20 @@ typedef int32_t (*weir_host_fn)(void *arg);
 
 /** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
 typedef void (*weir_destroy_fn)(void *ctx);
+
+/** How the synchronisation of one engine ended. */
+typedef struct weir_engine_sync {
+  /** sizeof(weir_engine_sync), set by the caller in the first entry of an array. */
+  size_t struct_size;
+  /** WEIR_OK, DEADLINE_EXCEEDED, or the code of the engine's first late error. */
+  weir_status status;
+  /** 0. */
+  uint32_t reserved;
+  /** "engine cpu:0". */
+  char engine[64];
+  /** The text of the failure, as far as it fits. */
+  char message[256];
+} weir_engine_sync;
 
 /** An element type: one of enum weir_dtype_value. */
 typedef uint32_t weir_dtype;
@@ -3054,6 +3068,66 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+/**
+ * As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine must have
+ * done is noted before the first is waited for, so they all go on at once; an engine that is late does not hide how the others
+ * ended. Set struct_size of the first entry: it is the distance between entries. out_count receives the number of engines.
+ *
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
+ * caller's array.
+ * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION inside of a kernel, a
+ * task or a callback of weir's, which it would wait for; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+ * was waited for); INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sync_devices_status(uint64_t timeout_ns,
+                                     struct weir_engine_sync *results,
+                                     size_t capacity,
+                                     size_t *out_count);
+
+/**
+ * Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes may lie inside one another,
+ * and in several threads; a failure is told by the first that ends. *out_scope is a number, and nothing has to be released.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_async_scope_begin(uint64_t *out_scope);
+
+/**
+ * Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the scope began
+ * that no device synchronisation has returned, with the texts of the others. Failures from before the scope are left for
+ * weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
+ *
+ * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
+ * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a kernel, a task or a callback of weir's; else a late error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_async_scope_end(uint64_t scope,
+                                 uint64_t timeout_ns);
+
+/**
+ * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream has nothing to do to one
+ * when it has done everything again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. There is no time without the
+ * wait: if `fn` has queued something on another stream and that is not done, the call fails. Take the median, and give the
+ * first ones to caches and clocks.
+ *
+ * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
+ * `repetitions` numbers.
+ * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, inside of a kernel, a task or a callback of
+ * weir's); what `fn` returned; a late error of the stream.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_time_ns(struct weir_stream *stream,
+                         weir_host_fn fn,
+                         void *arg,
+                         size_t repetitions,
+                         uint64_t *out_times);
 
 
 /* ---- Buffer ------------------------------------------------------------------------------------------------------
