@@ -16,6 +16,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/threadpool.rs",
     "src/abi/conformance.rs",
     "src/abi/stream.rs",
+    "src/abi/emulation.rs",
     "src/abi/tensor.rs",
     "src/abi/kernel.rs",
     "src/abi/kernel_cache.rs",
@@ -35,6 +36,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/threadpool_attr.rs",
     "src/ffi/conformance.rs",
     "src/ffi/engine.rs",
+    "src/ffi/emulation.rs",
     "src/ffi/memory.rs",
     "src/ffi/stream.rs",
     "src/ffi/event.rs",
@@ -93,6 +95,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "weir_engine_attr_create",
         "Engine",
         "An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool: one of yours, or one that weir starts because its thread mode says so. What the settings leave open the environment may decide, read once per process. WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines that were given neither a mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in weir_engine_attr_set_thread_count. Any other value is INVALID_ARGUMENT where it would be used.",
+    ),
+    (
+        "weir_engine_attr_set_emulation",
+        "Emulated devices",
+        "A device for tests where there is none: streams that work on their own, memory that the host cannot touch, kernels that run as host functions on a thread of the device's. A seed decides the order of its work, and decides it again; faults come when they are asked for; a checker reports operations that use the same bytes and that nothing orders (docs/emulated.md).",
     ),
     (
         "weir_allocator_create",

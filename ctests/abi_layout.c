@@ -206,6 +206,49 @@ OFFSET(weir_conformance_line, text, 24);
 OFFSET(weir_conformance_line, verdict, 32);
 OFFSET(weir_conformance_line, reserved, 36);
 
+SIZE(weir_emulation, 88);
+OFFSET(weir_emulation, struct_size, 0);
+OFFSET(weir_emulation, seed, 8);
+OFFSET(weir_emulation, flags, 16);
+OFFSET(weir_emulation, latency_ns, 24);
+OFFSET(weir_emulation, bytes_per_us, 32);
+OFFSET(weir_emulation, kernel_ns, 40);
+OFFSET(weir_emulation, memory_bytes, 48);
+OFFSET(weir_emulation, fail_operation, 56);
+OFFSET(weir_emulation, fail_copy, 64);
+OFFSET(weir_emulation, fail_allocation, 72);
+OFFSET(weir_emulation, lose_operation, 80);
+
+SIZE(weir_emulated_race, 824);
+OFFSET(weir_emulated_race, struct_size, 0);
+OFFSET(weir_emulated_race, kind, 8);
+OFFSET(weir_emulated_race, reserved, 12);
+OFFSET(weir_emulated_race, count, 16);
+OFFSET(weir_emulated_race, first_number, 24);
+OFFSET(weir_emulated_race, second_number, 32);
+OFFSET(weir_emulated_race, offset, 40);
+OFFSET(weir_emulated_race, bytes, 48);
+OFFSET(weir_emulated_race, first_name, 56);
+OFFSET(weir_emulated_race, first_stream, 120);
+OFFSET(weir_emulated_race, second_name, 184);
+OFFSET(weir_emulated_race, second_stream, 248);
+OFFSET(weir_emulated_race, text, 312);
+
+SIZE(weir_emulated_counters, 104);
+OFFSET(weir_emulated_counters, struct_size, 0);
+OFFSET(weir_emulated_counters, operations, 8);
+OFFSET(weir_emulated_counters, completed, 16);
+OFFSET(weir_emulated_counters, launches, 24);
+OFFSET(weir_emulated_counters, copies, 32);
+OFFSET(weir_emulated_counters, fills, 40);
+OFFSET(weir_emulated_counters, waits, 48);
+OFFSET(weir_emulated_counters, records, 56);
+OFFSET(weir_emulated_counters, allocations, 64);
+OFFSET(weir_emulated_counters, allocations_in_use, 72);
+OFFSET(weir_emulated_counters, bytes_in_use, 80);
+OFFSET(weir_emulated_counters, peak_bytes, 88);
+OFFSET(weir_emulated_counters, races, 96);
+
 SIZE(weir_engine_info, 104);
 OFFSET(weir_engine_info, struct_size, 0);
 OFFSET(weir_engine_info, kind, 8);
@@ -475,6 +518,21 @@ VALUE(WEIR_THREAD_MODE_GLOBAL, 1);
 VALUE(WEIR_THREAD_MODE_PRIVATE, 2);
 VALUE(WEIR_THREAD_MODE_KIND, 3);
 VALUE(WEIR_THREAD_MODE_CALLER, 4);
+
+/* weir_emulation_flags */
+VALUE(WEIR_EMULATION_CHECK, 1);
+VALUE(WEIR_EMULATION_STRICT, 2);
+VALUE(WEIR_EMULATION_PRECISE, 4);
+
+/* weir_emulated_race_kind */
+VALUE(WEIR_RACE_READ_AFTER_WRITE, 1);
+VALUE(WEIR_RACE_WRITE_AFTER_READ, 2);
+VALUE(WEIR_RACE_WRITE_AFTER_WRITE, 3);
+VALUE(WEIR_RACE_USE_AFTER_FREE, 4);
+VALUE(WEIR_RACE_FREED_IN_USE, 5);
+VALUE(WEIR_RACE_REUSED_IN_USE, 6);
+VALUE(WEIR_RACE_RECORDED_TOO_SOON, 7);
+VALUE(WEIR_RACE_WAIT_BEFORE_RECORD, 8);
 
 /* weir_thread_origin_value */
 VALUE(WEIR_THREAD_ORIGIN_BUILTIN_POOL, 1);

@@ -19,6 +19,7 @@
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
  *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
+ *   emulated devices    weir_engine_attr_set_emulation, weir_emulated_get_races
  *   memory              weir_allocator_create, weir_engine_attr_set_memory_limit, weir_engine_get_memory_info, weir_engine_trim
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
@@ -274,6 +275,42 @@ typedef enum weir_thread_origin_value {
   /** A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held. */
   WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
+
+/** Bits of weir_emulation.flags. */
+typedef enum weir_emulation_flags {
+  /** The checker follows what operations declare to read and to write, and reports those that nothing orders. */
+  WEIR_EMULATION_CHECK = 1,
+  /** With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION. */
+  WEIR_EMULATION_STRICT = 2,
+  /**
+   * The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of operations
+   * are then exact to a microsecond, at the price of a processor.
+   */
+  WEIR_EMULATION_PRECISE = 4,
+} weir_emulation_flags;
+
+/** What the checker of emulated devices reports. */
+typedef enum weir_emulated_race_kind {
+  /** The second operation reads bytes that the first writes, and nothing makes it wait. */
+  WEIR_RACE_READ_AFTER_WRITE = 1,
+  /** The second operation writes bytes that the first reads, and nothing makes it wait. */
+  WEIR_RACE_WRITE_AFTER_READ = 2,
+  /** Both write the same bytes, and nothing orders them. */
+  WEIR_RACE_WRITE_AFTER_WRITE = 3,
+  /** The second operation uses bytes that the host has freed (the first), or never had. */
+  WEIR_RACE_USE_AFTER_FREE = 4,
+  /** The host frees bytes (the second) that the first operation may still use. */
+  WEIR_RACE_FREED_IN_USE = 5,
+  /** The second operation uses bytes of a new allocation that the first may still use as a part of an old one. */
+  WEIR_RACE_REUSED_IN_USE = 6,
+  /**
+   * As the first three, but the second one's stream did wait for an event of the other stream: it was recorded before the first
+   * operation, too soon.
+   */
+  WEIR_RACE_RECORDED_TOO_SOON = 7,
+  /** A stream waits for an event that nobody has recorded. */
+  WEIR_RACE_WAIT_BEFORE_RECORD = 8,
+} weir_emulated_race_kind;
 
 /** Flags of weir_stream_create. */
 typedef enum weir_stream_flags {
@@ -1029,6 +1066,98 @@ typedef struct weir_engine_info {
   /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
   uint32_t thread_count;
 } weir_engine_info;
+
+/** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
+typedef struct weir_emulation {
+  /** sizeof(weir_emulation). */
+  size_t struct_size;
+  /**
+   * 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks about an event
+   * of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls give the same order.
+   */
+  uint64_t seed;
+  /** Bits of enum weir_emulation_flags. */
+  uint64_t flags;
+  /** What each operation (kernel, copy, fill) takes at least, in nanoseconds. */
+  uint64_t latency_ns;
+  /** What copies and fills take besides: bytes in a microsecond; 0 = no time. */
+  uint64_t bytes_per_us;
+  /** What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes longer. */
+  uint64_t kernel_ns;
+  /** Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used. */
+  uint64_t memory_bytes;
+  /**
+   * The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count) fails late,
+   * with INTERNAL. 0 = none, also in the next three.
+   */
+  uint64_t fail_operation;
+  /** The copy with this number fails late, with INTERNAL; only copies count. */
+  uint64_t fail_copy;
+  /** The allocation with this number fails with RESOURCE_EXHAUSTED. */
+  uint64_t fail_allocation;
+  /** The device is lost as it comes to the operation with this number. */
+  uint64_t lose_operation;
+} weir_emulation;
+
+/** Counts of an emulated device, since it was made. */
+typedef struct weir_emulated_counters {
+  /** sizeof(weir_emulated_counters). */
+  size_t struct_size;
+  /** Kernels, copies and fills submitted. */
+  uint64_t operations;
+  /** Of these, done or passed over because of a failure. */
+  uint64_t completed;
+  /** Kernels submitted. */
+  uint64_t launches;
+  /** Copies submitted. */
+  uint64_t copies;
+  /** Fills submitted. */
+  uint64_t fills;
+  /** Waits for events submitted. */
+  uint64_t waits;
+  /** Records of events submitted. */
+  uint64_t records;
+  /** Allocations made. */
+  uint64_t allocations;
+  /** Allocations alive. */
+  uint64_t allocations_in_use;
+  /** Bytes of these. */
+  uint64_t bytes_in_use;
+  /** The most of them at one time. */
+  uint64_t peak_bytes;
+  /** Reports of the checker, each as often as it was found. */
+  uint64_t races;
+} weir_emulated_counters;
+
+/** A report of the checker. */
+typedef struct weir_emulated_race {
+  /** sizeof(weir_emulated_race). */
+  size_t struct_size;
+  /** One of enum weir_emulated_race_kind. */
+  uint32_t kind;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** Times that operations with these names on these streams were found so. */
+  uint64_t count;
+  /** Number of the first operation; of a free: of the last operation submitted before. */
+  uint64_t first_number;
+  /** Number of the second operation, likewise. */
+  uint64_t second_number;
+  /** First byte, from the start of the allocation; an address if the bytes are the host's. */
+  uint64_t offset;
+  /** How many bytes, in one piece. */
+  uint64_t bytes;
+  /** The first operation, NUL-terminated UTF-8, cut if too long: "kernel 'add'", "free". */
+  char first_name[64];
+  /** Its stream; "" for what the host did. */
+  char first_stream[64];
+  /** The second operation. */
+  char second_name[64];
+  /** Its stream. */
+  char second_stream[64];
+  /** All of it in words. */
+  char text[512];
+} weir_emulated_race;
 
 /**
  * An allocator of the host's, for the memory of CPU engines.
@@ -2547,6 +2676,90 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * work needs; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
+
+
+/* ---- Emulated devices --------------------------------------------------------------------------------------------
+ * A device for tests where there is none: streams that work on their own, memory that the host cannot touch,
+ * kernels that run as host functions on a thread of the device's. A seed decides the order of its work, and
+ * decides it again; faults come when they are asked for; a checker reports operations that use the same bytes
+ * and that nothing orders (docs/emulated.md).
+ */
+
+/**
+ * How the device of an emulated engine is emulated. The first engine on a device decides; another one with other settings is
+ * refused as long as the device lives, and one without any shares it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
+ * EMULATED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_emulation(struct weir_engine_attr *attr,
+                                           const struct weir_emulation *emulation);
+
+/**
+ * The emulation that was set, or all 0. In the attributes of an engine: how its device is emulated.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_emulation(const struct weir_engine_attr *attr,
+                                           struct weir_emulation *out_emulation);
+
+/**
+ * Counts of an emulated device, since it was made; all engines on it share them.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_emulated_get_counters(const struct weir_engine *engine,
+                                       struct weir_emulated_counters *out_counters);
+
+/**
+ * The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
+ * ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest `capacity`
+ * of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same seed and the same
+ * calls have the same order.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_emulated_get_order(const struct weir_engine *engine,
+                                    uint64_t *numbers,
+                                    size_t capacity,
+                                    size_t *out_count);
+
+/**
+ * What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found: operations
+ * that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are one report, with a
+ * count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between entries. `out_count`
+ * receives the number of reports. capacity 0 asks for the number only (then races may be NULL).
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small
+ * (out_count is set, the entries are left alone).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_emulated_get_races(const struct weir_engine *engine,
+                                    struct weir_emulated_race *races,
+                                    size_t capacity,
+                                    size_t *out_count);
+
+/**
+ * Forgets the reports and their count.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(struct weir_engine *engine);
 
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------

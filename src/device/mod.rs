@@ -33,7 +33,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// One device: facts.
-pub trait Device: Send + Sync + Debug {
+pub trait Device: Any + Send + Sync + Debug {
     fn kind(&self) -> DeviceKind;
 
     fn index(&self) -> u32;
@@ -71,7 +71,41 @@ pub fn label(device: &dyn Device) -> String {
 }
 
 /// What is done once an event was reached; on a thread that must not be held up.
-pub type Then = Box<dyn FnOnce() + Send>;
+pub struct Then(Told);
+
+enum Told {
+    Once(Box<dyn FnOnce() + Send>),
+    Shared(Arc<dyn Reached>),
+}
+
+/// Who is told that an event was reached, and is there already: telling it needs no memory.
+pub trait Reached: Send + Sync {
+    fn reached(&self);
+}
+
+impl Then {
+    pub fn once(then: impl FnOnce() + Send + 'static) -> Then {
+        Then(Told::Once(Box::new(then)))
+    }
+
+    pub fn shared(then: Arc<dyn Reached>) -> Then {
+        Then(Told::Shared(then))
+    }
+
+    /// The event was reached, or has failed.
+    pub fn tell(self) {
+        match self.0 {
+            Told::Once(then) => then(),
+            Told::Shared(then) => then.reached(),
+        }
+    }
+}
+
+impl Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then")
+    }
+}
 
 /// A device that works on its own, in memory of its own.
 pub trait Accelerator: Send + Sync {

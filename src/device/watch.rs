@@ -71,7 +71,7 @@ impl Watch {
             None => self.shared.called.advance(1),
             Some(then) => {
                 let _ = event.synchronize(Deadline::NEVER);
-                then();
+                then.tell();
             }
         }
     }
@@ -97,7 +97,7 @@ impl Shared {
             while at < watched.len() {
                 // A failure counts: who is told looks for itself.
                 if watched[at].0.is_reached().unwrap_or(true) {
-                    (watched.remove(at).1)();
+                    watched.remove(at).1.tell();
                     since = now_ns();
                 } else {
                     at += 1;

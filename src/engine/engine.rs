@@ -6,6 +6,7 @@ use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
+use crate::device::emulated::Emulated;
 use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
 use crate::memory::Pool;
@@ -53,6 +54,9 @@ impl Engine {
             )));
         }
         let device = device::open(kind, index, &Settings { emulation: attr.emulation })?;
+        if let Some(device) = Emulated::of(&device) {
+            attr.emulation = Some(*device.emulation());
+        }
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));

@@ -21,6 +21,7 @@ mod context;
 mod control;
 mod dlpack;
 mod dynamic;
+mod emulation;
 mod engine;
 mod event;
 mod gemm;

@@ -67,6 +67,9 @@ versioned! {
     weir_table_keys: lengths: *const usize,
     weir_table_contents: rows_size: usize,
     weir_engine_info: name: [std::ffi::c_char; 64],
+    weir_emulation: lose_operation: u64,
+    weir_emulated_race: text: [std::ffi::c_char; 512],
+    weir_emulated_counters: races: u64,
 }
 
 /// A size beyond which a struct_size is taken for garbage rather than for a newer header.

@@ -1,5 +1,5 @@
 //! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, an engine's memory cut into blocks, views of
-//! tensors, and slots for tensors whose shape a run decides.
+//! tensors, slots for tensors whose shape a run decides, and addresses that nobody can touch.
 
 mod buffer;
 mod classes;
@@ -11,6 +11,7 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod pool_text;
+mod reserve;
 mod slot;
 mod source;
 mod space;
@@ -23,6 +24,7 @@ pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
 pub use lanes::Progress;
 pub use pool::{Block, Lane, Pool, PoolAttr, Usage};
+pub use reserve::{Reserve, copy_bytes, fill_bytes};
 pub use slot::Slot;
 pub use source::{HostAllocator, HostMemory, Source};
 pub use stock::{Lease, Stock};

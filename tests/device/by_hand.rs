@@ -157,7 +157,7 @@ impl ByHand {
             if due.is_empty() {
                 return;
             }
-            due.into_iter().for_each(|(_, then)| then());
+            due.into_iter().for_each(|(_, then)| then.tell());
         }
     }
 

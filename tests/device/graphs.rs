@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use weir::base::{Code, Error, Ref};
+use weir::device::Device;
 use weir::engine::{Engine, EngineAttr, MemoryMode};
 use weir::graph::{CompileOptions, NodeId, Program, RunOptions, ValueId};
 
@@ -243,6 +244,31 @@ fn a_failure_names_node_and_engine_and_the_program_goes_on() {
         } else {
             assert_eq!(result.unwrap(), [mix(&[round % 5 + 1, round % 5])]);
         }
+    }
+}
+
+#[test]
+fn a_lost_device_ends_the_run() {
+    let worked = Worked::new("graphs-lost", 2);
+    let (mut builder, x) = Builder::of("lost", 1);
+    builder.engine = worked.engine.clone();
+    let device = worked.device.clone();
+    let a = builder.op(&x, move |x| {
+        if x[0] == 1 {
+            device.lose();
+        }
+        x[0]
+    });
+    let b = builder.op(&[a], mix);
+    builder.output(b);
+    let program = compile(&builder, &[&worked]);
+    for pool in all_pools() {
+        let lost = worked.device.is_lost();
+        let result = run(&program, &[0], &on(pool.as_ref()));
+        assert_eq!(result.is_err(), lost);
+        let error = run(&program, &[1], &on(pool.as_ref())).unwrap_err();
+        assert_eq!(error.code(), Code::DeviceLost, "{error}");
+        assert!(error.message().contains("engine graphs-lost:0"), "{error}");
     }
 }
 

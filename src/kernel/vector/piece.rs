@@ -180,7 +180,12 @@ impl Piece<'_> {
             Right::Panels(_) => Way::Panels,
             Right::Matrix(b) if !self.shape.transpose_b => {
                 let once = self.micro.columns_of(rows);
-                let near = self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
+                // Registers that lie across cache lines are read twice each, every time.
+                let register = self.micro.lanes * size_of::<f32>();
+                // SAFETY: the address is not used.
+                let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(register)
+                    && b.stride().is_multiple_of(self.micro.lanes);
+                let near = aligned && self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
                 match self.micro.reads_in_place() {
                     true if once >= LEAST_RUN && !kept => Way::Place(once),
                     true if near => Way::Place(self.micro.width),
@@ -252,7 +257,10 @@ impl Piece<'_> {
                     (Right::Panels(panels), _) => {
                         (panels.at(stretch.begin, stretch.depth, panel.start), width, From::Panel)
                     }
-                    (Right::Matrix(b), Way::Place(_)) => (b.at(stretch.begin, panel.start), b.stride(), From::Place),
+                    (Right::Matrix(b), Way::Place(_)) => {
+                        let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
+                        (b.at(stretch.begin, panel.start), b.stride(), from)
+                    }
                     (Right::Matrix(b), Way::Copy) => {
                         let to = From::Copy(self.panel_of_b(stretch, index), width);
                         (b.at(stretch.begin, panel.start), b.stride(), to)

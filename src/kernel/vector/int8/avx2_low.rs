@@ -47,8 +47,7 @@ unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Optio
             }
         }
         for group in 0..groups {
-            let next = b.next.wrapping_add(group * b.step).cast();
-            _mm_prefetch::<_MM_HINT_T1>(next);
+            _mm_prefetch::<_MM_HINT_T1>(b.next.wrapping_add(group * b.step).cast());
             let b = b.data.add(group * COLUMNS).cast::<__m256i>();
             let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
             for (row, sums) in sums.iter_mut().enumerate() {

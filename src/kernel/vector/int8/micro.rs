@@ -19,7 +19,7 @@
 
 use super::finish::{self, Rule, Stash};
 use super::panel::{self, Cell, Pair, Source};
-use super::{dots, thin};
+use super::{dots, lines, thin};
 use crate::kernel::vector::isa::Isa;
 
 /// A tile: `out` = A * B for `groups` groups, plus what the zero points add (`Terms`).
@@ -33,7 +33,7 @@ pub struct Rows {
     pub stride: usize,
 }
 
-/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group two cache lines from
+/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group a cache line or two from
 /// `next` on, then `step` bytes further.
 #[derive(Clone, Copy)]
 pub struct Panel {
@@ -227,6 +227,7 @@ mod portable {
             }
         }
         for group in 0..groups {
+            lines::ask(b.next.wrapping_add(group * b.step));
             // SAFETY: as demanded of the caller; arrays of cells have the alignment of a cell.
             let b = unsafe { &*b.data.add(group * COLUMNS).cast::<[u32; COLUMNS]>() };
             for (row, sums) in sums.iter_mut().enumerate() {

@@ -53,6 +53,8 @@ const TILE: (usize, usize) = (48, 64);
 const CELL: usize = size_of::<u32>();
 /// A cache line, in bytes.
 const ROUND: usize = 64;
+/// Shorter products gain nothing from small numbers.
+const LEAST_LOW: usize = 32;
 
 /// A product to compute.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,7 @@ impl Product<'_> {
         // From -64 to 64: 2 * 255 * 64.
         let low_b = |byte: u8| byte.wrapping_add(64) <= 128;
         self.rule.alpha != 0.0
+            && k >= LEAST_LOW
             && (a.all(if self.transpose_a { (k, m) } else { (m, k) }, low_a)
                 || b.all(if self.transpose_b { (n, k) } else { (k, n) }, low_b))
     }

@@ -305,11 +305,11 @@ fn small_numbers_alone_and_almost_alone_are_exact() {
         }
     }
     // Signed numbers are 128 greater when they are packed.
-    let mut signed = Case::new(20, 20, 20).with(|case| case.signed_a = true);
+    let mut signed = Case::new(20, 20, 40).with(|case| case.signed_a = true);
     signed.a.fill(255);
     assert!(signed.product().is_low());
     signed.check();
-    signed.a[399] = 0;
+    signed.a[799] = 0;
     assert!(!signed.product().is_low());
     signed.check();
 }

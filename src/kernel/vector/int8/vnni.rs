@@ -243,14 +243,19 @@ unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize,
         for group in (0..groups).step_by(16) {
             let depth = source.depth.saturating_sub(4 * group);
             let from = |lane: usize| source.data.wrapping_add((first + lane) * source.stride + 4 * group);
+            // The lanes behind these.
+            for i in 16..32 {
+                _mm_prefetch::<_MM_HINT_T1>(from(i).cast());
+            }
+            let mut rows = [_mm512_setzero_si512(); 16];
             let cells = if depth >= 64 && lanes >= first + 16 {
-                turned(std::array::from_fn(|i| {
-                    // The lanes behind these.
-                    _mm_prefetch::<_MM_HINT_T1>(from(16 + i).cast());
-                    _mm512_loadu_si512(from(i).cast())
-                }))
+                let mut at = from(0);
+                for row in &mut rows {
+                    *row = _mm512_loadu_si512(at.cast());
+                    at = at.wrapping_add(source.stride);
+                }
+                turned(rows)
             } else {
-                let mut rows = [_mm512_setzero_si512(); 16];
                 for (i, row) in rows.iter_mut().enumerate().take(lanes.saturating_sub(first)) {
                     *row = _mm512_maskz_loadu_epi8(mask(depth), from(i).cast());
                 }
