@@ -511,7 +511,6 @@ VALUE(WEIR_MAX_ARGS, 64);
 VALUE(WEIR_ENGINE_CPU, 1);
 VALUE(WEIR_ENGINE_CUDA, 2);
 VALUE(WEIR_ENGINE_EMULATED, 3);
-VALUE(WEIR_ENGINE_PLUGIN_FIRST, 4096);
 
 /* weir_thread_mode_value */
 VALUE(WEIR_THREAD_MODE_GLOBAL, 1);
@@ -733,8 +732,10 @@ _Static_assert(sizeof(weir_pooling_op) == 4, "width of weir_pooling_op");
 _Static_assert(sizeof(weir_gate_order) == 4, "width of weir_gate_order");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
 _Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");
 _Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
 
 /* The library that runs is the one that this header describes. */
 int main(void) {
