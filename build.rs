@@ -16,6 +16,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/conformance.rs",
     "src/abi/stream.rs",
     "src/abi/tensor.rs",
+    "src/abi/device.rs",
     "src/abi/kernel.rs",
     "src/abi/kernel_cache.rs",
     "src/abi/elements.rs",
@@ -32,6 +33,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/threadpool_attr.rs",
     "src/ffi/conformance.rs",
     "src/ffi/engine.rs",
+    "src/ffi/device.rs",
     "src/ffi/stream.rs",
     "src/ffi/event.rs",
     "src/ffi/sync.rs",
@@ -83,6 +85,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "weir_engine_attr_create",
         "Engine",
         "An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool: one of yours, or one that weir starts because its thread mode says so. What the settings leave open the environment may decide, read once per process. WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines that were given neither a mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in weir_engine_attr_set_thread_count. Any other value is INVALID_ARGUMENT where it would be used.",
+    ),
+    (
+        "weir_engine_kind_from_name",
+        "Device",
+        "Engines of one kind stand on devices that somebody makes: weir itself, or a plug-in, which is a vtable of C functions (weir_device_vtable) that a program registers, or a library that weir_device_load opens. A plug-in's engines have streams, events, tensors and kernels like all others. After a fork the child leaves plug-ins alone; a library that was loaded is never unloaded. docs/devices.md is the contract.",
     ),
     (
         "weir_stream_attr_create",

@@ -19,6 +19,7 @@
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
  *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
+ *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
@@ -54,7 +55,7 @@
  *   - A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct,
  *     and zero the rest.
  *   - After fork, the child may only release and destroy; every other call returns FAILED_PRECONDITION once an
- *     engine or a pool exists.
+ *     engine, a pool or a plug-in's device has existed.
  *   - The library stays loaded after dlclose, and does nothing at exit.
  */
 
@@ -208,6 +209,35 @@ typedef enum weir_engine_kind_value {
    */
   WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
+
+/** What a device of a plug-in can do beyond what every device must. */
+typedef enum weir_device_capability {
+  /** Its memory is another space: the host cannot read or write there, whatever the number is. */
+  WEIR_DEVICE_OWN_MEMORY = 1,
+  /**
+   * Its functions may be called from several threads at once. Without it weir calls one after the other, under a lock of its own for
+   * each device, and none that blocks: event_synchronize and event_callback are left alone, and event_query is called instead.
+   */
+  WEIR_DEVICE_CONCURRENT = 2,
+  /** Events with WEIR_EVENT_TIMING keep the time; event_elapsed is there. */
+  WEIR_DEVICE_TIMING = 4,
+  /** Bytes can come from and go to another device of the same kind; copy_peer is there. */
+  WEIR_DEVICE_PEER_COPY = 8,
+  /** event_callback is there. */
+  WEIR_DEVICE_CALLBACK = 16,
+  /** native_handle is there. */
+  WEIR_DEVICE_NATIVE_HANDLE = 32,
+} weir_device_capability;
+
+/** What native_handle of a weir_device_vtable is asked for. */
+typedef enum weir_device_object {
+  /** The device. */
+  WEIR_DEVICE_OBJECT_DEVICE = 1,
+  /** A stream of it. */
+  WEIR_DEVICE_OBJECT_STREAM = 2,
+  /** An event of it. */
+  WEIR_DEVICE_OBJECT_EVENT = 3,
+} weir_device_object;
 
 /**
  * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
@@ -941,16 +971,63 @@ typedef struct weir_engine_info {
   uint32_t thread_mode;
   /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
   uint32_t thread_count;
+  /** The device's memory in bytes; 0 = not known. */
+  uint64_t memory_bytes;
 } weir_engine_info;
 
-/**
- * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
- * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
- */
-typedef int32_t (*weir_host_fn)(void *arg);
+/** Facts about a device, filled by the plug-in. */
+typedef struct weir_device_info {
+  /** sizeof(weir_device_info), set by weir. A plug-in writes no member that lies beyond it. */
+  size_t struct_size;
+  /** OR of weir_device_capability. */
+  uint64_t capabilities;
+  /** Its memory in bytes; 0 = not known. */
+  uint64_t memory_bytes;
+  /** Every address that allocate gives is a multiple of it: a power of two, from 16 to 1048576. */
+  uint64_t alignment;
+  /** A name for people, NUL-terminated UTF-8. */
+  char name[64];
+} weir_device_info;
 
-/** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
-typedef void (*weir_destroy_fn)(void *ctx);
+/** An address in a device's memory. Only the device may be able to read and write there; 0 is none. */
+typedef uint64_t weir_device_address;
+
+/** What a stream of a device is made from, filled by weir. */
+typedef struct weir_device_stream_attr {
+  /** sizeof(weir_device_stream_attr), set by weir. */
+  size_t struct_size;
+  /** A name for texts, NUL-terminated UTF-8; lives during the call. */
+  const char *name;
+  /** -100 to 100, more is sooner. A hint. */
+  int32_t priority;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_device_stream_attr;
+
+/** What follows when an event was reached: weir's, for the plug-in to call once. */
+typedef void (*weir_device_callback_fn)(void *arg);
+
+/** What a kernel of a device is made from, filled by weir. All of it lives during the call. */
+typedef struct weir_device_recipe {
+  /** sizeof(weir_device_recipe), set by weir. */
+  size_t struct_size;
+  /**
+   * The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes from
+   * weir_kernel_create_named.
+   */
+  const char *operation;
+  /**
+   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
+   * struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
+   */
+  const void *attributes;
+  /** Bytes of the attributes. */
+  size_t attributes_bytes;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+} weir_device_recipe;
 
 /** An element type: one of enum weir_dtype_value. */
 typedef uint32_t weir_dtype;
@@ -970,6 +1047,144 @@ typedef struct weir_tensor_desc {
   /** Dimensions, the slowest first; those from `rank` on are ignored. */
   int64_t dims[8];
 } weir_tensor_desc;
+
+/** A tensor as a kernel sees it. */
+typedef struct weir_tensor_view {
+  /** First element. */
+  void *data;
+  /** Size of the data in bytes. */
+  size_t bytes;
+  /** Element type and shape. */
+  struct weir_tensor_desc desc;
+} weir_tensor_view;
+
+/** One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream has done it. */
+typedef struct weir_device_launch {
+  /** sizeof(weir_device_launch), set by weir. */
+  size_t struct_size;
+  /** The inputs. `data` is an address in the device's memory. */
+  const struct weir_tensor_view *inputs;
+  /** How many. */
+  size_t num_inputs;
+  /** The outputs, likewise. */
+  const struct weir_tensor_view *outputs;
+  /** How many. */
+  size_t num_outputs;
+} weir_device_launch;
+
+/**
+ * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
+ *
+ * Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are what the
+ * create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of weir_status_code, and then has left its
+ * outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
+ * time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
+ * one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
+ * for the callback that they are given. No function is called in a forked child.
+ *
+ * A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
+ * such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
+ * from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes.
+ */
+typedef struct weir_device_vtable {
+  /** sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL. */
+  size_t struct_size;
+  /** Reserved, 0. */
+  uint64_t flags;
+  /** Required. How many devices there are now. */
+  int32_t (*device_count)(void *ctx, uint32_t *out_count);
+  /** Required, may block. Makes device `index` ready for use. weir opens each device once at a time. */
+  int32_t (*device_open)(void *ctx, uint32_t index, void **out_device);
+  /** Required, may block. Ends it. All that was made of it has been destroyed. */
+  void (*device_close)(void *ctx, void *device);
+  /** Required. Facts about it, which stay the same until it is closed. */
+  int32_t (*device_info)(void *ctx, void *device, struct weir_device_info *info);
+  /**
+   * Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of NUL-terminated UTF-8.
+   * Also of a late failure that an event has just given.
+   */
+  void (*error_text)(void *ctx, char *buffer, size_t capacity);
+  /**
+   * Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says what for, and lives
+   * during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+   */
+  int32_t (*allocate)(void *device, uint64_t bytes, const char *name, weir_device_address *out_address);
+  /** Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was issued uses it. */
+  void (*deallocate)(void *device, weir_device_address address, uint64_t bytes);
+  /** Required. A stream. */
+  int32_t (*stream_create)(void *device, const struct weir_device_stream_attr *attr, void **out_stream);
+  /** Required, may block. Ends a stream. What was issued to it is done, unless the device is lost. */
+  void (*stream_destroy)(void *device, void *stream);
+  /** Optional. Work is done again after a failure. Without it a stream that has failed stays so. */
+  int32_t (*stream_clear_error)(void *device, void *stream);
+  /**
+   * Required. An event, not recorded: that counts as reached. `flags`: WEIR_EVENT_TIMING if the device has said
+   * WEIR_DEVICE_TIMING, or 0.
+   */
+  int32_t (*event_create)(void *device, uint64_t flags, void **out_event);
+  /** Required. Ends an event that is not under way. */
+  void (*event_destroy)(void *device, void *event);
+  /** Required. Puts the event behind all that was issued to the stream so far. The event is not under way. */
+  int32_t (*event_record)(void *device, void *event, void *stream);
+  /** Required. What is issued to the stream from now on waits, on the device, for the event as it was recorded last. */
+  int32_t (*event_wait)(void *device, void *event, void *stream);
+  /**
+   * Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work before it, and
+   * counts as reached.
+   */
+  int32_t (*event_query)(void *device, void *event, int32_t *out_reached);
+  /**
+   * Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several threads may wait for one event.
+   * Without it weir asks event_query again and again.
+   */
+  int32_t (*event_synchronize)(void *device, void *event, uint64_t timeout_ns, int32_t *out_reached);
+  /** Required with WEIR_DEVICE_TIMING. Nanoseconds from `start` to `end`, both with timing, recorded and reached. */
+  int32_t (*event_elapsed)(void *device, void *start, void *end, int64_t *out_nanoseconds);
+  /**
+   * Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was recorded last, and also if it
+   * fails or the device is lost; on any thread, and at once if it is reached. The callback may call functions of this vtable:
+   * no lock that they need may be held. If this fails, it is never called.
+   */
+  int32_t (*event_callback)(void *device, void *event, weir_device_callback_fn callback, void *arg);
+  /** Required. Copies bytes from the host's memory, which stays as it is until the stream has done this; so below. */
+  int32_t (*copy_to_device)(void *device, void *stream, weir_device_address to, const void *from, uint64_t bytes);
+  /** Required. Copies bytes to the host's memory. They are there when an event behind this was reached. */
+  int32_t (*copy_to_host)(void *device, void *stream, void *to, weir_device_address from, uint64_t bytes);
+  /** Required. Copies bytes within the device's memory, where the two do not overlap. */
+  int32_t (*copy_on_device)(void *device, void *stream, weir_device_address to, weir_device_address from, uint64_t bytes);
+  /** Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of which is `device`. */
+  int32_t (*copy_peer)(void *device,
+                       void *stream,
+                       void *to_device,
+                       weir_device_address to,
+                       void *from_device,
+                       weir_device_address from,
+                       uint64_t bytes);
+  /** Required. Sets bytes of the device's memory. */
+  int32_t (*fill)(void *device, void *stream, weir_device_address to, uint8_t value, uint64_t bytes);
+  /** Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it has none. */
+  int32_t (*kernel_create)(void *device, const struct weir_device_recipe *recipe, void **out_kernel);
+  /** Required. Ends a kernel. No call of it is under way. */
+  void (*kernel_destroy)(void *device, void *kernel);
+  /** Required. Calls a kernel. */
+  int32_t (*launch)(void *device, void *stream, void *kernel, const struct weir_device_launch *launch);
+  /**
+   * Required with WEIR_DEVICE_NATIVE_HANDLE. What the plug-in's own interface calls an object: `what` is one of
+   * weir_device_object, `object` what it names (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+   */
+  int32_t (*native_handle)(void *device, uint32_t what, void *object, uint64_t *out_handle);
+  /** Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed. */
+  void (*release)(void *ctx);
+} weir_device_vtable;
+
+/**
+ * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
+ * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
+ */
+typedef int32_t (*weir_host_fn)(void *arg);
+
+/** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
+typedef void (*weir_destroy_fn)(void *ctx);
 
 /**
  * The body of a host kernel. Inputs, outputs, scratch and the pool come from `context`, which is valid until the
@@ -1535,16 +1750,6 @@ typedef struct weir_kernel_cache_info {
   uint64_t evictions;
 } weir_kernel_cache_info;
 
-/** A tensor as a kernel sees it. */
-typedef struct weir_tensor_view {
-  /** First element. */
-  void *data;
-  /** Size of the data in bytes. */
-  size_t bytes;
-  /** Element type and shape. */
-  struct weir_tensor_desc desc;
-} weir_tensor_view;
-
 /** Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value. */
 typedef uint32_t weir_gemm_offset;
 
@@ -1620,6 +1825,37 @@ typedef struct weir_run_failure {
   char engine[64];
 } weir_run_failure;
 
+
+/* ---- Library -----------------------------------------------------------------------------------------------------
+ * Which library this is, what the last failure was, and what the library has started and holds.
+ */
+
+/** What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the process. */
+typedef struct weir_device_plugin_api {
+  /** sizeof(weir_device_plugin_api), set by weir. */
+  size_t struct_size;
+  /** weir_version(). */
+  uint32_t version;
+  /** weir_abi_version(). */
+  uint32_t abi_version;
+  /** weir_device_register. */
+  int32_t (*device_register)(const char *name, int32_t priority, const struct weir_device_vtable *vtable, void *ctx);
+  /** weir_device_replace. */
+  int32_t (*device_replace)(const char *name, int32_t priority, const struct weir_device_vtable *vtable, void *ctx);
+  /** weir_device_unregister. */
+  int32_t (*device_unregister)(const char *name, int32_t priority);
+  /** weir_last_error_message: why one of the above has failed. */
+  const char *(*last_error_message)(void);
+  /** Says in words why weir_device_plugin_init is about to fail; the text is copied. Only there. */
+  void (*fail)(const char *text);
+} weir_device_plugin_api;
+
+/**
+ * The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK, or a code: then what it
+ * has registered is unregistered again.
+ */
+typedef int32_t (*weir_device_plugin_init_fn)(const struct weir_device_plugin_api *api);
+
 /**
  * Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
  * process (weir_engine_kind_from_name).
@@ -1629,11 +1865,6 @@ typedef struct weir_run_failure {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-
-/* ---- Library -----------------------------------------------------------------------------------------------------
- * Which library this is, what the last failure was, and what the library has started and holds.
- */
 
 /**
  * The version of the running library: major << 16 | minor << 8 | patch.
@@ -2268,6 +2499,102 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * work needs; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
+
+
+/* ---- Device ------------------------------------------------------------------------------------------------------
+ * Engines of one kind stand on devices that somebody makes: weir itself, or a plug-in, which is a vtable of C
+ * functions (weir_device_vtable) that a program registers, or a library that weir_device_load opens. A plug-in's
+ * engines have streams, events, tensors and kernels like all others. After a fork the child leaves plug-ins
+ * alone; a library that was loaded is never unloaded. docs/devices.md is the contract.
+ */
+
+/**
+ * The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps its number for the
+ * life of the process, also when nobody makes its devices any more.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_kind_from_name(const char *name,
+                                       weir_engine_kind *out_kind);
+
+/**
+ * The name of a kind, "cpu"; "?" for a number that is none.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+ */
+WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
+
+/**
+ * The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind (weir_engine_count).
+ * *out_count is how many there are; as many as there is room for are stored. A call with capacity 0 only asks.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
+                                  size_t capacity,
+                                  size_t *out_count);
+
+/**
+ * Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The maker with the
+ * highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone. `name` has 1 to 32 of a-z, 0-9, '_'
+ * and '-', the first one a letter.
+ *
+ * Thread safety: any thread. Blocking: never; no function of the vtable is called.
+ * Ownership: the vtable is copied; ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is
+ * unregistered or replaced, and its last device closed.
+ * Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if there is a maker
+ * with this priority (weir_device_replace takes its place).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_register(const char *name,
+                                 int32_t priority,
+                                 const struct weir_device_vtable *vtable,
+                                 void *ctx);
+
+/**
+ * Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next ones that are
+ * made are the new maker's.
+ *
+ * Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
+ * Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_replace(const char *name,
+                                int32_t priority,
+                                const struct weir_device_vtable *vtable,
+                                void *ctx);
+
+/**
+ * Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
+ *
+ * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see weir_device_register.
+ * Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_unregister(const char *name,
+                                   int32_t priority);
+
+/**
+ * Opens a plug-in library and has it register its devices: its function weir_device_plugin_init (weir_device_plugin_init_fn) is called
+ * in this thread. A library that has been loaded stays so for the life of the process, and is not asked again:
+ * loading it once more does nothing. If it fails, what it has registered is taken back, and a later call asks it again.
+ *
+ * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the library is opened and
+ * asked, or while another thread does so. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, or a library without that function); NOT_FOUND if it cannot be opened (the text is the loader's);
+ * UNIMPLEMENTED where libraries cannot be opened; else what weir_device_plugin_init has returned.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_load(const char *path);
 
 
 /* ---- Stream ------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 pub mod cell;
 pub mod conformance;
 pub mod conv;
+pub mod device;
 pub mod elements;
 pub mod gemm;
 pub mod handles;
@@ -27,6 +28,7 @@ pub mod threadpool;
 pub use cell::*;
 pub use conformance::*;
 pub use conv::*;
+pub use device::*;
 pub use elements::*;
 pub use gemm::*;
 pub use handles::*;

@@ -13,12 +13,11 @@
 //! duty (`stream::line`), so a device keeps nothing.
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
-#![forbid(unsafe_code)]
-
 mod cpu;
 pub mod emulated;
 mod kind;
 mod memory;
+pub mod plugin;
 mod registry;
 mod watch;
 
@@ -94,6 +93,25 @@ pub trait Accelerator: Send + Sync {
     /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
+
+    /// Whether copies can go between its memory and that of `peer`, another device of the same kind, by themselves.
+    fn is_peer(&self, _peer: &dyn Accelerator) -> bool {
+        false
+    }
+
+    /// Who it is to the plug-in that brought it: vtable and device, as numbers.
+    fn plugin_identity(&self) -> Option<[usize; 2]> {
+        None
+    }
+
+    /// What the interface below calls it.
+    fn native_handle(&self) -> Result<u64> {
+        Err(no_native_handle())
+    }
+}
+
+fn no_native_handle() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
 }
 
 /// What a stream of a device is made from.
@@ -122,6 +140,11 @@ pub trait DeviceStream: Send + Sync + Debug {
 
     /// Work is done again after a failure.
     fn clear_error(&self) {}
+
+    /// What the interface below calls it.
+    fn native_handle(&self) -> Result<u64> {
+        Err(no_native_handle())
+    }
 }
 
 /// A point in a stream of a device.
@@ -143,8 +166,12 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {}
 pub struct Recipe<'a> {
     /// The operation, "matmul".
     pub operation: &'a str,
-    /// The same on the host, for devices that run host functions.
-    pub host: Arc<dyn HostFunction>,
+    /// The operation's descriptor in C, complete and checked; what the host gave for one that only the device knows.
+    pub attributes: &'a [u8],
+    pub num_inputs: usize,
+    pub num_outputs: usize,
+    /// The same on the host, for devices that run host functions. None for one that only the device knows.
+    pub host: Option<Arc<dyn HostFunction>>,
 }
 
 /// A kernel as a function in the host's memory.

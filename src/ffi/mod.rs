@@ -18,6 +18,7 @@ mod concurrent;
 mod conformance;
 mod context;
 mod control;
+mod device;
 mod dynamic;
 mod engine;
 mod event;
