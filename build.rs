@@ -38,6 +38,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/event.rs",
     "src/ffi/sync.rs",
     "src/ffi/tensor.rs",
+    "src/ffi/transfer.rs",
     "src/ffi/kernel.rs",
     "src/ffi/ops_elements.rs",
     "src/ffi/ops_movement.rs",

@@ -63,7 +63,7 @@ struct Builder {
 impl Builder {
     fn add(&mut self, name: &str, ns: u64, inputs: &[ValueId], f: fn(&[i32]) -> i32) -> ValueId {
         let kernel = Arc::new(Work { inputs: inputs.len(), ns, f });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default());
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
         self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
     }
 }

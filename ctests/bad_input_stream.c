@@ -101,6 +101,15 @@ static void rows_of_work(void) {
     ROW(weir_enqueue_task, (NULL, never_called, buffer, never_destroyed), INVALID, "stream is NULL");
     ROW(weir_enqueue_task, (good.stream, NULL, buffer, never_destroyed), INVALID, "fn is NULL");
     ROW(weir_enqueue_task, (WRONG(kernel), never_called, buffer, never_destroyed), INVALID, "stream is not a stream");
+    ROW(weir_enqueue_copy, (NULL, good.tensor, good.tensor), INVALID, "stream is NULL");
+    ROW(weir_enqueue_copy, (good.stream, NULL, good.tensor), INVALID, "source is NULL");
+    ROW(weir_enqueue_copy, (good.stream, good.tensor, NULL), INVALID, "target is NULL");
+    ROW(weir_enqueue_copy, (good.stream, WRONG(stream), good.tensor), INVALID, "source is not a tensor (it is a stream)");
+    ROW(weir_enqueue_copy, (good.stream, good.tensor, good.tensor), INVALID, "target shares memory with source");
+    ROW(weir_enqueue_fill, (NULL, good.tensor, 0), INVALID, "stream is NULL");
+    ROW(weir_enqueue_fill, (good.stream, NULL, 0), INVALID, "tensor is NULL");
+    ROW(weir_enqueue_fill, (good.stream, WRONG(engine), 0), INVALID, "tensor is not a tensor (it is a engine)");
+    ROW(weir_enqueue_fill, (good.stream, good.tensor, 256), INVALID, "value is 256, expected 0 to 255");
     ROW(weir_stream_error, (NULL, &out.status, buffer, 8, &out.size), INVALID, "stream is NULL");
     ROW(weir_stream_error, (good.stream, NULL, buffer, 8, &out.size), INVALID, "out_code is NULL");
     ROW(weir_stream_error, (WRONG(engine), &out.status, buffer, 8, &out.size), INVALID, "stream is not a stream");

@@ -21,6 +21,7 @@
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
+ *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
@@ -2987,7 +2988,7 @@ WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
- * Makes a tensor in the engine's memory, filled with zeros.
+ * Makes a tensor in the engine's memory: of zeros on a CPU engine, of any contents on others (weir_enqueue_fill).
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
  * Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
@@ -3000,8 +3001,8 @@ weir_status weir_tensor_create(struct weir_engine *engine,
                                struct weir_tensor **out_tensor);
 
 /**
- * Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the
- * element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
+ * Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and row-major,
+ * aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
  * any more; not if this call fails.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
@@ -3043,12 +3044,15 @@ weir_status weir_tensor_get_desc(const struct weir_tensor *tensor,
                                  struct weir_tensor_desc *out_desc);
 
 /**
- * Address of the first element, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing it while queued work uses it is a race.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
  * Errors: INVALID_ARGUMENT.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const struct weir_tensor *tensor, void **out_data);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_get_data(const struct weir_tensor *tensor,
+                                 void **out_data);
 
 /**
  * Size of the elements in bytes.
@@ -3067,6 +3071,37 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
+
+/**
+ * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
+ * one of them, and the other is a CPU engine or a device of the same kind; between devices of two kinds it takes two copies,
+ * through a tensor of a CPU engine. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+ *
+ * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
+ * references to both tensors until it is done.
+ * Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines that the stream cannot reach);
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; what the
+ * device says, at once or late.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_copy(struct weir_stream *stream,
+                              struct weir_tensor *source,
+                              struct weir_tensor *target);
+
+/**
+ * Sets every byte of a tensor of the stream's engine to `value`.
+ *
+ * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
+ * a reference to the tensor until it is done.
+ * Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine); FAILED_PRECONDITION if
+ * the stream has failed, or if a synchronous stream is used from inside its own work; what the device says, at once or late.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_enqueue_fill(struct weir_stream *stream,
+                              struct weir_tensor *tensor,
+                              int32_t value);
 
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------

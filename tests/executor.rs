@@ -55,7 +55,8 @@ fn a_panic_in_a_kernel_is_an_error_of_the_run() {
     let engine = cpu();
     let kernel = Arc::new(Panics(AtomicBool::new(true)));
     let bound =
-        BoundKernel::create(Ref::clone(&engine), Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default());
+        BoundKernel::create(Ref::clone(&engine), Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default())
+            .unwrap();
     let mut graph = Graph::new("panics");
     let node = graph.add_kernel("k", bound, &[], 1).unwrap();
     graph.add_output("out", node.output(0)).unwrap();

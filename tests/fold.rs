@@ -65,7 +65,7 @@ impl Build {
 
     fn sum(&mut self, graph: &mut Graph, inputs: &[ValueId], plus: i32, pure: bool) -> NodeId {
         let kernel = Arc::new(Sum { inputs: inputs.len(), plus, pure, calls: Arc::clone(&self.calls) });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default());
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
         graph.add_kernel(&self.name(), kernel, inputs, 1).unwrap()
     }
 

@@ -194,7 +194,7 @@ impl Build {
 
     fn op(&mut self, graph: &mut Graph, what: What, inputs: &[ValueId], len: usize, in_place: bool) -> NodeId {
         let kernel = Arc::new(Op { what, inputs: inputs.len(), len, in_place });
-        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default());
+        let kernel = BoundKernel::create(self.engine.clone(), kernel, &KernelAttr::default()).unwrap();
         graph.add_kernel(&self.name(), kernel, inputs, 1).unwrap()
     }
 

@@ -192,7 +192,7 @@ struct Built {
 
 fn plus(engine: &Ref<Engine>, inputs: usize, calls: &Arc<AtomicU32>) -> Ref<BoundKernel> {
     let kernel = Arc::new(Plus { inputs, calls: Arc::clone(calls) });
-    BoundKernel::create(engine.clone(), kernel, &KernelAttr::default())
+    BoundKernel::create(engine.clone(), kernel, &KernelAttr::default()).unwrap()
 }
 
 /// A graph that adds so much to its input, one a node; the last of them is counted.

@@ -147,6 +147,10 @@ public:
     }
     void enqueue(const kernel &kernel, list<weir_tensor *> inputs, list<weir_tensor *> outputs) const;
 
+    /// Copies a tensor to another of the same type and shape, also between engines.
+    void copy(weir_tensor *source, weir_tensor *target) const { check(weir_enqueue_copy(*this, source, target)); }
+    void fill(weir_tensor *tensor, std::uint8_t value) const { check(weir_enqueue_fill(*this, tensor, value)); }
+
     void record(const event &event) const { check(weir_event_record(event, *this)); }
     void wait(const event &event) const { check(weir_stream_wait_event(*this, event)); }
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {

@@ -144,6 +144,11 @@ fn check_named(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], output
     check(stream, kernel, inputs, outputs).map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())))
 }
 
+/// Checks a call that needs no scratch memory of the host's; every refusal names the kernel.
+pub(super) fn check_all(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<()> {
+    check_named(stream, kernel, inputs, outputs).map(drop)
+}
+
 /// Checks tensors and kernel against each other and against the stream.
 fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&Tensor]) -> Result<Needs> {
     if !kernel.engine().is_same_device(stream.engine()) {

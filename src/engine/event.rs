@@ -42,7 +42,7 @@ impl Event {
                 stream.engine().label()
             )));
         }
-        let mark = Mark::new(stream.queue());
+        let mark = Mark::new(stream.queue(), self.timing);
         // Submitted first: on a synchronous stream that may be refused, and then the event stays what it was.
         stream.queue().submit(Op::Record(Arc::clone(&mark)))?;
         *self.mark.lock() = Some(mark);
@@ -60,7 +60,8 @@ impl Event {
         mark.failure().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    fn time_ns(&self, argument: &str) -> Result<u64> {
+    /// The last record, which was reached.
+    fn reached(&self, argument: &str) -> Result<Arc<Mark>> {
         if !self.timing {
             return Err(Error::precondition(format!("{argument} was created without WEIR_EVENT_TIMING")));
         }
@@ -68,12 +69,15 @@ impl Event {
         if !mark.is_reached() {
             return Err(Error::precondition(format!("{argument} has not been reached yet")));
         }
-        Ok(mark.time_ns())
+        Ok(mark)
     }
 
     /// Nanoseconds from `start` to `end`.
     pub fn elapsed_ns(start: &Event, end: &Event) -> Result<i64> {
-        let (start, end) = (start.time_ns("start")?, end.time_ns("end")?);
-        Ok(end.wrapping_sub(start) as i64)
+        let (start, end) = (start.reached("start")?, end.reached("end")?);
+        match end.elapsed_on_device(&start) {
+            Some(elapsed) => elapsed,
+            None => Ok(end.time_ns().wrapping_sub(start.time_ns()) as i64),
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use super::attr::KernelAttr;
 use super::engine::Engine;
+use super::launch::OnHost;
 use super::tensor::Tensor;
 use crate::base::object::tag;
-use crate::base::{Desc, Kind, Object, Ref, Result, live};
+use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};
+use crate::device::{DeviceKernel, Recipe};
 use crate::kernel::{Kernel, signature};
 use crate::sync::OnceLock;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ pub struct BoundKernel {
     /// "" = the operation's.
     name: Box<str>,
     cost_ns: u64,
+    /// The engine's form of it, where a device does the work.
+    on_device: Option<Arc<dyn DeviceKernel>>,
     /// The first that a call was found right with. Most kernels see no other.
     known: OnceLock<Signature>,
 }
@@ -33,9 +37,31 @@ impl Kind for BoundKernel {
 }
 
 impl BoundKernel {
-    pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Ref<BoundKernel> {
+    /// UNIMPLEMENTED if the engine's device has no such kernel.
+    pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Result<Ref<BoundKernel>> {
         let name = attr.name.as_str().into();
-        Object::shared(BoundKernel { kernel, engine, name, cost_ns: attr.cost_ns, known: OnceLock::new() })
+        let on_device = engine.accelerator().map(|accelerator| {
+            let label = engine.label();
+            if kernel.is_async() {
+                let text = format!(
+                    "kernel '{}' completes later by itself, which engine {label} has no use for",
+                    kernel.name()
+                );
+                return Err(Error::new(Code::Unimplemented, text));
+            }
+            let host = Arc::new(OnHost::new(Arc::clone(&kernel)));
+            accelerator
+                .kernel(&Recipe { operation: kernel.name(), host })
+                .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
+        });
+        let on_device = on_device.transpose()?;
+        let (cost_ns, known) = (attr.cost_ns, OnceLock::new());
+        Ok(Object::shared(BoundKernel { kernel, engine, name, cost_ns, on_device, known }))
+    }
+
+    /// The form that the engine's device runs; None where the host does the work.
+    pub fn on_device(&self) -> Option<&Arc<dyn DeviceKernel>> {
+        self.on_device.as_ref()
     }
 
     pub fn name(&self) -> &str {

@@ -3,7 +3,7 @@
 //! An engine ties a device to settings and to an account of its queues. A `Stream` is a queue with an engine; the
 //! pool that its work uses is settled when it is made: the stream's own, else the engine's, else none. Where
 //! the engine's comes from is its thread mode (`threads`). `call` turns a kernel and its tensors into a piece of a
-//! queue's work.
+//! queue's work, `launch` does so where a device does the work, `transfer` copies and fills.
 #![forbid(unsafe_code)]
 
 mod attr;
@@ -14,10 +14,12 @@ mod engine;
 mod event;
 mod kernel;
 mod later;
+mod launch;
 mod packed;
 mod stream;
 mod tensor;
 mod threads;
+mod transfer;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
 pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};

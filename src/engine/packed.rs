@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::device;
 use crate::kernel::builtin::Packed;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ impl PackedWeights {
         if !tensor.engine().is_same_device(&engine) {
             let (has, expected) = (tensor.engine().label(), engine.label());
             return Err(Error::invalid(format!("tensor is in the memory of engine {has}, expected {expected}")));
+        }
+        if engine.accelerator().is_some() {
+            return Err(device::unimplemented(&**engine.device(), "packed weights"));
         }
         let packed = Arc::new(Packed::new(tensor.view(), transposed)?);
         Ok(Object::shared(PackedWeights { engine, packed }))

@@ -6,11 +6,12 @@ use super::engine::Engine;
 use super::event::Event;
 use super::kernel::BoundKernel;
 use super::tensor::Tensor;
+use super::{launch, transfer};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::kernel::Task;
 use crate::memory::Buffer;
-use crate::stream::{Op, Queue, QueueAttr};
+use crate::stream::{Doer, Op, Queue, QueueAttr};
 use crate::sync::HandOff;
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -30,6 +31,13 @@ impl Kind for Stream {
     const COUNTER: live::Counter = live::Counter::Streams;
 }
 
+/// What a device is at goes on, and keeps what it uses until it is done.
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.queue.see_off();
+    }
+}
+
 impl Stream {
     pub fn create(engine: Ref<Engine>, attr: StreamAttr) -> Result<Ref<Stream>> {
         if attr.kind != engine.kind() {
@@ -39,14 +47,20 @@ impl Stream {
                 engine.kind().name()
             )));
         }
+        // Only the host's own work has a pool.
+        let (doer, pool) = match engine.accelerator() {
+            Some(_) => (Doer::Device(engine.device()), None),
+            None => (Doer::Host, attr.threadpool()?.or(engine.pool()).cloned()),
+        };
         let queue = Queue::create(
             QueueAttr {
                 name: attr.name.clone(),
                 asynchronous: attr.asynchronous,
-                pool: attr.threadpool()?.or(engine.pool()).cloned(),
+                pool,
                 spin_ns: attr.spin_ns,
                 priority: attr.priority,
             },
+            doer,
             Arc::clone(engine.account()),
         )?;
         Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: Arc::default() }))
@@ -119,7 +133,24 @@ impl Stream {
 
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
         self.queue.admit()?;
-        let call = call::work(self, kernel, inputs, outputs, &self.scratch)?;
+        let call = match self.engine.accelerator() {
+            None => call::work(self, kernel, inputs, outputs, &self.scratch)?,
+            Some(_) => launch::work(self, kernel, inputs, outputs)?,
+        };
         self.submit(Op::Work(call))
+    }
+
+    /// Copies one tensor to another of the same type and shape. The stream is of an engine of either.
+    pub fn enqueue_copy(&self, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<()> {
+        self.queue.admit()?;
+        let work = transfer::copy(self, source, target)?;
+        self.submit(Op::Work(work))
+    }
+
+    /// Sets every byte of a tensor.
+    pub fn enqueue_fill(&self, tensor: Ref<Tensor>, value: u8) -> Result<()> {
+        self.queue.admit()?;
+        let work = transfer::fill(self, tensor, value)?;
+        self.submit(Op::Work(work))
     }
 }

@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
-use crate::device::Memory;
+use crate::device::{self, Memory};
 use crate::memory::{Buffer, Slot, View};
 use crate::sync::Mutex;
 use std::any::Any;
@@ -87,6 +87,9 @@ impl Tensor {
         capacity: Option<usize>,
         release: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<Ref<Tensor>> {
+        if engine.accelerator().is_some() {
+            return Err(device::unimplemented(&**engine.device(), "dynamic tensors"));
+        }
         let named = |error: Error| error.within("desc");
         let pattern = pattern.check_open().map_err(named)?;
         if pattern.is_concrete() {

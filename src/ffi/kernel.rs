@@ -128,7 +128,7 @@ pub unsafe extern "C" fn weir_kernel_create_host(
                 | WEIR_KERNEL_DYNAMIC as u64;
             flags(desc.flags, known, "desc->flags")?;
             let kernel = context::HostKernel::new(&desc)?;
-            let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default());
+            let bound = BoundKernel::create(engine, Arc::clone(&kernel) as Arc<dyn Kernel>, &KernelAttr::default())?;
             handle::into_c(bound, out)?;
             // Only now, with the creation a success, is `user` the kernel's to release.
             kernel.adopt();
@@ -154,7 +154,7 @@ pub(super) unsafe fn create<K: Settings>(
         let attr = handle::borrow_opt(attr, "attr")?;
         let kernel = cache::shared(engine.place(), make(&engine)?)?;
         let default = KernelAttr::default();
-        handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr)), out)
+        handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
     }
 }
 

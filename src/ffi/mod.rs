@@ -45,4 +45,5 @@ mod task;
 mod tensor;
 mod threadpool;
 mod threadpool_attr;
+mod transfer;
 mod version;

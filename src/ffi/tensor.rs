@@ -44,7 +44,7 @@ pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usiz
     })
 }
 
-/// Makes a tensor in the engine's memory, filled with zeros.
+/// Makes a tensor in the engine's memory: of zeros on a CPU engine, of any contents on others (weir_enqueue_fill).
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied.
 /// Errors: INVALID_ARGUMENT (unknown dtype, rank, negative dimension); OUT_OF_RANGE if the size overflows;
@@ -64,8 +64,8 @@ pub unsafe extern "C" fn weir_tensor_create(
     })
 }
 
-/// Makes a tensor over memory of the caller's: `data` holds the elements, dense and row-major, aligned to the
-/// element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
+/// Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and row-major,
+/// aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
 /// any more; not if this call fails.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn weir_tensor_get_desc(
     })
 }
 
-/// Address of the first element, in the engine's memory. Reading or writing it while queued work uses it is a race.
+/// Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing it while queued work uses it is a race.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
 /// Errors: INVALID_ARGUMENT.

@@ -28,7 +28,7 @@ impl Nested {
             return Err(Error::invalid(format!("program '{}' has outputs that may be absent", layout.name)));
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
-        Ok(BoundKernel::create(Ref::clone(&layout.engines[0]), kernel, &KernelAttr::default()))
+        BoundKernel::create(Ref::clone(&layout.engines[0]), kernel, &KernelAttr::default())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::builder::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
 use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::device;
 use crate::engine::Engine;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,6 +83,9 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
 }
 
 fn check_engines(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
+    if let Some(engine) = engines.iter().find(|engine| engine.accelerator().is_some()) {
+        return Err(device::unimplemented(&**engine.device(), "programs"));
+    }
     for node in &graph.nodes {
         let engine = match &node.body {
             Body::Kernel { kernel, .. } => kernel.engine(),

@@ -103,6 +103,14 @@ impl View {
         }
     }
 
+    /// Sets every byte of an output.
+    pub fn fill(&self, value: u8) {
+        if self.bytes() > 0 {
+            // SAFETY: the module's rules: alive, and writable in all its bytes.
+            unsafe { std::ptr::write_bytes(self.data(), value, self.bytes()) }
+        }
+    }
+
     /// The first element of an input of an integer type.
     pub fn read_integer(&self) -> i32 {
         // SAFETY: the module's rules: readable during the call; the descriptor says how large the element is, and memory of an

@@ -97,7 +97,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn push(&mut self, queue: Arc<Queue>) {
-        let target = queue.submitted();
+        let target = queue.target();
         match self.first.get_mut(self.len) {
             Some(place) => *place = Some((queue, target)),
             None => self.rest.push((queue, target)),
@@ -109,7 +109,7 @@ impl Snapshot {
     /// end when its work has, and not live on from one synchronisation to the next while they overlap. Not under a
     /// lock: what dies here may call the host.
     fn let_go_of_idle(&mut self) {
-        let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.completed() >= *target;
+        let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.has_completed(*target);
         for place in &mut self.first {
             place.take_if(|entry| is_idle(entry));
         }

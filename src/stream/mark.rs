@@ -4,32 +4,59 @@ use super::queue::Queue;
 use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
+use crate::device::{Device, DeviceEvent};
 use crate::sync::{Gate, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
 pub struct Mark {
-    /// 0 = not reached, 1 = reached.
+    /// `ISSUED` once a device knows of it, `REACHED` in the end.
     gate: Gate,
+    /// Whether the device is to keep the time.
+    timing: bool,
+    /// The device's event, of a queue whose work a device does.
+    on_device: OnceLock<OnDevice>,
     time_ns: AtomicU64,
     /// Why the queue that reached it had failed.
     failure: OnceLock<Error>,
-    /// Parked queues whose first item waits for this mark.
-    waiters: Mutex<Vec<Arc<Queue>>>,
+    waiters: Mutex<Waiters>,
     /// The queue that will reach it.
     queue: Weak<Queue>,
 }
 
+const ISSUED: u64 = 1;
+const REACHED: u64 = 2;
+
+#[derive(Debug)]
+struct OnDevice {
+    device: Arc<dyn Device>,
+    event: Arc<dyn DeviceEvent>,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    /// Parked queues whose first item waits for this mark.
+    queues: Vec<Arc<Queue>>,
+    /// The device was asked to say when it is reached.
+    is_watched: bool,
+}
+
 impl Mark {
-    pub fn new(queue: &Arc<Queue>) -> Arc<Mark> {
+    pub fn new(queue: &Arc<Queue>, timing: bool) -> Arc<Mark> {
         Arc::new(Mark {
             gate: Gate::new(),
+            timing,
+            on_device: OnceLock::new(),
             time_ns: AtomicU64::new(0),
             failure: OnceLock::new(),
-            waiters: Mutex::new(Vec::new()),
+            waiters: Mutex::default(),
             queue: Arc::downgrade(queue),
         })
+    }
+
+    pub(super) fn has_timing(&self) -> bool {
+        self.timing
     }
 
     /// The queue that will reach it.
@@ -38,7 +65,48 @@ impl Mark {
     }
 
     pub fn is_reached(&self) -> bool {
-        self.gate.reached() > 0
+        if self.gate.reached() >= REACHED {
+            return true;
+        }
+        match self.on_device.get().map(|on| on.event.is_reached()) {
+            None | Some(Ok(false)) => false,
+            Some(reached) => {
+                self.reach(reached.err());
+                true
+            }
+        }
+    }
+
+    /// A device has been told to record it.
+    pub(super) fn issue(&self, device: &Arc<dyn Device>, event: Arc<dyn DeviceEvent>) {
+        let _ = self.on_device.set(OnDevice { device: Arc::clone(device), event });
+        let waiters = {
+            let mut waiters = self.waiters.lock();
+            if self.gate.reached() < ISSUED {
+                self.gate.advance(ISSUED);
+            }
+            std::mem::take(&mut waiters.queues)
+        };
+        // Those on this device can go on; others ask again.
+        waiters.iter().for_each(Queue::resume);
+    }
+
+    /// The device's event, for streams of that device.
+    pub(super) fn event_on(&self, device: &Arc<dyn Device>) -> Option<&Arc<dyn DeviceEvent>> {
+        self.on_device.get().filter(|on| Arc::ptr_eq(&on.device, device)).map(|on| &on.event)
+    }
+
+    /// The device has got here, and maybe failed.
+    pub(super) fn reach_on_device(&self) {
+        if self.gate.reached() < REACHED {
+            self.reach(self.on_device.get().and_then(|on| on.event.is_reached().err()));
+        }
+    }
+
+    /// Nanoseconds from `start` to this, both reached, as the device measured them; None if it did not.
+    pub fn elapsed_on_device(&self, start: &Mark) -> Option<Result<i64>> {
+        let (end, start) = (self.on_device.get()?, start.on_device.get()?);
+        Arc::ptr_eq(&end.device, &start.device).then(|| end.event.elapsed_ns(&*start.event))
     }
 
     /// Why the queue had failed when it got here.
@@ -54,35 +122,68 @@ impl Mark {
 
     /// The queue has got here.
     pub(super) fn reach(&self, failure: Option<Error>) {
-        self.time_ns.store(now_ns(), Relaxed);
-        if let Some(error) = failure {
-            let _ = self.failure.set(error);
-        }
-        // Under the lock, so that nobody subscribes after the list was taken.
+        // Under the lock, so that nobody subscribes after the list was taken; and of a device's mark several may say so.
         let waiters = {
             let mut waiters = self.waiters.lock();
-            self.gate.advance(1);
-            std::mem::take(&mut *waiters)
+            let before = self.gate.reached();
+            if before >= REACHED {
+                return;
+            }
+            self.time_ns.store(now_ns(), Relaxed);
+            if let Some(error) = failure {
+                let _ = self.failure.set(error);
+            }
+            self.gate.advance(REACHED - before);
+            std::mem::take(&mut waiters.queues)
         };
         waiters.iter().for_each(Queue::resume);
     }
 
-    /// Has the queue resumed when the mark is reached; false if it is reached already.
-    pub(super) fn subscribe(&self, queue: &Arc<Queue>) -> bool {
+    /// Has the queue resumed when the mark is reached, or, if its device is the mark's, when that was told to record it. False if
+    /// that has happened.
+    pub(super) fn subscribe(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
         let mut waiters = self.waiters.lock();
-        if self.is_reached() {
+        let reached = self.gate.reached();
+        let is_ours = || queue.line().is_some_and(|line| self.event_on(line.device()).is_some());
+        if reached >= REACHED || reached >= ISSUED && is_ours() {
             return false;
         }
-        if !waiters.iter().any(|waiter| Arc::ptr_eq(waiter, queue)) {
-            waiters.push(Arc::clone(queue));
+        if !waiters.queues.iter().any(|waiter| Arc::ptr_eq(waiter, queue)) {
+            waiters.queues.push(Arc::clone(queue));
+        }
+        let must_watch = reached >= ISSUED && !std::mem::replace(&mut waiters.is_watched, true);
+        drop(waiters);
+        if must_watch
+            && let Some(on) = self.on_device.get()
+            && let Some(accelerator) = on.device.accelerator()
+        {
+            let mark = Arc::clone(self);
+            accelerator.when_reached(&on.event, Box::new(move || mark.reach_on_device()));
         }
         true
+    }
+
+    /// Sleeps until it is reached.
+    fn sleep(&self, spin_ns: u64, deadline: Deadline) -> bool {
+        loop {
+            if self.is_reached() {
+                return true;
+            }
+            if deadline.is_past() {
+                return false;
+            }
+            match self.on_device.get() {
+                // A failure is found by the look.
+                Some(on) => drop(on.event.synchronize(deadline)),
+                None => drop(self.gate.wait(ISSUED, spin_ns, deadline)),
+            }
+        }
     }
 
     /// Waits until it is reached; the error of the queue that reached it is not this call's.
     pub fn wait(&self, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let queue = self.queue.upgrade();
-        let sleep = |spin_ns, deadline| self.gate.wait(1, spin_ns, deadline);
+        let sleep = |spin_ns, deadline| self.sleep(spin_ns, deadline);
         let wait = Wait { what: "an event", done: &|| self.is_reached(), join: &|| false, sleep: &sleep, spin_ns };
         wait::until(&wait, queue.as_ref(), deadline)
     }

@@ -13,6 +13,8 @@
 //! work for it. It then answers *pending* after it has left word where it will be resumed, the turn is parked, and
 //! no thread is held. Resuming calls again.
 //!
+//! The work of a queue may be a device's (`line`): then draining it means to issue its items to the device.
+//!
 //! # What is done, and when
 //!
 //! `submitted` counts items before they are pushed, `completed` after they are done or skipped, in order. A wait
@@ -36,11 +38,14 @@ mod account;
 mod cycle;
 mod lane;
 mod latch;
+mod line;
 mod mark;
 mod queue;
+mod synchronous;
 mod wait;
 
 pub use account::{Account, sync_all};
+pub use line::Line;
 pub use mark::Mark;
-pub use queue::{Op, Queue, QueueAttr, Work};
+pub use queue::{Doer, Op, Queue, QueueAttr, Work};
 pub use wait::{Wait, asleep, help_briefly, until};

@@ -3,10 +3,12 @@
 use super::account::Account;
 use super::lane::Lane;
 use super::latch::Latch;
+use super::line::Line;
 use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
+use crate::device::Device;
 use crate::kernel::Task;
 use crate::sync::{Gate, Inbox, Mutex, Turn, TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
@@ -45,6 +47,8 @@ pub enum Mode {
     Pool,
     /// By a thread of the queue's own.
     Lane(Lane),
+    /// By a device.
+    Device(Box<Line>),
 }
 
 /// What a queue is made from.
@@ -55,6 +59,12 @@ pub struct QueueAttr {
     pub pool: Option<Ref<ThreadPool>>,
     pub spin_ns: u64,
     pub priority: i32,
+}
+
+/// Whose work a queue's is.
+pub enum Doer<'a> {
+    Host,
+    Device(&'a Arc<dyn Device>),
 }
 
 pub struct Queue {
@@ -85,15 +95,18 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Makes a queue. An asynchronous one gets a lane if its pool cannot take single jobs.
-    pub fn create(attr: QueueAttr, account: Arc<Account>) -> Result<Arc<Queue>> {
+    /// Makes a queue. An asynchronous one of the host's gets a lane if its pool cannot take single jobs; a device's is always
+    /// asynchronous.
+    pub fn create(attr: QueueAttr, doer: Doer<'_>, account: Arc<Account>) -> Result<Arc<Queue>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Relaxed);
         let (name, label) = match attr.name {
             none if none.is_empty() => (format!("stream {id}"), id.to_string()),
             name => (name.clone(), name),
         };
-        let mode = if !attr.asynchronous {
+        let mode = if let Doer::Device(device) = doer {
+            Mode::Device(Box::new(Line::create(device, &name, attr.priority)?))
+        } else if !attr.asynchronous {
             Mode::Synchronous
         } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {
             Mode::Pool
@@ -146,6 +159,19 @@ impl Queue {
         matches!(self.mode, Mode::Pool)
     }
 
+    /// The device's half, if a device does its work.
+    pub fn line(&self) -> Option<&Line> {
+        match &self.mode {
+            Mode::Device(line) => Some(line),
+            _ => None,
+        }
+    }
+
+    /// A thread for what a device cannot do.
+    pub(super) fn start_lane(&self) -> Result<Lane> {
+        Lane::start(&self.name, &self.id.to_string())
+    }
+
     pub fn submitted(&self) -> u64 {
         // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by
         // whatever order the two know of.
@@ -159,7 +185,41 @@ impl Queue {
     pub fn is_idle(&self) -> bool {
         // Completed first: it can only lag behind.
         let completed = self.completed();
-        completed >= self.submitted()
+        let submitted = self.submitted();
+        completed >= submitted || self.line().is_some_and(|line| self.look(line, submitted))
+    }
+
+    /// Whether so many items are completed.
+    pub(super) fn has_completed(&self, target: u64) -> bool {
+        match self.line() {
+            None => self.completed() >= target,
+            Some(line) => self.look(line, target),
+        }
+    }
+
+    /// How many items there are now: what a wait that begins now waits for. A device is told where that is, so that it will not be
+    /// waited for longer.
+    pub(super) fn target(&self) -> u64 {
+        let target = self.submitted();
+        self.line().map(|line| self.look(line, target));
+        target
+    }
+
+    pub(super) fn count_submitted(&self) {
+        self.submitted.fetch_add(1, SeqCst);
+    }
+
+    /// The turn, if nobody has it.
+    pub(super) fn try_hold(&self) -> Option<TurnGuard<'_, VecDeque<Op>>> {
+        self.turn.hold()
+    }
+
+    pub(super) fn complete_one(&self) {
+        self.completed.advance(1);
+    }
+
+    pub(super) fn wait_completed(&self, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+        self.completed.wait(target, spin_ns, deadline)
     }
 
     /// The queue that this one is parked on, if it is.
@@ -168,7 +228,7 @@ impl Queue {
         on.flatten()
     }
 
-    fn set_parked_on(&self, queue: Weak<Queue>) {
+    pub(super) fn set_parked_on(&self, queue: Weak<Queue>) {
         *self.parked_on.lock() = queue;
     }
 
@@ -183,6 +243,9 @@ impl Queue {
     }
 
     pub fn error(&self) -> Option<Error> {
+        if let Some(line) = self.line() {
+            self.look(line, self.submitted());
+        }
         self.latch.error()
     }
 
@@ -200,6 +263,10 @@ impl Queue {
 
     /// Forgets the failure. What was submitted before stays skipped.
     pub fn clear_error(&self) {
+        if let Some(line) = self.line() {
+            self.look(line, self.submitted());
+            line.stream().clear_error();
+        }
         self.latch.clear(self.submitted(), || self.account.cleared(self.id));
     }
 
@@ -209,10 +276,13 @@ impl Queue {
         if self.is_synchronous() {
             return self.run_now(op);
         }
-        self.submitted.fetch_add(1, SeqCst);
+        self.count_submitted();
         self.inbox.push(op);
         if self.turn.call() {
-            self.call();
+            match &self.mode {
+                Mode::Device(_) => self.drain_here(),
+                _ => self.call(),
+            }
         }
         Ok(())
     }
@@ -228,6 +298,10 @@ impl Queue {
     fn call(self: &Arc<Self>) {
         match &self.mode {
             Mode::Lane(lane) => lane.call(Arc::clone(self)),
+            Mode::Device(line) => match line.lane() {
+                Some(lane) => lane.call(Arc::clone(self)),
+                None => self.drain(),
+            },
             Mode::Pool | Mode::Synchronous => {
                 let job = Arc::clone(self) as Arc<dyn Job>;
                 if !self.pool.as_ref().is_some_and(|pool| pool.spawn(job, 0, 0, self.priority)) {
@@ -254,7 +328,11 @@ impl Queue {
         let _frame = ambient::enter(ambient::Work::Queue(self.id));
         let Some(mut turn) = self.turn.hold() else { return };
         loop {
-            if self.drain_turn(&mut turn) {
+            let is_done = self.drain_turn(&mut turn);
+            if self.line().is_some_and(Line::is_abandoned) {
+                self.see_off();
+            }
+            if is_done {
                 drop(turn);
                 if self.inbox.is_empty() {
                     return;
@@ -277,6 +355,13 @@ impl Queue {
         loop {
             self.inbox.take_all(|op| turn.push_back(op));
             let Some(op) = turn.front() else { return true };
+            if let Mode::Device(line) = &self.mode {
+                match self.issue(line, op) {
+                    Poll::Pending => return false,
+                    Poll::Ready(event) => self.issued(line, turn.pop_front(), event),
+                }
+                continue;
+            }
             match self.step(op) {
                 Poll::Pending => return false,
                 Poll::Ready(Err(error)) => self.fail(error),
@@ -290,13 +375,14 @@ impl Queue {
     }
 
     /// Keeps the error if it is the queue's first.
-    fn fail(&self, error: Error) {
+    pub(super) fn fail(&self, error: Error) {
         self.latch.set(error, |first| self.account.failed(self.id, first.clone()));
     }
 
     /// Why the item in hand must be skipped, if it must.
-    fn cause(&self) -> Option<Error> {
-        self.latch.cause(self.completed() + 1)
+    pub(super) fn cause(&self) -> Option<Error> {
+        let before = self.line().map_or_else(|| self.completed(), Line::issued);
+        self.latch.cause(before + 1)
     }
 
     /// Runs one item as far as it goes.
@@ -332,7 +418,7 @@ impl Queue {
     }
 
     /// Runs work that may stay pending.
-    fn poll(self: &Arc<Self>, work: Arc<dyn Work>) -> Poll<Result<()>> {
+    pub(super) fn poll(self: &Arc<Self>, work: Arc<dyn Work>) -> Poll<Result<()>> {
         let mut pending = false;
         let result = self.named(|| match work.poll(self) {
             Poll::Ready(result) => result,
@@ -345,7 +431,7 @@ impl Queue {
     }
 
     /// Runs something of the host's or the library's; errors and panics are given the stream's name.
-    fn named(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(super) fn named(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
             let error = Error::from_panic(&*payload);
             std::mem::forget(payload);
@@ -355,99 +441,27 @@ impl Queue {
     }
 
     /// The error of a queue that waited for an event of a failed one.
-    fn derived(&self, origin: &Error) -> Error {
+    pub(super) fn derived(&self, origin: &Error) -> Error {
         Error::new(
             Code::Aborted,
             format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message()),
         )
     }
 
-    /// Runs something as the next item of a synchronous queue, in this thread, when no other thread runs one.
-    pub fn run(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.now(|| self.named(work))
-    }
-
-    /// Runs an item of a synchronous queue.
-    fn run_now(self: &Arc<Self>, op: Op) -> Result<()> {
-        self.now(move || match &op {
-            Op::Record(mark) => {
-                mark.reach(None);
-                Ok(())
-            }
-            Op::Wait(mark) => mark
-                .wait(self.spin_ns, Deadline::NEVER)
-                .and_then(|()| mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
-            Op::Work(work) => match self.poll(Arc::clone(work)) {
-                Poll::Ready(result) => result,
-                Poll::Pending => Err(Error::internal("work on a synchronous stream is pending")),
-            },
-            Op::Task(task) => {
-                task.adopt();
-                self.named(|| task.run())
-            }
-        })
-    }
-
-    /// Runs an item in this thread, and lets go of it, when no other thread runs one.
-    #[inline]
-    fn now(self: &Arc<Self>, item: impl FnOnce() -> Result<()>) -> Result<()> {
-        if ambient::within(ambient::Work::Queue(self.id)) {
-            return Err(Error::precondition(format!(
-                "stream '{}' is synchronous and is used from inside its own work",
-                self.name
-            )));
-        }
-        let turn = self.hold()?;
-        self.submitted.fetch_add(1, SeqCst);
-        let outermost = !DRAINING.with(|draining| draining.replace(true));
-        let frame = ambient::enter(ambient::Work::Queue(self.id));
-        let result = item();
-        drop(frame);
-        drop(turn);
-        self.completed.advance(1);
-        if outermost {
-            // Queues that the item resumed and no pool took: not on top of it, they may wait for this one.
-            run_later();
-            DRAINING.with(|draining| draining.set(false));
-        }
-        result
-    }
-
-    /// Takes a synchronous queue's turn; waits while another thread has it, but not in a worker.
-    fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, VecDeque<Op>>> {
-        loop {
-            let seen = self.completed();
-            if let Some(turn) = self.turn.hold() {
-                return Ok(turn);
-            }
-            let next = |spin_ns, deadline| self.completed.wait(seen + 1, spin_ns, deadline);
-            let worker = ambient::within_any_pool() || self.pool.as_ref().is_some_and(|pool| pool.in_parallel());
-            if !worker && ambient::within_any_queue() {
-                run_later();
-                wait::nested("the turn", self, &next, self.spin_ns, Deadline::NEVER)?;
-                continue;
-            }
-            let limit = if worker { Deadline::after(self.spin_ns) } else { Deadline::NEVER };
-            if !next(self.spin_ns, limit) {
-                return Err(Error::precondition(format!(
-                    "synchronous stream '{}' is in use by another thread, and waiting for it here would block a worker of a thread pool",
-                    self.name
-                )));
-            }
-        }
-    }
-
     /// Waits until `target` items are completed.
     pub fn wait(self: &Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
-        let done = || self.completed() >= target;
-        let sleep = |spin_ns, deadline| self.completed.wait(target, spin_ns, deadline);
+        let done = || self.has_completed(target);
+        let sleep = |spin_ns, deadline| match self.line() {
+            None => self.completed.wait(target, spin_ns, deadline),
+            Some(line) => self.sleep(line, target, spin_ns, deadline),
+        };
         let wait = wait::Wait { what: "the work", done: &done, join: &|| false, sleep: &sleep, spin_ns: self.spin_ns };
         wait::until(&wait, Some(self), deadline)
     }
 
     /// Waits for everything submitted so far, and reports the failure once.
     pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
-        self.wait(self.submitted(), Deadline::after(timeout_ns))?;
+        self.wait(self.target(), Deadline::after(timeout_ns))?;
         self.latch.tell().map_or(Ok(()), Err)
     }
 }
@@ -468,7 +482,7 @@ impl Drop for Queue {
 
 thread_local! {
     /// Whether this thread is draining a queue.
-    static DRAINING: Cell<bool> = const { Cell::new(false) };
+    pub(super) static DRAINING: Cell<bool> = const { Cell::new(false) };
     /// Queues to drain when the current one is done. Emptied, memory and all, before the thread leaves the library,
     /// so that it needs no destructor: registering one allocates on each thread of the host's.
     static LATER: ManuallyDrop<RefCell<VecDeque<Arc<Queue>>>> = const { ManuallyDrop::new(RefCell::new(VecDeque::new())) };

@@ -55,7 +55,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(kernel: impl Kernel + 'static, inputs: Vec<Values>) -> Stage {
-        let kernel = BoundKernel::create(engine(), Arc::new(kernel), &KernelAttr::default());
+        let kernel = BoundKernel::create(engine(), Arc::new(kernel), &KernelAttr::default()).unwrap();
         Stage { kernel, inputs: inputs.iter().map(Values::tensor).collect() }
     }
 }

@@ -89,7 +89,7 @@ impl Builder {
             is_open,
             f: Box::new(f),
         };
-        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(op), &KernelAttr::default());
+        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(op), &KernelAttr::default()).unwrap();
         let values: Vec<ValueId> = inputs.iter().map(|input| input.0).collect();
         let node = self.graph.add_kernel(name, kernel, &values, outputs.len()).unwrap();
         (0..outputs.len()).map(|i| node.output(i)).collect()

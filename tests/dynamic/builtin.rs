@@ -55,7 +55,7 @@ fn bytes(tensor: &Tensor) -> Vec<u8> {
 }
 
 fn node(graph: &mut Graph, name: &str, kernel: impl Kernel + 'static, inputs: &[ValueId]) -> ValueId {
-    let kernel = BoundKernel::create(cpu(), Arc::new(kernel), &KernelAttr::default());
+    let kernel = BoundKernel::create(cpu(), Arc::new(kernel), &KernelAttr::default()).unwrap();
     graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
 }
 

@@ -120,7 +120,7 @@ impl Builder {
         f: impl Fn(&[i32]) -> Result<i32> + Send + Sync + 'static,
     ) -> ValueId {
         let kernel = Op { inputs: inputs.len(), how: self.how.clone(), f: Box::new(f) };
-        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(kernel), &KernelAttr::default());
+        let kernel = BoundKernel::create(self.engine.clone(), Arc::new(kernel), &KernelAttr::default()).unwrap();
         self.graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
     }
 

@@ -170,7 +170,7 @@ impl Builder<'_> {
         values: &[ValueId],
     ) -> Result<NodeId> {
         let outputs = kernel.num_outputs();
-        let kernel = BoundKernel::create(Ref::clone(self.engine), kernel, &KernelAttr::default());
+        let kernel = BoundKernel::create(Ref::clone(self.engine), kernel, &KernelAttr::default()).unwrap();
         graph.add_kernel(name, kernel, values, outputs)
     }
 }

@@ -27,13 +27,14 @@
 
 use super::activation::Activation;
 use super::finish::Finish;
+use super::held::Held;
 use super::micro::{MicroKernels, Scale};
 use super::panels::Panels;
 use super::piece::Piece;
 use super::site::{Matrix, MatrixMut, Site};
 use super::thin;
 use crate::base::Result;
-use crate::threadpool::Span;
+use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
 
 /// Longest stretch of K.
@@ -43,6 +44,8 @@ const MAX_TILE: (usize, usize) = (48, 256);
 const MIN_TILE: (usize, usize) = (12, 64);
 /// As many tiles are enough for any pool.
 const ENOUGH_TILES: usize = 64;
+/// Most floats of the panels of a tile's columns for all of K, if they are kept from piece to piece.
+const MAX_KEPT: usize = 192 << 10;
 /// Most columns of a block, whose panels lie in the second-level cache.
 pub(super) const BLOCK_COLUMNS: usize = 256;
 
@@ -114,13 +117,16 @@ pub(super) struct Cut {
     pub stretches: usize,
     pub tile_rows: usize,
     pub tile_columns: usize,
-    /// Tiles in a block of columns.
+    /// Tiles in a block of columns, and blocks of columns.
     pub tiles_down: usize,
+    pub across: usize,
+    /// Whether the panels of a tile's columns are kept for the next piece.
+    pub keeps: bool,
     tiles: usize,
 }
 
 impl Cut {
-    fn new(shape: &Shape, count: usize) -> Cut {
+    fn new(shape: &Shape, count: usize, micro: &MicroKernels) -> Cut {
         let Shape { m, n, k, .. } = *shape;
         let (depth, stretches) = stretches(k);
         let (mut tile_rows, mut tile_columns) = MAX_TILE;
@@ -132,14 +138,33 @@ impl Cut {
         while tile_rows > MIN_TILE.0 && tiles(tile_rows, tile_columns) < enough {
             tile_rows /= 2;
         }
-        let tiles_down = m.div_ceil(tile_rows);
-        Cut { depth, stretches, tile_rows, tile_columns, tiles_down, tiles: tiles(tile_rows, tile_columns) }
+        let (tiles_down, across) = (m.div_ceil(tile_rows), n.div_ceil(tile_columns));
+        let mut cut = Cut {
+            depth,
+            stretches,
+            tile_rows,
+            tile_columns,
+            tiles_down,
+            across,
+            keeps: false,
+            tiles: tiles_down * across,
+        };
+        cut.keeps = tiles_down > 1 && cut.floats_kept(n, micro) <= MAX_KEPT;
+        cut
+    }
+
+    /// Floats of the panels of a tile's columns for all of K.
+    fn floats_kept(&self, n: usize, micro: &MicroKernels) -> usize {
+        let columns = self.tile_columns.min(n).next_multiple_of(micro.width);
+        self.stretches.saturating_mul(self.depth).saturating_mul(columns)
     }
 
     /// Floats of scratch memory for the panels of B, or for the sums of few rows.
     pub fn floats_of_b(&self, m: usize, n: usize, micro: &MicroKernels) -> usize {
         let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
-        panels.max(m.min(thin::ROWS).saturating_mul(n).min(thin::SUMS))
+        // More rows need no more, nor does more of K.
+        let kept = self.floats_kept(n, micro).min(MAX_KEPT);
+        panels.max(kept).max(m.min(thin::ROWS).saturating_mul(n).min(thin::SUMS))
     }
 }
 
@@ -160,7 +185,7 @@ impl Shape {
 
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
         let of = |shape: &Shape| {
-            let cut = Cut::new(shape, count);
+            let cut = Cut::new(shape, count, micro);
             (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
         };
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
@@ -221,15 +246,16 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
         shape = shape.turned();
     }
     let whole = if turned { batch.shape.turned() } else { batch.shape };
-    let cut = Cut::new(&shape, count);
+    let cut = Cut::new(&shape, count, &micro);
     let tiles = cut.tiles * count;
     if tiles == 0 {
         return Ok(());
     }
     let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
     let span = Span { items: tiles, cost_ns, ..Span::default() };
+    let held = [const { Held::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
-        let panels = site.scratch(claim.slot()).cast::<f32>();
+        let (panels, held) = (site.scratch(claim.slot()).cast::<f32>(), &held[claim.slot()]);
         assert!(claim.end() <= tiles);
         let mut tile = claim.begin();
         while tile < claim.end() {
@@ -242,7 +268,7 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
             operands.check(&whole, &micro);
             let c_stride = operands.c.stride();
             let c = operands.c.data();
-            let piece = Piece { shape, scale, operands, cut: &cut, micro: &micro, panels, c, c_stride };
+            let piece = Piece { shape, scale, operands, cut: &cut, micro: &micro, panels, number, held, c, c_stride };
             // SAFETY: the sizes were compared. No other claim has these tiles or this slot (Claim), and the slot's
             // memory is as large as `scratch_bytes` asked for.
             unsafe { piece.run(first..end) };

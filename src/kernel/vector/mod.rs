@@ -39,6 +39,7 @@ pub mod finish;
 mod functions;
 pub mod gemm;
 pub mod halves;
+mod held;
 pub mod int8;
 pub mod isa;
 mod lanes;
@@ -63,3 +64,5 @@ pub mod window;
 
 #[cfg(test)]
 mod gemm_tests;
+#[cfg(test)]
+mod pieces_tests;

@@ -2,8 +2,12 @@
 //!
 //! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Few rows
 //! read B where it is (`thin`), once; others have it copied into panels, unless it is small and they are not many.
+//!
+//! A thread that draws pieces from its home gets one part of a block of columns after the other. Where the panels of all
+//! stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them there.
 
 use super::gemm::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
+use super::held::Held;
 use super::micro::{MicroKernels, Scale, Strided};
 use super::pack;
 use super::site::Matrix;
@@ -26,6 +30,9 @@ pub struct Piece<'a> {
     pub micro: &'a MicroKernels,
     /// The slot's scratch memory: panels of B, then one of A.
     pub panels: *mut f32,
+    /// Number of the product, in a batch.
+    pub number: usize,
+    pub held: &'a Held,
     pub c: *mut f32,
     pub c_stride: usize,
 }
@@ -35,6 +42,8 @@ pub struct Piece<'a> {
 struct Stretch {
     begin: usize,
     depth: usize,
+    /// Where its panels begin, in the room for panels.
+    room: usize,
     first: bool,
     last: bool,
 }
@@ -66,7 +75,9 @@ impl Piece<'_> {
                     let width = if along { thin::COLUMNS } else { thin::SUMS / rows.len() };
                     parts(&columns, width).for_each(|columns| self.few_rows(b, &rows, &columns));
                 } else {
-                    parts(&columns, BLOCK_COLUMNS).for_each(|columns| self.block(&rows, &columns));
+                    // What follows may want the rest of this block.
+                    let kept = (count < tiles_down && self.cut.keeps).then(|| self.number * self.cut.across + block);
+                    parts(&columns, BLOCK_COLUMNS).for_each(|columns| self.block(&rows, &columns, kept));
                 }
             }
             tile += count * blocks;
@@ -89,7 +100,8 @@ impl Piece<'_> {
 
     /// A few rows, as many columns as there is room for sums.
     unsafe fn few_rows(&self, b: Matrix<'_, f32>, rows: &Range<usize>, columns: &Range<usize>) {
-        for stretch in self.stretches() {
+        self.held.replace(None);
+        for stretch in self.stretches(0) {
             // SAFETY: rows and columns are inside A, B and C; the scratch memory has room for the sums of few rows.
             unsafe {
                 let b = if self.shape.transpose_b {
@@ -122,11 +134,13 @@ impl Piece<'_> {
         unsafe { self.finish(rows, columns) };
     }
 
-    fn stretches(&self) -> impl Iterator<Item = Stretch> + use<> {
+    /// The stretches of K, in order; `room` is what the panels of one take if those of all are kept, else 0.
+    fn stretches(&self, room: usize) -> impl Iterator<Item = Stretch> + use<> {
         let (count, depth, k) = (self.cut.stretches, self.cut.depth, self.shape.k);
         (0..count).map(move |number| {
             let begin = number * depth;
-            Stretch { begin, depth: depth.min(k - begin), first: number == 0, last: number + 1 == count }
+            let (first, last) = (number == 0, number + 1 == count);
+            Stretch { begin, depth: depth.min(k - begin), room: number * room, first, last }
         })
     }
 
@@ -144,19 +158,24 @@ impl Piece<'_> {
         }
     }
 
-    /// Rows of one block of columns.
-    unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>) {
+    /// Rows of one block of columns. The panels of one stretch take the place of those before, or, if the block has a number
+    /// to be `kept` by, those of all are there in the end, and may be there already.
+    unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
         let few = if rows.len() <= PACK_ROWS { SMALL_B } else { TINY_B };
         let small = |b: &Matrix<'_, f32>| self.shape.k.saturating_mul(b.stride()) <= few;
-        for stretch in self.stretches() {
-            let pack = match self.operands.b {
-                Right::Matrix(b) => Some(self.shape.transpose_b || !small(&b)),
-                Right::Gather(..) => Some(true),
-                Right::Panels(_) => None,
-            };
+        let pack = match self.operands.b {
+            Right::Matrix(b) => Some(self.shape.transpose_b || !small(&b)),
+            Right::Gather(..) => Some(true),
+            Right::Panels(_) => None,
+        };
+        let kept = kept.filter(|_| pack == Some(true));
+        let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
+        let held = self.held.replace(kept);
+        for stretch in self.stretches(room) {
             // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
             unsafe {
                 match (self.operands.b, pack) {
+                    _ if held => {}
                     (_, None) => {}
                     (Right::Matrix(b), Some(true)) if !self.shape.transpose_b => self.pack_beside(b, stretch, columns),
                     (_, Some(pack)) => {
@@ -182,7 +201,8 @@ impl Piece<'_> {
         // SAFETY: columns and stretch are inside B; a block has no more panels than the scratch memory.
         unsafe {
             let source = b.at(stretch.begin, columns.start);
-            pack::beside(self.micro.isa, source, b.stride(), size, self.panels, pack::Beside { width, pitch });
+            let panels = self.panels.add(stretch.room);
+            pack::beside(self.micro.isa, source, b.stride(), size, panels, pack::Beside { width, pitch });
         }
     }
 
@@ -202,7 +222,7 @@ impl Piece<'_> {
                     Right::Matrix(b) if !packed && panel.len() % self.micro.lanes == 0 => {
                         Strided { data: b.at(stretch.begin, panel.start), depth: b.stride(), across: 1 }
                     }
-                    _ => Strided { data: self.panel_of_b(index), depth: self.micro.width, across: 1 },
+                    _ => Strided { data: self.panel_of_b(stretch, index), depth: self.micro.width, across: 1 },
                 };
                 let c = self.c.add(rows.start * self.c_stride + panel.start);
                 self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, self.c_stride, scale);
@@ -250,7 +270,7 @@ impl Piece<'_> {
         let stride = self.micro.width;
         // SAFETY: columns and stretch are inside B; the panel has the longest stretch times its width.
         unsafe {
-            let panel = self.panel_of_b(index);
+            let panel = self.panel_of_b(stretch, index);
             match self.operands.b {
                 Right::Matrix(b) if self.shape.transpose_b => {
                     let source = b.at(columns.start, stretch.begin);
@@ -269,9 +289,9 @@ impl Piece<'_> {
         }
     }
 
-    unsafe fn panel_of_b(&self, index: usize) -> *mut f32 {
+    unsafe fn panel_of_b(&self, stretch: Stretch, index: usize) -> *mut f32 {
         // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
-        unsafe { self.panels.add(index * self.cut.depth * self.micro.width) }
+        unsafe { self.panels.add(stretch.room + index * self.cut.depth * self.micro.width) }
     }
 }
 

@@ -48,11 +48,12 @@ pub use finish::{Offset, Rule};
 pub use panels::BytePanels;
 pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
 
+use super::held::Held;
 use super::isa::Isa;
 use super::site::{Matrix, MatrixMut, Site};
 use crate::base::Result;
 use crate::sync::Claim;
-use crate::threadpool::Span;
+use crate::threadpool::{MAX_SLOTS, Span};
 use finish::{Place, Stash};
 use micro::{MAX_COLUMNS, MAX_ROWS, Out, Rows, Set, Terms};
 use panel::{Source, pitch};
@@ -132,9 +133,10 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;
     let span = Span { items: plan.items, cost_ns, ..Span::default() };
+    let held = [const { Held::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
-        let scratch = site.scratch(claim.slot());
-        let piece = Piece { product, plan: &plan, room: &room, scratch, c: c.data(), c_stride: c.stride() };
+        let (scratch, held) = (site.scratch(claim.slot()), &held[claim.slot()]);
+        let piece = Piece { product, plan: &plan, room: &room, scratch, held, c: c.data(), c_stride: c.stride() };
         // SAFETY: the sizes were compared above. No other claim has these tiles or this slot (Claim), and the
         // slot's memory is as large as `scratch_bytes` asked for.
         unsafe { piece.run(&claim) };
@@ -148,6 +150,7 @@ struct Piece<'a> {
     plan: &'a Plan,
     room: &'a Room,
     scratch: *mut u8,
+    held: &'a Held,
     c: *mut i32,
     c_stride: usize,
 }
@@ -159,6 +162,9 @@ struct Stretch {
     depth: usize,
     /// The same in cells, rounded up.
     cells: usize,
+    /// Where its panels begin in the room for panels, in cells, and its terms in that for terms.
+    panels: usize,
+    terms: usize,
     first: bool,
 }
 
@@ -194,11 +200,14 @@ impl Piece<'_> {
             } else {
                 (left.min(tiles_down - down), 1)
             };
+            // What follows may want the rest of this column of tiles.
+            let kept = (rows < tiles_down && self.plan.keeps).then_some(across);
             // SAFETY: the rows and columns of claimed tiles, inside C.
             unsafe {
                 self.rectangle(
                     down * TILE.0..((down + rows) * TILE.0).min(m),
                     across * TILE.1..((across + columns) * TILE.1).min(n),
+                    kept,
                 );
             }
             tile += rows * columns;
@@ -206,15 +215,18 @@ impl Piece<'_> {
         (set.leave)();
     }
 
-    unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>) {
+    /// The panels of one stretch take the place of those before, or, if the columns have a number to be `kept` by, those of
+    /// all are there in the end, and may be there already.
+    unsafe fn rectangle(&self, rows: Range<usize>, columns: Range<usize>, kept: Option<usize>) {
         let Plan { stretches, stashes, block_rows, .. } = *self.plan;
+        let held = self.held.replace(kept);
         for columns in parts(&columns, self.plan.block_columns) {
             // SAFETY: passed on; sums that are stashed are finished before the next block's are.
             unsafe {
                 if stashes {
                     for rows in parts(&rows, block_rows) {
                         for number in 0..stretches {
-                            let stretch = self.stretch(number);
+                            let stretch = self.stretch(number, false);
                             self.pack_b(stretch, &columns);
                             self.pack_a(stretch, &rows);
                             self.multiply(stretch, &rows, &columns);
@@ -223,8 +235,10 @@ impl Piece<'_> {
                     }
                 } else {
                     for number in 0..stretches {
-                        let stretch = self.stretch(number);
-                        self.pack_b(stretch, &columns);
+                        let stretch = self.stretch(number, kept.is_some());
+                        if !held {
+                            self.pack_b(stretch, &columns);
+                        }
                         for rows in parts(&rows, block_rows) {
                             self.pack_a(stretch, &rows);
                             self.multiply(stretch, &rows, &columns);
@@ -235,11 +249,12 @@ impl Piece<'_> {
         }
     }
 
-    fn stretch(&self, number: usize) -> Stretch {
+    fn stretch(&self, number: usize, kept: bool) -> Stretch {
         let k = if self.product.rule.alpha == 0.0 { 0 } else { self.product.k };
         let begin = number * self.plan.depth;
         let depth = self.plan.depth.min(k - begin);
-        Stretch { begin, depth, cells: self.plan.set.cells(depth), first: number == 0 }
+        let (panels, terms) = if kept { (number * self.plan.kept_of_stretch(), number * TILE.1) } else { (0, 0) };
+        Stretch { begin, depth, cells: self.plan.set.cells(depth), panels, terms, first: number == 0 }
     }
 
     /// Panels of B for a block of columns, and what the zero point of A adds to each column.
@@ -250,7 +265,7 @@ impl Piece<'_> {
         // SAFETY: the columns and the stretch are inside B; the room has as many panels and terms as a block, and so
         // have packed sums.
         unsafe {
-            let terms = self.terms_mut(self.room.column_terms, 0, count);
+            let terms = self.terms_mut(self.room.column_terms, stretch.terms, count);
             let factor = zero_a.wrapping_neg();
             if let Some(packed) = self.product.packed_b {
                 if zero_a != 0 || zero_b != 0 {
@@ -343,7 +358,7 @@ impl Piece<'_> {
                     let sums = set.tiles[part_rows.len() - 1];
                     let terms = has_terms.then(|| Terms {
                         rows: self.terms_mut(self.room.row_terms, row, set.rows).as_ptr(),
-                        columns: self.terms_mut(self.room.column_terms, column, set.columns).as_ptr(),
+                        columns: self.terms_mut(self.room.column_terms, stretch.terms + column, set.columns).as_ptr(),
                     });
                     if plain && part_columns.len() == set.columns && set.rounded(part_rows.len()) == part_rows.len() {
                         let data = self.c.add(part_rows.start * self.c_stride + part_columns.start);
@@ -393,7 +408,10 @@ impl Piece<'_> {
 
     unsafe fn panel_b(&self, stretch: Stretch, index: usize) -> *mut u32 {
         // SAFETY: as demanded of the caller; a block has no more panels than the room. All but the last are full.
-        unsafe { self.scratch.add(self.room.b).cast::<u32>().add(index * pitch(stretch.cells, self.plan.set.columns)) }
+        unsafe {
+            let panels = self.scratch.add(self.room.b).cast::<u32>().add(stretch.panels);
+            panels.add(index * pitch(stretch.cells, self.plan.set.columns))
+        }
     }
 
     fn sums(&self) -> *mut i64 {

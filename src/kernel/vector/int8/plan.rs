@@ -42,6 +42,8 @@ pub struct Plan {
     /// Whether rows of A may be rows of cells as they are.
     pub in_place: bool,
     pub tiles_down: usize,
+    /// Whether the panels of a tile's columns for all of K are kept for the next piece.
+    pub keeps: bool,
     /// Items of the region.
     pub items: usize,
 }
@@ -67,7 +69,7 @@ impl Plan {
         };
         let tiles_down = m.div_ceil(TILE.0);
         let (way, holds_a) = way(product, set, k);
-        Plan {
+        let mut plan = Plan {
             set,
             way,
             holds_a,
@@ -79,12 +81,21 @@ impl Plan {
             packed_b: product.packed_b.is_some(),
             in_place: set.depth == CELL && !product.transpose_a && !product.signed_a,
             tiles_down,
+            keeps: false,
             items: match way {
                 Way::Blocks => tiles_down * n.div_ceil(TILE.1),
                 Way::Thin(way) => n.div_ceil(way.columns),
                 Way::Dots(_) => (if holds_a { n } else { m }).div_ceil(dots::STREAMS),
             },
-        }
+        };
+        let room = stretches * plan.kept_of_stretch() * CELL;
+        plan.keeps = tiles_down > 1 && !plan.stashes && !plan.packed_b && room <= BYTES_OF_B;
+        plan
+    }
+
+    /// Cells of the panels of a tile's columns for one stretch.
+    pub fn kept_of_stretch(&self) -> usize {
+        TILE.1.div_ceil(self.set.columns) * pitch(self.cells(), self.set.columns)
     }
 
     fn cells(&self) -> usize {
@@ -105,11 +116,13 @@ impl Plan {
         };
         let sums = if self.stashes { self.block_rows * self.block_columns } else { 0 };
         let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
+        let panels_of_b = panels_of_b * pitch(self.cells(), self.set.columns);
+        let kept = if self.keeps { self.stretches } else { 0 };
         Room {
-            b: next(panels_of_b * pitch(self.cells(), self.set.columns) * CELL),
+            b: next(panels_of_b.max(kept * self.kept_of_stretch()) * CELL),
             a: next(self.block_rows * self.stride_of_a()),
             row_terms: next(self.block_rows * size_of::<i32>()),
-            column_terms: next(self.block_columns * size_of::<i32>()),
+            column_terms: next(self.block_columns.max(kept * TILE.1) * size_of::<i32>()),
             sums: next(sums * size_of::<i64>()),
             bytes: end,
         }

@@ -1,0 +1,86 @@
+//! A kernel's call where a device does the work.
+#![forbid(unsafe_code)]
+
+use super::call::{self, Borrowed};
+use super::kernel::BoundKernel;
+use super::stream::Stream;
+use super::tensor::Tensor;
+use crate::base::{Desc, Error, Ref, Result};
+use crate::device::{HostFunction, Launch};
+use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
+use crate::memory::{Buffer, View};
+use crate::stream::{Queue, Work};
+use crate::sync::HandOff;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::task::Poll;
+
+type Tensors = SmallVec<[Ref<Tensor>; 4]>;
+
+/// One call, with everything that must live until the device has done it.
+struct DeviceCall {
+    kernel: Ref<BoundKernel>,
+    inputs: Tensors,
+    outputs: Tensors,
+}
+
+/// A call of the kernel on this stream, whose work a device does.
+pub(super) fn work(
+    stream: &Stream,
+    kernel: Ref<BoundKernel>,
+    inputs: Vec<Ref<Tensor>>,
+    outputs: Vec<Ref<Tensor>>,
+) -> Result<Arc<dyn Work>> {
+    fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
+        tensors.iter().map(|tensor| &***tensor).collect()
+    }
+    call::check_all(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
+    Ok(Arc::new(DeviceCall { kernel, inputs: inputs.into(), outputs: outputs.into() }))
+}
+
+impl Work for DeviceCall {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        let name = format_args!("kernel '{}'", self.kernel.name()).to_string();
+        let (Some(line), Some(kernel)) = (queue.line(), self.kernel.on_device()) else {
+            return Poll::Ready(Err(Error::internal("a device's call on a stream of the host's")));
+        };
+        let views =
+            |tensors: &Tensors| tensors.iter().map(|tensor| tensor.view().clone()).collect::<SmallVec<[View; 4]>>();
+        let (inputs, outputs) = (views(&self.inputs), views(&self.outputs));
+        let launch = Launch { name: &name, kernel, inputs: &inputs, outputs: &outputs };
+        Poll::Ready(line.stream().launch(&launch).map_err(|error| error.within(name)))
+    }
+}
+
+/// A kernel as a function in the host's memory, for devices that run such.
+pub(super) struct OnHost {
+    kernel: Arc<dyn Kernel>,
+    /// Scratch memory of the last call.
+    scratch: HandOff<Buffer>,
+}
+
+impl OnHost {
+    pub fn new(kernel: Arc<dyn Kernel>) -> OnHost {
+        OnHost { kernel, scratch: HandOff::default() }
+    }
+}
+
+impl HostFunction for OnHost {
+    fn call(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
+        let descs = |views: &[View]| views.iter().map(|view| *view.desc()).collect::<SmallVec<[Desc; 4]>>();
+        let bytes = self.kernel.scratch_bytes(&descs(inputs), &descs(outputs));
+        let needed = Scratch::stride(bytes);
+        let memory = match self.scratch.take().filter(|memory| memory.bytes() >= needed) {
+            Some(memory) => Some(memory),
+            None if bytes == 0 => None,
+            None => Some(Buffer::zeroed(needed, "scratch")?),
+        };
+        let scratch = Scratch::new(memory.as_ref().map_or(std::ptr::null_mut(), Buffer::data), bytes, 1);
+        let result = self.kernel.compute(&KernelContext::new(inputs, outputs, None, scratch, &NEVER));
+        if let Some(memory) = memory {
+            // Full already: then this one is let go.
+            let _ = self.scratch.put(memory);
+        }
+        result
+    }
+}

@@ -1,0 +1,141 @@
+//! Copies between tensors, also of two engines, and fills.
+//!
+//! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be reached. A copy
+//! between devices of two kinds goes through the host's memory, in two copies on two streams.
+#![forbid(unsafe_code)]
+
+use super::engine::Engine;
+use super::stream::Stream;
+use super::tensor::Tensor;
+use crate::base::{Error, Ref, Result};
+use crate::device::{Fill, Place, Transfer, label};
+use crate::stream::{Queue, Work};
+use std::sync::Arc;
+use std::task::Poll;
+
+struct Copy {
+    source: Ref<Tensor>,
+    target: Ref<Tensor>,
+}
+
+struct Filled {
+    tensor: Ref<Tensor>,
+    value: u8,
+}
+
+/// A copy of one tensor to another, on this stream.
+pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<Arc<dyn Work>> {
+    check_fixed("source", &source)?;
+    check_fixed("target", &target)?;
+    if source.desc() != target.desc() {
+        return Err(Error::invalid(format!(
+            "target: expected {} as source is, got {}",
+            source.desc().text(),
+            target.desc().text()
+        )));
+    }
+    check_reach(stream, &source, &target)?;
+    if super::check_overlaps(1, &|_| at(&source), 1, &|_| at(&target)).is_err() && is_one_memory(&source, &target) {
+        return Err(Error::invalid("target shares memory with source"));
+    }
+    Ok(Arc::new(Copy { source, target }))
+}
+
+/// Bytes of a tensor, set on this stream.
+pub(super) fn fill(stream: &Stream, tensor: Ref<Tensor>, value: u8) -> Result<Arc<dyn Work>> {
+    check_fixed("tensor", &tensor)?;
+    if !tensor.engine().is_same_device(stream.engine()) {
+        return Err(Error::invalid(format!(
+            "tensor is in the memory of engine {}, stream '{}' is on engine {}",
+            tensor.engine().label(),
+            stream.queue().name(),
+            stream.engine().label()
+        )));
+    }
+    Ok(Arc::new(Filled { tensor, value }))
+}
+
+fn at(tensor: &Tensor) -> (*mut u8, usize) {
+    (tensor.data(), tensor.bytes())
+}
+
+fn is_one_memory(a: &Tensor, b: &Tensor) -> bool {
+    a.engine().is_same_device(b.engine())
+}
+
+fn check_fixed(what: &str, tensor: &Tensor) -> Result<()> {
+    match tensor.open() {
+        Some(_) => Err(Error::invalid(format!("{what} is a dynamic tensor, expected one of a fixed shape"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a copy that the stream's device cannot make.
+fn check_reach(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<()> {
+    let here = stream.engine();
+    let is_near = |engine: &Engine| engine.is_same_device(here) || engine.accelerator().is_none();
+    let is_peer = |engine: &Engine| engine.kind() == here.kind();
+    let (from, to) = (source.engine(), target.engine());
+    let is_here = from.is_same_device(here) || to.is_same_device(here);
+    if is_here && [from, to].iter().all(|engine| is_near(engine) || is_peer(engine)) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of the two, and the host's memory in between where they are two kinds of devices",
+        from.label(),
+        to.label(),
+        stream.queue().name(),
+        here.label()
+    )))
+}
+
+/// The tensor's memory as a device sees it.
+fn place<'a>(tensor: &'a Tensor, line: &crate::stream::Line) -> Place<'a> {
+    let address = tensor.data() as usize;
+    match tensor.engine().accelerator() {
+        None => Place::Host(address),
+        Some(_) if Arc::ptr_eq(tensor.engine().device(), line.device()) => Place::Device(address),
+        Some(peer) => Place::Peer(peer, address),
+    }
+}
+
+impl Work for Copy {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        let (source, target) = (&*self.source, &*self.target);
+        let Some(line) = queue.line() else {
+            target.view().copy_from(source.view());
+            return Poll::Ready(Ok(()));
+        };
+        let name = "copy";
+        let transfer = Transfer { name, to: place(target, line), from: place(source, line), bytes: source.bytes() };
+        if source.bytes() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(line.stream().copy(&transfer).map_err(|error| {
+            let what = format!("copy of {} from {} to {}", source.desc().text(), of(source), of(target));
+            error.within(what)
+        }))
+    }
+}
+
+fn of(tensor: &Tensor) -> String {
+    label(&**tensor.engine().device())
+}
+
+impl Work for Filled {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        let tensor = &*self.tensor;
+        let Some(line) = queue.line() else {
+            tensor.view().fill(self.value);
+            return Poll::Ready(Ok(()));
+        };
+        if tensor.bytes() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let (address, bytes) = (tensor.data() as usize, tensor.bytes());
+        let fill = Fill { name: "fill", address, bytes, value: self.value };
+        Poll::Ready(
+            line.stream().fill(&fill).map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text()))),
+        )
+    }
+}

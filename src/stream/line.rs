@@ -1,0 +1,432 @@
+//! A queue whose work a device does: items are *issued* to a stream of the device, in order, and *completed* when the device is known
+//! to have done them.
+//!
+//! # Issuing
+//!
+//! Whoever submits issues, at once, unless another thread is at it or the first item cannot be issued yet: it waits for an event
+//! that no stream of this device will reach, or for one whose record lies in a queue that is itself held up, or it is a function of the
+//! host's, which runs when the device has got there. Then the queue is parked as any queue is (`queue`), holds no thread, and whoever
+//! reaches that event goes on issuing. A wait for an event of the same device is issued to the device, and nobody waits for it here.
+//!
+//! # Completing
+//!
+//! Nobody is told of each item. *Milestones* are events behind items: those that the host records itself, one behind every
+//! `STRIDE` items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first milestone that covers what it
+//! waits for; who looks, asks the oldest. Then the items up to there are let go, with the tensors that they hold, and count as completed.
+//! One thread at a time does that (`retiring`), so that items complete in order; others leave it to that one, and wait for the count.
+//!
+//! A thread that wants to know about items which are not issued yet leaves word (`asked`), and the milestone is recorded right
+//! behind them. So a wait covers what was submitted before it, and ends although others go on submitting.
+//!
+//! A failure is found with the milestone behind it: the queue has failed from then on, and what is submitted later is skipped.
+//! What was issued in between the device has skipped itself.
+//!
+//! # The end
+//!
+//! A queue may be released while the device works for it. Then the device is asked to say when the last item is done, and the
+//! answer holds the queue until then (`see_off`).
+
+use super::lane::Lane;
+use super::queue::{Op, Queue};
+use crate::base::time::Deadline;
+use crate::base::{Error, Result};
+use crate::device::{Device, DeviceEvent, DeviceStream, StreamAttr};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+/// So many items lie between two milestones that nobody asked for.
+const STRIDE: u64 = 64;
+/// How long to wait for a thread that completes items before looking again.
+const LOOK_AGAIN_NS: u64 = 200_000;
+/// So many items may be under way before their submitter looks which are done.
+const LOOK_FROM: usize = 192;
+
+#[derive(Debug)]
+pub struct Line {
+    device: Arc<dyn Device>,
+    stream: Box<dyn DeviceStream>,
+    /// Items issued or skipped.
+    issued: Gate,
+    flight: Mutex<Flight>,
+    /// The event that the first item, a function of the host's, runs behind.
+    before_task: Mutex<Option<Arc<dyn DeviceEvent>>>,
+    /// Runs functions of the host's, from the first one on that the queue has met.
+    lane: OnceLock<Lane>,
+    /// The host has let go of the queue.
+    is_abandoned: AtomicBool,
+}
+
+/// What the device may still be at.
+#[derive(Default)]
+struct Flight {
+    /// Oldest first; the last one is number `issued`.
+    ops: VecDeque<Op>,
+    milestones: VecDeque<Milestone>,
+    /// Events of milestones that are behind us.
+    spare: Vec<Arc<dyn DeviceEvent>>,
+    /// Items behind which a milestone is wanted as soon as they are issued; ascending.
+    asked: Vec<u64>,
+    retiring: bool,
+}
+
+struct Milestone {
+    item: u64,
+    event: Arc<dyn DeviceEvent>,
+    /// Whether the event goes to `spare`, or is a mark's.
+    is_own: bool,
+}
+
+impl std::fmt::Debug for Flight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} under way, {} milestones", self.ops.len(), self.milestones.len())
+    }
+}
+
+impl Line {
+    /// A line to a stream of the device's.
+    pub(super) fn create(device: &Arc<dyn Device>, name: &str, priority: i32) -> Result<Line> {
+        let Some(accelerator) = device.accelerator() else {
+            return Err(Error::internal("a line to a device without streams"));
+        };
+        Ok(Line {
+            device: Arc::clone(device),
+            stream: accelerator.stream(&StreamAttr { name, priority })?,
+            issued: Gate::new(),
+            flight: Mutex::default(),
+            before_task: Mutex::default(),
+            lane: OnceLock::new(),
+            is_abandoned: AtomicBool::new(false),
+        })
+    }
+
+    pub fn stream(&self) -> &dyn DeviceStream {
+        &*self.stream
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    pub(super) fn issued(&self) -> u64 {
+        self.issued.reached()
+    }
+
+    pub(super) fn lane(&self) -> Option<&Lane> {
+        self.lane.get()
+    }
+
+    fn flight(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock()
+    }
+
+    fn new_event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
+        match self.device.accelerator() {
+            Some(accelerator) => accelerator.event(timing),
+            None => Err(Error::internal("a line to a device without streams")),
+        }
+    }
+
+    /// Records an event of a mark's: an event of its own, since who waits for it may do so for long.
+    pub(super) fn record_mark(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
+        let event = self.new_event(timing)?;
+        self.stream.record(&event)?;
+        Ok(event)
+    }
+
+    /// An item was issued, or is skipped: `event` is the one that it recorded. By the thread that has the turn.
+    pub(super) fn note(&self, op: Op, event: Option<Arc<dyn DeviceEvent>>) -> Result<()> {
+        let mut flight = self.flight();
+        let item = self.issued.reached() + 1;
+        flight.ops.push_back(op);
+        let asked = flight.asked.iter().take_while(|&&asked| asked <= item).count();
+        flight.asked.drain(..asked);
+        let recorded = match event {
+            Some(event) => {
+                flight.milestones.push_back(Milestone { item, event, is_own: false });
+                Ok(())
+            }
+            None if asked > 0 || item.is_multiple_of(STRIDE) => self.milestone(&mut flight, item),
+            None => Ok(()),
+        };
+        // Under the lock, so that who asks sees either the count or finds its wish noted in time.
+        self.issued.advance(1);
+        recorded
+    }
+
+    /// Records a milestone behind item `item`, the last one that was issued.
+    fn milestone(&self, flight: &mut Flight, item: u64) -> Result<()> {
+        let event = match flight.spare.pop() {
+            Some(event) => event,
+            None => self.new_event(false)?,
+        };
+        self.stream.record(&event)?;
+        flight.milestones.push_back(Milestone { item, event, is_own: true });
+        Ok(())
+    }
+
+    /// Sees to it that there is a milestone at or behind item `target`, or will be as soon as it is issued.
+    fn ask(&self, target: u64) -> Result<()> {
+        let mut flight = self.flight();
+        let issued = self.issued.reached();
+        if issued < target {
+            if let Err(at) = flight.asked.binary_search(&target) {
+                flight.asked.insert(at, target);
+            }
+            return Ok(());
+        }
+        let first = issued - flight.ops.len() as u64;
+        if target <= first || flight.milestones.back().is_some_and(|last| last.item >= target) {
+            return Ok(());
+        }
+        self.milestone(&mut flight, issued)
+    }
+
+    /// The first milestone at or behind item `target`.
+    fn milestone_for(&self, target: u64) -> Option<Arc<dyn DeviceEvent>> {
+        let flight = self.flight();
+        flight.milestones.iter().find(|milestone| milestone.item >= target).map(|found| Arc::clone(&found.event))
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Acquire)
+    }
+
+    fn is_retiring(&self) -> bool {
+        self.flight().retiring
+    }
+
+    pub(super) fn is_crowded(&self) -> bool {
+        self.flight().ops.len() >= LOOK_FROM
+    }
+}
+
+impl Queue {
+    /// Issues an item, as far as that goes; gives the event that it recorded.
+    pub(super) fn issue(self: &Arc<Self>, line: &Line, op: &Op) -> Poll<Result<Option<Arc<dyn DeviceEvent>>>> {
+        let done = |result: Result<()>| Poll::Ready(result.map(|()| None));
+        match (op, self.cause()) {
+            (Op::Record(mark), Some(cause)) => {
+                mark.reach(Some(cause));
+                done(Ok(()))
+            }
+            (Op::Wait(_), Some(_)) => done(Ok(())),
+            (Op::Work(work), Some(cause)) => {
+                Arc::clone(work).skip(&cause);
+                done(Ok(()))
+            }
+            (Op::Task(task), Some(_)) => {
+                task.adopt();
+                done(Ok(()))
+            }
+            (Op::Record(mark), None) => {
+                let recorded = line.record_mark(mark.has_timing());
+                match &recorded {
+                    Ok(event) => mark.issue(&line.device, Arc::clone(event)),
+                    Err(error) => mark.reach(Some(self.late(error.clone()))),
+                }
+                Poll::Ready(recorded.map(Some).map_err(|error| self.late(error)))
+            }
+            (Op::Wait(mark), None) => {
+                let wait = |event| done(line.stream.wait(event).map_err(|error| self.late(error)));
+                if let Some(event) = mark.event_on(&line.device) {
+                    return wait(event);
+                }
+                if !mark.is_reached() && mark.subscribe(self) {
+                    self.set_parked_on(mark.queue());
+                    return Poll::Pending;
+                }
+                self.set_parked_on(Weak::new());
+                if let Some(event) = mark.event_on(&line.device) {
+                    return wait(event);
+                }
+                done(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
+            }
+            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)),
+            (Op::Task(task), None) => match self.is_before_task(line) {
+                Ok(false) => Poll::Pending,
+                Ok(true) => {
+                    task.adopt();
+                    done(self.named(|| task.run()))
+                }
+                Err(error) => {
+                    task.adopt();
+                    done(Err(self.late(error)))
+                }
+            },
+        }
+    }
+
+    /// The first item was issued, or failed to be.
+    pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Arc<dyn DeviceEvent>>>) {
+        let event = event.unwrap_or_else(|error| {
+            self.fail(error);
+            None
+        });
+        if let Some(Err(error)) = op.map(|op| line.note(op, event)) {
+            self.fail_late(error);
+        }
+        if line.is_crowded() {
+            self.retire(line);
+        }
+    }
+
+    /// A failure of the device's, with the stream's name.
+    fn late(&self, error: Error) -> Error {
+        error.within(format_args!("stream '{}'", self.name()))
+    }
+
+    fn fail_late(&self, error: Error) {
+        self.fail(self.late(error));
+    }
+
+    /// Whether all items up to `target` are completed, after a look at the device.
+    pub(super) fn look(&self, line: &Line, target: u64) -> bool {
+        if self.completed() >= target {
+            return true;
+        }
+        if let Err(error) = line.ask(target) {
+            self.give_up(line, error, target);
+        }
+        self.retire(line);
+        self.completed() >= target
+    }
+
+    /// Lets go of what the device has done.
+    pub(super) fn retire(&self, line: &Line) {
+        loop {
+            let mut flight = line.flight();
+            if flight.retiring {
+                return;
+            }
+            let Some(oldest) = flight.milestones.front() else { return };
+            let event = Arc::clone(&oldest.event);
+            flight.retiring = true;
+            drop(flight);
+            let reached = event.is_reached();
+            let mut flight = line.flight();
+            flight.retiring = false;
+            match reached {
+                Ok(false) => return,
+                Ok(true) => self.complete(line, flight, None),
+                Err(error) => self.complete(line, flight, Some(error)),
+            }
+        }
+    }
+
+    /// Completes the items up to the oldest milestone.
+    fn complete(&self, line: &Line, mut flight: MutexGuard<'_, Flight>, failure: Option<Error>) {
+        let Some(milestone) = flight.milestones.pop_front() else { return };
+        let first = line.issued() - flight.ops.len() as u64;
+        let count = milestone.item.saturating_sub(first);
+        // Not one that somebody is about to wait for, who would wait for its next place.
+        if milestone.is_own && failure.is_none() && Arc::strong_count(&milestone.event) == 1 {
+            flight.spare.push(milestone.event);
+        }
+        flight.retiring = true;
+        drop(flight);
+        if let Some(error) = failure {
+            self.fail_late(error);
+        }
+        self.let_go(line, count);
+    }
+
+    /// Completes so many items. What they hold is the host's, whose functions may come back here: not under the lock.
+    fn let_go(&self, line: &Line, count: u64) {
+        for _ in 0..count {
+            let Some(op) = line.flight().ops.pop_front() else { break };
+            if let Op::Record(mark) = &op {
+                mark.reach_on_device();
+            }
+            drop(op);
+            self.complete_one();
+        }
+        line.flight().retiring = false;
+    }
+
+    /// The device does not even take an event: what was issued is done as far as anybody will ever know.
+    fn give_up(&self, line: &Line, error: Error, target: u64) {
+        self.fail_late(error);
+        let mut flight = line.flight();
+        let covered = flight.milestones.back().map_or(0, |last| last.item);
+        if flight.retiring || covered >= target || line.issued() < target {
+            return;
+        }
+        flight.milestones.clear();
+        flight.retiring = true;
+        let count = flight.ops.len() as u64;
+        drop(flight);
+        self.let_go(line, count);
+    }
+
+    /// Waits until the items up to `target` are completed.
+    pub(super) fn sleep(&self, line: &Line, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+        loop {
+            if self.look(line, target) {
+                return true;
+            }
+            if deadline.is_past() {
+                return false;
+            }
+            if line.issued() < target {
+                line.issued.wait(target, spin_ns, deadline);
+                continue;
+            }
+            if let Some(event) = line.milestone_for(target) {
+                // A failure is found by the look.
+                let _ = event.synchronize(deadline);
+            }
+            if !self.look(line, target) && line.is_retiring() {
+                // Another thread is at it; it may leave without having seen this milestone.
+                self.wait_completed(target, spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
+            }
+        }
+    }
+
+    /// A function of the host's is the first item: true once the device has got there.
+    pub(super) fn is_before_task(self: &Arc<Self>, line: &Line) -> Result<bool> {
+        let mut before = line.before_task.lock();
+        let event = match &*before {
+            Some(event) => Arc::clone(event),
+            None => {
+                // The thread that runs it must not be the device's.
+                if line.lane.get().is_none() {
+                    let _ = line.lane.set(self.start_lane()?);
+                }
+                let event = line.record_mark(false)?;
+                *before = Some(Arc::clone(&event));
+                drop(before);
+                let queue = Arc::clone(self);
+                let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
+                accelerator.when_reached(&event, Box::new(move || queue.resume()));
+                return Ok(false);
+            }
+        };
+        let reached = event.is_reached();
+        if !matches!(reached, Ok(false)) {
+            *before = None;
+        }
+        reached
+    }
+
+    /// The host lets go of its queue: what the device is at holds it until it is done, so that nothing it uses goes before.
+    pub fn see_off(self: &Arc<Self>) {
+        let Some(line) = self.line() else { return };
+        // ORDERING: Release pairs with the Acquire in `is_abandoned`, by whoever goes on issuing.
+        line.is_abandoned.store(true, Release);
+        let target = self.submitted();
+        if self.look(line, target) {
+            return;
+        }
+        let queue = Arc::clone(self);
+        // If it is not issued yet, whoever will resume it holds it until then, and comes back here.
+        if let (Some(event), Some(accelerator)) = (line.milestone_for(target), line.device.accelerator()) {
+            let then = move || {
+                let _ = queue.line().map(|line| queue.look(line, target));
+            };
+            accelerator.when_reached(&event, Box::new(then));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A queue whose items run in the thread that submits them, one at a time.
+
+use super::queue::{DRAINING, Op, Queue, run_later};
+use super::wait;
+use crate::base::time::Deadline;
+use crate::base::{Error, Result};
+use crate::sync::{TurnGuard, ambient};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Poll;
+
+impl Queue {
+    /// Runs something as the next item of a synchronous queue, in this thread, when no other thread runs one.
+    pub fn run(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.now(|| self.named(work))
+    }
+
+    /// Runs an item of a synchronous queue.
+    pub(super) fn run_now(self: &Arc<Self>, op: Op) -> Result<()> {
+        self.now(move || match &op {
+            Op::Record(mark) => {
+                mark.reach(None);
+                Ok(())
+            }
+            Op::Wait(mark) => mark
+                .wait(self.spin_ns(), Deadline::NEVER)
+                .and_then(|()| mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin)))),
+            Op::Work(work) => match self.poll(Arc::clone(work)) {
+                Poll::Ready(result) => result,
+                Poll::Pending => Err(Error::internal("work on a synchronous stream is pending")),
+            },
+            Op::Task(task) => {
+                task.adopt();
+                self.named(|| task.run())
+            }
+        })
+    }
+
+    /// Runs an item in this thread, and lets go of it, when no other thread runs one.
+    #[inline]
+    fn now(self: &Arc<Self>, item: impl FnOnce() -> Result<()>) -> Result<()> {
+        if ambient::within(ambient::Work::Queue(self.id())) {
+            return Err(Error::precondition(format!(
+                "stream '{}' is synchronous and is used from inside its own work",
+                self.name()
+            )));
+        }
+        let turn = self.hold()?;
+        self.count_submitted();
+        let outermost = !DRAINING.with(|draining| draining.replace(true));
+        let frame = ambient::enter(ambient::Work::Queue(self.id()));
+        let result = item();
+        drop(frame);
+        drop(turn);
+        self.complete_one();
+        if outermost {
+            // Queues that the item resumed and no pool took: not on top of it, they may wait for this one.
+            run_later();
+            DRAINING.with(|draining| draining.set(false));
+        }
+        result
+    }
+
+    /// Takes a synchronous queue's turn; waits while another thread has it, but not in a worker.
+    fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, VecDeque<Op>>> {
+        loop {
+            let seen = self.completed();
+            if let Some(turn) = self.try_hold() {
+                return Ok(turn);
+            }
+            let next = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
+            let worker = ambient::within_any_pool() || self.pool().is_some_and(|pool| pool.in_parallel());
+            if !worker && ambient::within_any_queue() {
+                run_later();
+                wait::nested("the turn", self, &next, self.spin_ns(), Deadline::NEVER)?;
+                continue;
+            }
+            let limit = if worker { Deadline::after(self.spin_ns()) } else { Deadline::NEVER };
+            if !next(self.spin_ns(), limit) {
+                return Err(Error::precondition(format!(
+                    "synchronous stream '{}' is in use by another thread, and waiting for it here would block a worker of a thread pool",
+                    self.name()
+                )));
+            }
+        }
+    }
+}
