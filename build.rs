@@ -40,6 +40,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/tensor.rs",
     "src/ffi/transfer.rs",
     "src/ffi/kernel.rs",
+    "src/ffi/kernel_named.rs",
     "src/ffi/ops_elements.rs",
     "src/ffi/ops_movement.rs",
     "src/ffi/ops_reduction.rs",
@@ -80,7 +81,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_threadpool_conformance",
         "Conformance",
-        "Does a pool keep its side of the contract? The program weir_conformance asks this of pools in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.",
+        "Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.",
     ),
     (
         "weir_engine_attr_create",

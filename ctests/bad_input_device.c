@@ -49,6 +49,7 @@ static void rows_of_register(void) {
     WITHOUT(deallocate)
     WITHOUT(stream_create)
     WITHOUT(stream_destroy)
+    WITHOUT(stream_clear_error)
     WITHOUT(event_create)
     WITHOUT(event_destroy)
     WITHOUT(event_record)

@@ -17,7 +17,7 @@
  *   status and errors   weir_status, weir_last_error_message, weir_status_name
  *   library             weir_version, weir_check_version, weir_runtime_get_info, weir_runtime_get_threads
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
- *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
+ *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
@@ -29,6 +29,7 @@
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
  *   moving elements     weir_kernel_create_transpose, _concat, _slice, _pad, _reshape, _gather
  *   rows and columns    weir_kernel_create_softmax, _reduce, _argmax, _norm
+ *   kernel of a device  weir_kernel_create_named
  *   kernel cache        weir_kernel_cache_set_capacity, weir_kernel_cache_get_info
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
@@ -156,13 +157,13 @@ typedef enum weir_threadpool_flags {
   WEIR_THREADPOOL_NESTED = 4,
 } weir_threadpool_flags;
 
-/** What weir_threadpool_conformance says of a clause. */
+/** What weir_threadpool_conformance and weir_device_conformance say of a clause. */
 typedef enum weir_conformance_verdict {
   /** Nothing wrong was seen. */
   WEIR_CONFORMANCE_PASS = 0,
   /** The clause is broken; the text says how. */
   WEIR_CONFORMANCE_FAIL = 1,
-  /** The pool lacks the function that the clause is about. */
+  /** The pool or device lacks the function that the clause is about. */
   WEIR_CONFORMANCE_NOT_OFFERED = 2,
   /** Legal, and good to know: what the pool is like. */
   WEIR_CONFORMANCE_NOTE = 3,
@@ -910,7 +911,7 @@ typedef struct weir_threadpool_costs {
   double join_ns;
 } weir_threadpool_costs;
 
-/** How weir_threadpool_conformance goes about it. Zero in a member means the default. */
+/** How weir_threadpool_conformance and weir_device_conformance go about it. Zero in a member means the default. */
 typedef struct weir_conformance_options {
   /** sizeof(weir_conformance_options) of the caller's header. */
   size_t struct_size;
@@ -927,7 +928,7 @@ typedef struct weir_conformance_options {
   uint32_t flags;
 } weir_conformance_options;
 
-/** What is said of a clause of docs/threadpool.md. */
+/** What is said of a clause of docs/threadpool.md, or of docs/devices.md. */
 typedef struct weir_conformance_line {
   /** sizeof(weir_conformance_line), set by weir. */
   size_t struct_size;
@@ -1020,6 +1021,7 @@ typedef struct weir_device_recipe {
   /**
    * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
    * struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
+   * Aligned to 8 bytes.
    */
   const void *attributes;
   /** Bytes of the attributes. */
@@ -1116,7 +1118,7 @@ typedef struct weir_device_vtable {
   int32_t (*stream_create)(void *device, const struct weir_device_stream_attr *attr, void **out_stream);
   /** Required, may block. Ends a stream. What was issued to it is done, unless the device is lost. */
   void (*stream_destroy)(void *device, void *stream);
-  /** Optional. Work is done again after a failure. Without it a stream that has failed stays so. */
+  /** Required. Work is done again after a failure. */
   int32_t (*stream_clear_error)(void *device, void *stream);
   /**
    * Required. An event, not recorded: that counts as reached. `flags`: WEIR_EVENT_TIMING if the device has said
@@ -1317,6 +1319,32 @@ typedef struct weir_argmax_desc {
   /** Reserved, 0. */
   int32_t reserved;
 } weir_argmax_desc;
+
+/** A kernel that only the device of an engine knows, by its name. */
+typedef struct weir_named_kernel_desc {
+  /** sizeof(weir_named_kernel_desc) of the caller's header. */
+  size_t struct_size;
+  /** What the device calls it, UTF-8; copied. Not one of weir's own operations. */
+  const char *operation;
+  /** What the device is told besides, in a form of its own; NULL = nothing. */
+  const void *attributes;
+  /** Bytes of the attributes. */
+  size_t attributes_bytes;
+  /** Number of inputs, at most WEIR_MAX_ARGS. */
+  size_t num_inputs;
+  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
+  const struct weir_tensor_desc *inputs;
+  /** Number of outputs, at most WEIR_MAX_ARGS. */
+  size_t num_outputs;
+  /** What the outputs look like; NULL if `infer` says so. Copied. */
+  const struct weir_tensor_desc *outputs;
+  /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
+  weir_infer_fn infer;
+  /** First argument of `infer`. */
+  void *user;
+  /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
+  weir_destroy_fn destroy;
+} weir_named_kernel_desc;
 
 /** A function of one number: one of enum weir_eltwise_op_value. */
 typedef uint32_t weir_eltwise_op;
@@ -2266,8 +2294,9 @@ weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *at
 
 
 /* ---- Conformance -------------------------------------------------------------------------------------------------
- * Does a pool keep its side of the contract? The program weir_conformance asks this of pools in shared objects,
- * and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.
+ * Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and
+ * of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all
+ * the time.
  */
 
 /**
@@ -2290,6 +2319,26 @@ weir_status weir_threadpool_conformance(const struct weir_threadpool_vtable *vta
                                         weir_conformance_fn report,
                                         void *report_arg,
                                         int32_t *out_failed);
+
+/**
+ * Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events, copies and
+ * kernels do what they promise. It takes the device at its own functions, so it asks the same of a plug-in's devices as of weir's own. A device
+ * that hangs ends in a failed clause and not in a hang. Nothing else should use the device meanwhile.
+ *
+ * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up to some
+ * budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg is the caller's. *out_failed
+ * is the number of clauses that failed.
+ * Errors: INVALID_ARGUMENT (NULL, unknown kind or options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine;
+ * what opening the device gives. A broken clause is no error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_conformance(weir_engine_kind kind,
+                                    uint32_t index,
+                                    const struct weir_conformance_options *options,
+                                    weir_conformance_fn report,
+                                    void *report_arg,
+                                    int32_t *out_failed);
 
 
 /* ---- Engine ------------------------------------------------------------------------------------------------------
@@ -3327,6 +3376,22 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_inputs,
                          struct weir_tensor *const *outputs,
                          size_t num_outputs);
+
+/**
+ * Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be NULL; without a name in
+ * it the kernel is called after the operation.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied;
+ * desc->user passes to the kernel if desc->destroy is given.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if
+ * the device has no such kernel, or the engine is a CPU engine; else what the device says.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_named(struct weir_engine *engine,
+                                     const struct weir_named_kernel_desc *desc,
+                                     const struct weir_kernel_attr *attr,
+                                     struct weir_kernel **out_kernel);
 
 /**
  * Makes a function of each element, see weir_eltwise_desc.

@@ -1,5 +1,7 @@
 //! Devices that a plug-in brings, as a vtable of C functions.
-use super::tensor::weir_tensor_view;
+use super::kernel::weir_infer_fn;
+use super::tensor::{weir_tensor_desc, weir_tensor_view};
+use super::threadpool::weir_destroy_fn;
 use std::ffi::{c_char, c_void};
 
 /// An address in a device's memory. Only the device may be able to read and write there; 0 is none.
@@ -77,6 +79,7 @@ pub struct weir_device_recipe {
     pub operation: *const c_char,
     /// Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
     /// struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
+    /// Aligned to 8 bytes.
     pub attributes: *const c_void,
     /// Bytes of the attributes.
     pub attributes_bytes: usize,
@@ -84,6 +87,34 @@ pub struct weir_device_recipe {
     pub num_inputs: usize,
     /// Number of outputs.
     pub num_outputs: usize,
+}
+
+/// A kernel that only the device of an engine knows, by its name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_named_kernel_desc {
+    /// sizeof(weir_named_kernel_desc) of the caller's header.
+    pub struct_size: usize,
+    /// What the device calls it, UTF-8; copied. Not one of weir's own operations.
+    pub operation: *const c_char,
+    /// What the device is told besides, in a form of its own; NULL = nothing.
+    pub attributes: *const c_void,
+    /// Bytes of the attributes.
+    pub attributes_bytes: usize,
+    /// Number of inputs, at most WEIR_MAX_ARGS.
+    pub num_inputs: usize,
+    /// What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
+    pub inputs: *const weir_tensor_desc,
+    /// Number of outputs, at most WEIR_MAX_ARGS.
+    pub num_outputs: usize,
+    /// What the outputs look like; NULL if `infer` says so. Copied.
+    pub outputs: *const weir_tensor_desc,
+    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
+    pub infer: weir_infer_fn,
+    /// First argument of `infer`.
+    pub user: *mut c_void,
+    /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
+    pub destroy: weir_destroy_fn,
 }
 
 /// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream has done it.
@@ -112,7 +143,8 @@ pub type weir_device_callback_fn = Option<unsafe extern "C" fn(arg: *mut c_void)
 /// outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
 /// time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
 /// one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
-/// for the callback that they are given. No function is called in a forked child.
+/// for the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such a callback,
+/// so they may join the thread that runs it. No function is called in a forked child.
 ///
 /// A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
 /// such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
@@ -158,7 +190,7 @@ pub struct weir_device_vtable {
     >,
     /// Required, may block. Ends a stream. What was issued to it is done, unless the device is lost.
     pub stream_destroy: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void)>,
-    /// Optional. Work is done again after a failure. Without it a stream that has failed stays so.
+    /// Required. Work is done again after a failure.
     pub stream_clear_error: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void) -> i32>,
     /// Required. An event, not recorded: that counts as reached. `flags`: WEIR_EVENT_TIMING if the device has said
     /// WEIR_DEVICE_TIMING, or 0.

@@ -94,9 +94,9 @@ pub trait Accelerator: Send + Sync {
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
 
-    /// Whether copies can go between its memory and that of `peer`, another device of the same kind, by themselves.
+    /// Whether it can copy between its memory and that of `peer`, another device of the same kind.
     fn is_peer(&self, _peer: &dyn Accelerator) -> bool {
-        false
+        true
     }
 
     /// Who it is to the plug-in that brought it: vtable and device, as numbers.
@@ -164,7 +164,7 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {}
 
 /// What a kernel computes, for a device that makes its own form of it.
 pub struct Recipe<'a> {
-    /// The operation, "matmul".
+    /// The operation, "matmul"; "" for a function of the host's.
     pub operation: &'a str,
     /// The operation's descriptor in C, complete and checked; what the host gave for one that only the device knows.
     pub attributes: &'a [u8],

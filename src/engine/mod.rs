@@ -9,6 +9,7 @@
 mod attr;
 mod call;
 mod conformance;
+mod device_conformance;
 #[allow(clippy::module_inception, reason = "the room and its chief noun have the same name")]
 mod engine;
 mod event;
@@ -24,9 +25,10 @@ mod transfer;
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
 pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};
 pub use conformance::examine;
+pub use device_conformance::examine_device;
 pub use engine::Engine;
 pub use event::Event;
-pub use kernel::BoundKernel;
+pub use kernel::{BoundKernel, Operation};
 pub use packed::PackedWeights;
 pub use stream::Stream;
 pub use tensor::Tensor;

@@ -7,6 +7,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]
 
 mod argument;
+mod attributes;
 mod failure;
 mod guard;
 mod handle;
@@ -27,6 +28,7 @@ mod graph;
 mod kernel;
 mod kernel_cache;
 mod kernel_context;
+mod kernel_named;
 mod ops_cell;
 mod ops_conv;
 mod ops_elements;

@@ -63,6 +63,11 @@ pub trait Kernel: Send + Sync {
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
 
+    /// Whether the host can do the work. If not, only a device knows how, and `compute` is not for use.
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
     /// Whether `compute` may block its thread, so that no worker must run it.
     fn may_block(&self) -> bool {
         false

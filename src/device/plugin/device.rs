@@ -4,7 +4,7 @@ use super::stream::{PluginEvent, PluginKernel, PluginStream};
 use super::{Table, callback, opened::Opened};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_object, weir_device_recipe, weir_device_stream_attr, weir_event_flags};
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Recipe, StreamAttr, Then, Watch,
 };
@@ -75,7 +75,7 @@ impl Accelerator for PluginDevice {
                 allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut address) })
             })
             .map_err(|error| match error.code() {
-                crate::base::Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
+                Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
                 _ => error,
             })?;
         if address == 0 {
@@ -93,8 +93,7 @@ impl Accelerator for PluginDevice {
     }
 
     fn deallocate(&self, address: usize, bytes: usize) {
-        let device = &*self.opened;
-        device.let_go(|| {
+        self.opened.let_go(std::ptr::null_mut(), move |device, _| {
             if let Some(deallocate) = device.functions().deallocate {
                 // SAFETY: the plug-in's function and device, with what `allocate` gave for these bytes.
                 unsafe { deallocate(device.handle(), address as u64, bytes.max(1) as u64) }
@@ -137,13 +136,22 @@ impl Accelerator for PluginDevice {
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         let device = &*self.opened;
+        if recipe.operation.is_empty() {
+            return Err(Error::new(Code::Unimplemented, "a plug-in's device runs no functions of the host's"));
+        }
         let operation = c_text(recipe.operation);
-        let attributes = recipe.attributes;
+        // Aligned as any struct of C's.
+        let mut attributes = vec![0u64; recipe.attributes.len().div_ceil(8)];
+        for (word, bytes) in attributes.iter_mut().zip(recipe.attributes.chunks(8)) {
+            let mut all = [0; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(all);
+        }
         let recipe = weir_device_recipe {
             struct_size: size_of::<weir_device_recipe>(),
             operation: operation.as_ptr(),
             attributes: if attributes.is_empty() { std::ptr::null() } else { attributes.as_ptr().cast() },
-            attributes_bytes: attributes.len(),
+            attributes_bytes: recipe.attributes.len(),
             num_inputs: recipe.num_inputs,
             num_outputs: recipe.num_outputs,
         };
@@ -200,7 +208,7 @@ impl Opened {
 
     pub(super) fn native_handle(&self, what: weir_device_object, object: *mut c_void) -> Result<u64> {
         if !self.can(C::WEIR_DEVICE_NATIVE_HANDLE) {
-            return Err(Error::new(crate::base::Code::Unimplemented, "the plug-in's device has no native handles"));
+            return Err(Error::new(Code::Unimplemented, "the plug-in's device has no native handles"));
         }
         let mut answer = 0;
         let ask = self.functions().native_handle;

@@ -22,6 +22,8 @@ mod test_device;
 #[cfg(test)]
 mod tests;
 
+pub use callback::{any_buried, release_buried, strays as stray_callbacks};
+
 use super::{Device, DeviceKind, Factory, Settings};
 use crate::abi::weir_device_vtable;
 use crate::base::{Code, Error, Result};
@@ -83,6 +85,7 @@ impl Plugin {
             deallocate,
             stream_create,
             stream_destroy,
+            stream_clear_error,
             event_create,
             event_destroy,
             event_record,
@@ -131,6 +134,19 @@ impl Table {
     }
 }
 
+/// A pointer of the plug-in's, which may be given to its functions from any thread.
+#[derive(Clone, Copy)]
+struct Pointer(*mut c_void);
+
+// SAFETY: as said; nobody here reads through it.
+unsafe impl Send for Pointer {}
+
+impl Pointer {
+    fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
 /// What a plug-in said makes no sense.
 fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error {
     Error::new(Code::Unknown, format!("{place}: {function} {what}"))
@@ -139,8 +155,9 @@ fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error 
 impl Drop for Table {
     fn drop(&mut self) {
         if let Some(release) = self.functions.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
+            let ctx = Pointer(self.ctx);
             // SAFETY: the plug-in's function; its devices are closed, since they hold references.
-            unsafe { release(self.ctx) }
+            callback::outside(move || unsafe { release(ctx.get()) });
         }
     }
 }

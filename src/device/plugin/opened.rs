@@ -1,6 +1,6 @@
 //! An open device of a plug-in, and the calls of its functions.
 
-use super::{Table, nonsense};
+use super::{Pointer, Table, callback, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
@@ -170,11 +170,19 @@ impl Opened {
         error
     }
 
-    /// Calls a function that takes something back. Not in a forked child, where the device is the parent's.
-    pub(super) fn let_go(&self, call: impl FnOnce()) {
+    /// Calls a function that takes something back, but not inside a callback. Not in a forked child, where the device is the parent's.
+    pub(super) fn let_go(
+        self: &Arc<Self>,
+        object: *mut c_void,
+        call: impl FnOnce(&Opened, *mut c_void) + Send + 'static,
+    ) {
         if !fork::forked() {
-            let _turn = self.turn();
-            call();
+            let (device, object) = (Arc::clone(self), Pointer(object));
+            callback::outside(move || {
+                let turn = device.turn();
+                call(&device, object.get());
+                drop(turn);
+            });
         }
     }
 
@@ -194,8 +202,9 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(close) = self.functions().device_close.filter(|_| !fork::forked()) {
+            let (table, handle) = (Arc::clone(&self.table), Pointer(self.handle));
             // SAFETY: the plug-in's function and its own device; what was made of it held references, and is gone.
-            unsafe { close(self.table.ctx, self.handle) }
+            callback::outside(move || unsafe { close(table.ctx, handle.get()) });
         }
     }
 }

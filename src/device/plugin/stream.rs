@@ -84,10 +84,10 @@ fn own<'a, T: 'static>(
 impl Drop for PluginStream {
     fn drop(&mut self) {
         let Owned { device, handle } = &self.0;
-        device.let_go(|| {
+        device.let_go(*handle, |device, stream| {
             if let Some(destroy) = device.functions().stream_destroy {
                 // SAFETY: the plug-in's function and stream, which nobody uses any more.
-                unsafe { destroy(device.handle(), *handle) }
+                unsafe { destroy(device.handle(), stream) }
             }
         });
     }
@@ -96,10 +96,10 @@ impl Drop for PluginStream {
 impl Drop for PluginEvent {
     fn drop(&mut self) {
         let Owned { device, handle } = &self.owned;
-        device.let_go(|| {
+        device.let_go(*handle, |device, event| {
             if let Some(destroy) = device.functions().event_destroy {
                 // SAFETY: the plug-in's function and event, which nobody uses any more.
-                unsafe { destroy(device.handle(), *handle) }
+                unsafe { destroy(device.handle(), event) }
             }
         });
     }
@@ -108,10 +108,10 @@ impl Drop for PluginEvent {
 impl Drop for PluginKernel {
     fn drop(&mut self) {
         let Owned { device, handle } = &self.0;
-        device.let_go(|| {
+        device.let_go(*handle, |device, kernel| {
             if let Some(destroy) = device.functions().kernel_destroy {
                 // SAFETY: the plug-in's function and kernel, which nobody uses any more.
-                unsafe { destroy(device.handle(), *handle) }
+                unsafe { destroy(device.handle(), kernel) }
             }
         });
     }
@@ -208,7 +208,7 @@ impl DeviceStream for PluginStream {
         // A refusal shows: what is issued next fails again.
         let _ = device.call("stream_clear_error", || {
             // SAFETY: the plug-in's function and objects.
-            Some(device.functions().stream_clear_error.map_or(0, |f| unsafe { f(device.handle(), *handle) }))
+            device.functions().stream_clear_error.map(|f| unsafe { f(device.handle(), *handle) })
         });
     }
 

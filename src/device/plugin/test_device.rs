@@ -164,6 +164,9 @@ unsafe extern "C" fn stream_create(
 unsafe extern "C" fn stream_destroy(device: *mut c_void, stream: *mut c_void) {
     unmake::<u8>(of(device), stream);
 }
+unsafe extern "C" fn stream_clear_error(device: *mut c_void, _stream: *mut c_void) -> i32 {
+    of(device).enter("stream_clear_error")
+}
 unsafe extern "C" fn event_create(device: *mut c_void, _flags: u64, out: *mut *mut c_void) -> i32 {
     make(of(device), "event_create", Event { left: AtomicI64::new(0) }, out)
 }
@@ -303,7 +306,7 @@ pub fn vtable() -> weir_device_vtable {
         deallocate: Some(deallocate),
         stream_create: Some(stream_create),
         stream_destroy: Some(stream_destroy),
-        stream_clear_error: None,
+        stream_clear_error: Some(stream_clear_error),
         event_create: Some(event_create),
         event_destroy: Some(event_destroy),
         event_record: Some(event_record),
