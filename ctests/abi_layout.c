@@ -358,6 +358,19 @@ OFFSET(weir_device_recipe, attributes_bytes, 24);
 OFFSET(weir_device_recipe, num_inputs, 32);
 OFFSET(weir_device_recipe, num_outputs, 40);
 
+SIZE(weir_named_kernel_desc, 88);
+OFFSET(weir_named_kernel_desc, struct_size, 0);
+OFFSET(weir_named_kernel_desc, operation, 8);
+OFFSET(weir_named_kernel_desc, attributes, 16);
+OFFSET(weir_named_kernel_desc, attributes_bytes, 24);
+OFFSET(weir_named_kernel_desc, num_inputs, 32);
+OFFSET(weir_named_kernel_desc, inputs, 40);
+OFFSET(weir_named_kernel_desc, num_outputs, 48);
+OFFSET(weir_named_kernel_desc, outputs, 56);
+OFFSET(weir_named_kernel_desc, infer, 64);
+OFFSET(weir_named_kernel_desc, user, 72);
+OFFSET(weir_named_kernel_desc, destroy, 80);
+
 SIZE(weir_device_launch, 40);
 OFFSET(weir_device_launch, struct_size, 0);
 OFFSET(weir_device_launch, inputs, 8);
@@ -458,7 +471,6 @@ VALUE(WEIR_MAX_ARGS, 64);
 VALUE(WEIR_ENGINE_CPU, 1);
 VALUE(WEIR_ENGINE_CUDA, 2);
 VALUE(WEIR_ENGINE_EMULATED, 3);
-VALUE(WEIR_ENGINE_PLUGIN_FIRST, 4096);
 VALUE(WEIR_DEVICE_OWN_MEMORY, 1);
 VALUE(WEIR_DEVICE_CONCURRENT, 2);
 VALUE(WEIR_DEVICE_TIMING, 4);

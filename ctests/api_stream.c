@@ -22,6 +22,11 @@ static void test_engine_getters(void) {
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &attr));
     CHECK_OK(weir_engine_attr_get_kind(attr, &kind));
     CHECK_EQ(kind, WEIR_ENGINE_CPU);
+    CHECK_OK(weir_engine_attr_get_max_streams(attr, &index));
+    CHECK_EQ(index, 1);
+    CHECK_OK(weir_engine_attr_set_max_streams(attr, 4));
+    CHECK_OK(weir_engine_attr_get_max_streams(attr, &index));
+    CHECK_EQ(index, 4);
     seen = pool;
     CHECK_OK(weir_engine_attr_get_threadpool(attr, &seen));
     CHECK(seen == NULL);

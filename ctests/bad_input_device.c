@@ -85,7 +85,54 @@ static void rows_of_load(void) {
     ROW(weir_device_load, ("libm.so.6"), INVALID, "it is no plug-in");
 }
 
+static void rows_of_named_kernels(void) {
+    weir_tensor_desc descs[1] = {vector_desc(2)}, open[1] = {{WEIR_F32, 1, {-1}}};
+    weir_named_kernel_desc d = {.struct_size = sizeof d, .operation = "scale", .num_inputs = 1, .num_outputs = 1, .outputs = descs};
+    ROW(weir_kernel_create_named, (NULL, &d, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_named, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine is not a engine");
+    ROW(weir_kernel_create_named, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
+    ROW(weir_kernel_create_named, (good.engine, UNALIGNED, NULL, NEW(kernel)), INVALID, "desc is not aligned");
+    ROW(weir_kernel_create_named, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "attr is not");
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), WEIR_UNIMPLEMENTED, "engine cpu:0 has no kernel 'scale' of its own");
+    d.struct_size = 8;
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8");
+    d.struct_size = sizeof d;
+    d.operation = NULL;
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), INVALID, "desc->operation is NULL");
+    d.operation = "";
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), INVALID, "desc->operation is \"\"");
+    d.operation = BAD_UTF8;
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), INVALID, "desc->operation is not UTF-8");
+    d.operation = "scale";
+    d.attributes_bytes = 4;
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), INVALID, "desc->attributes is NULL, but its length is 4");
+    d.attributes_bytes = 0;
+    d.num_inputs = WEIR_MAX_ARGS + 1;
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), RANGE, "desc->num_inputs is 65");
+    d.num_inputs = 1;
+    d.outputs = open;
+    ROW(weir_kernel_create_named, (good.engine, &d, NULL, NEW(kernel)), INVALID, "desc->infer is NULL");
+}
+
+static void report(void *arg, const weir_conformance_line *line) {
+    (void)arg, (void)line;
+    check_failed(__FILE__, __LINE__, "a check", "reported though it could not be made");
+}
+
+static void rows_of_conformance(void) {
+    weir_conformance_options options = {.struct_size = sizeof options, .flags = 1};
+    ROW(weir_device_conformance, (WEIR_ENGINE_CPU, 0, NULL, report, NULL, NULL), INVALID, "out_failed is NULL");
+    ROW(weir_device_conformance, (WEIR_ENGINE_CPU, 0, NULL, NULL, NULL, &out.i32), INVALID, "report is NULL");
+    ROW(weir_device_conformance, (WEIR_ENGINE_CPU, 0, &options, report, NULL, &out.i32), INVALID, "options->flags has unknown bits");
+    ROW(weir_device_conformance, (99, 0, NULL, report, NULL, &out.i32), INVALID, "kind is 99");
+    ROW(weir_device_conformance, (WEIR_ENGINE_CPU, 7, NULL, report, NULL, &out.i32), RANGE, "index is 7");
+    ROW(weir_device_conformance, (WEIR_ENGINE_CPU, 0, NULL, report, NULL, &out.i32), WEIR_UNIMPLEMENTED, "engine cpu:0 has no");
+}
+
 void bad_input_device(void) {
+    rows_of_named_kernels();
+    rows_of_conformance();
     rows_of_kinds();
     rows_of_register();
     rows_of_load();

@@ -39,6 +39,12 @@ static void rows_of_threads(void) {
     ROW(weir_engine_attr_get_thread_mode, (WRONG(event), &out.u32), INVALID, "attr is not a engine_attr");
     ROW(weir_engine_attr_get_thread_mode, (other_kind, &out.u32), PRECONDITION, "attr is for a cuda");
     ROW(weir_engine_attr_set_thread_count, (NULL, 2), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_max_streams, (NULL, 2), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_max_streams, (WRONG(graph), 2), INVALID, "attr is not a engine_attr (it is a graph)");
+    ROW(weir_engine_attr_set_max_streams, (both, 65), INVALID, "count is 65, expected 0 to 64");
+    ROW(weir_engine_attr_get_max_streams, (NULL, &out.u32), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_max_streams, (both, NULL), INVALID, "out_count is NULL");
+    ROW(weir_engine_attr_get_max_streams, (WRONG(graph), &out.u32), INVALID, "attr is not a engine_attr (it is a graph)");
     ROW(weir_engine_attr_set_thread_count, (WRONG(graph), 2), INVALID, "attr is not a engine_attr (it is a graph)");
     ROW(weir_engine_attr_set_thread_count, (both, 257), INVALID, "count is 257, expected 0 to 256");
     ROW(weir_engine_attr_set_thread_count, (both, UINT32_MAX), INVALID, "count is 4294967295");
@@ -110,7 +116,7 @@ static void rows_of_engines(void) {
     info.struct_size = offsetof(weir_engine_info, thread_mode) - 1;
     ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 112 (at least 96)");
     info.struct_size = 4097;
-    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 104");
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 112");
     CHECK(info.kind == 0 && info.name[0] == '\0');
     ROW(weir_engine_synchronize, (NULL, 0), INVALID, "engine is NULL");
     ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),

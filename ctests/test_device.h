@@ -25,7 +25,7 @@ typedef enum test_fault {
     LOSSY_COPIES,      /* copies of more than a page leave out their last byte */
     OFF_BY_ONE,        /* fills set one byte too many */
     MISALIGNED,        /* every fourth address is 8 too high */
-    OVERLAPPING,       /* every eighth allocation gives the last one's memory */
+    OVERLAPPING,       /* now and then an allocation gives the last one's memory */
     BOUNDLESS,         /* has as much memory as anybody asks for */
     SWALLOWED_ERRORS,  /* events do not give failures */
     UNPROPAGATED,      /* a stream that waits for a failed event goes on as if nothing was */

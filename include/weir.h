@@ -1083,11 +1083,13 @@ typedef struct weir_device_launch {
  * outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
  * time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
  * one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
- * for the callback that they are given. No function is called in a forked child.
+ * for the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such a callback,
+ * so they may join the thread that runs it. No function is called in a forked child.
  *
  * A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
  * such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
- * from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes.
+ * from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes, also what queued work
+ * names.
  */
 typedef struct weir_device_vtable {
   /** sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL. */
@@ -2445,6 +2447,30 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *attr,
                                               uint32_t *out_count);
+
+/**
+ * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
+ * work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
+ * device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, count above 64).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr,
+                                             uint32_t count);
+
+/**
+ * The number of streams that was set, or 1.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr,
+                                             uint32_t *out_count);
 
 /**
  * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
@@ -4437,10 +4463,17 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
  *
+ * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+ * its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+ * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
+ * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
+ * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
+ *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+ * or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
+ * the CPU's in a graph with switches, or with values whose shape only a run knows; FAILED_PRECONDITION for a kernel that may block, without a
  * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API

@@ -141,11 +141,12 @@ int main(int argc, char **argv) {
     }
     printf("%s (%s:0) has read %u of %u digits, %u of them as the CPU did; probabilities differ by %.1e at most\n", info.name,
            weir_engine_kind_name(remote), read, dataset.count, same, furthest);
+    const int is_right = same == dataset.count && furthest < 1e-5f && read * 10 > dataset.count * 9;
     for (int i = 0; i < 2; i++) {
         free(probabilities[i]);
         free(classes[i]);
         weir_engine_release(engines[i]);
     }
     dataset_free(&dataset);
-    return same == dataset.count && furthest < 1e-5f && read * 10 > dataset.count * 9 ? 0 : 1;
+    return is_right ? 0 : 1;
 }

@@ -148,8 +148,16 @@ int32_t remote_event_create(void *on, uint64_t flags, void **out_event) {
 }
 
 void remote_event_destroy(void *on, void *event) {
-    (void)on;
-    free(event);
+    struct device *device = on;
+    struct event *ended = event;
+    pthread_mutex_lock(&device->mutex);
+    if (device->lost) {
+        ended->next = device->buried;
+        device->buried = ended;
+    } else {
+        free(ended);
+    }
+    pthread_mutex_unlock(&device->mutex);
 }
 
 int32_t remote_event_record(void *on, void *recorded, void *stream) {

@@ -56,6 +56,11 @@ static void device_close(void *ctx, void *closed) {
     struct device *device = closed;
     (void)ctx;
     process_end(&device->process);
+    while (device->buried != NULL) {
+        struct event *event = device->buried;
+        device->buried = event->next;
+        free(event);
+    }
     pthread_cond_destroy(&device->changed);
     pthread_mutex_destroy(&device->mutex);
     free(device);

@@ -15,6 +15,7 @@
 
 /* An event: recorded for the `records`th time, reached as of the `reached`th. */
 struct event {
+    struct event *next; /* among the buried */
     uint64_t records, reached;
     int32_t status; /* of the work in front of it */
     uint64_t time_ns;
@@ -56,6 +57,7 @@ struct device {
     struct space space;
     int next_connection;
     bool lost;
+    struct event *buried; /* destroyed after the device was lost, when queues may still name them */
 };
 
 /* Why the last call on this thread has failed. */

@@ -36,6 +36,9 @@ public:
     engine_attr &set_thread_mode(weir_thread_mode mode) {
         return check(weir_engine_attr_set_thread_mode(*this, mode)), *this;
     }
+    engine_attr &set_max_streams(std::uint32_t count) {
+        return check(weir_engine_attr_set_max_streams(*this, count)), *this;
+    }
     engine_attr &set_thread_count(std::uint32_t count) {
         return check(weir_engine_attr_set_thread_count(*this, count)), *this;
     }

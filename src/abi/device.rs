@@ -148,7 +148,8 @@ pub type weir_device_callback_fn = Option<unsafe extern "C" fn(arg: *mut c_void)
 ///
 /// A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
 /// such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
-/// from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes.
+/// from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes, also what queued work
+/// names.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_vtable {

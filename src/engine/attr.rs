@@ -7,6 +7,9 @@ use crate::device::DeviceKind;
 use crate::device::emulated::Emulation;
 use crate::threadpool::{PoolAttr, ThreadPool};
 
+/// Most streams of an engine that a program's work may be spread over.
+const MAX_STREAMS: u32 = 64;
+
 #[derive(Clone, Debug)]
 pub struct EngineAttr {
     pub kind: DeviceKind,
@@ -16,6 +19,8 @@ pub struct EngineAttr {
     thread_count: Option<usize>,
     /// How the device is emulated, where it is.
     pub emulation: Option<Emulation>,
+    /// Streams that a program's work may be spread over; 0 = as the work asks for.
+    pub max_streams: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -49,7 +54,7 @@ fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
 
 impl EngineAttr {
     pub fn new(kind: DeviceKind) -> EngineAttr {
-        EngineAttr { kind, threadpool: None, thread_mode: None, thread_count: None, emulation: None }
+        EngineAttr { kind, threadpool: None, thread_mode: None, thread_count: None, emulation: None, max_streams: 1 }
     }
 
     pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
@@ -61,6 +66,15 @@ impl EngineAttr {
     pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
         check_cpu(self.kind, "engine")?;
         Ok(self.threadpool.as_ref())
+    }
+
+    /// 0 = as the work asks for.
+    pub fn set_max_streams(&mut self, count: u32) -> Result<()> {
+        if count > MAX_STREAMS {
+            return Err(Error::invalid(format!("count is {count}, expected 0 to {MAX_STREAMS}")));
+        }
+        self.max_streams = count as usize;
+        Ok(())
     }
 
     pub fn set_thread_mode(&mut self, mode: ThreadMode) -> Result<()> {

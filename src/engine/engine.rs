@@ -85,6 +85,11 @@ impl Engine {
         &self.device
     }
 
+    /// Streams that a program's work on the engine may be spread over; 0 = as the work asks for.
+    pub fn max_streams(&self) -> usize {
+        self.attr.max_streams
+    }
+
     /// What works on its own there; None if that is the host.
     pub fn accelerator(&self) -> Option<&dyn Accelerator> {
         self.device.accelerator()

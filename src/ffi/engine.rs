@@ -160,6 +160,40 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_count(
     })
 }
 
+/// Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
+/// work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
+/// device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, count above 64).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_max_streams(attr: *mut weir_engine_attr, count: u32) -> weir_status {
+    guard("weir_engine_attr_set_max_streams", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.set_max_streams(count)
+    })
+}
+
+/// The number of streams that was set, or 1.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
+    attr: *const weir_engine_attr,
+    out_count: *mut u32,
+) -> weir_status {
+    guard("weir_engine_attr_get_max_streams", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.max_streams as u32);
+        Ok(())
+    })
+}
+
 /// How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).

@@ -150,10 +150,17 @@ pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
 /// on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
 /// compiled again. options may be NULL.
 ///
+/// A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+/// its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+/// engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
+/// each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
+/// nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
+///
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines.
 /// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
-/// or constant of a device that none of the engines is for; FAILED_PRECONDITION for a kernel that may block, without a
+/// or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
+/// the CPU's in a graph with switches, or with values whose shape only a run knows; FAILED_PRECONDITION for a kernel that may block, without a
 /// pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]

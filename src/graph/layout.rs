@@ -389,6 +389,16 @@ impl Layout {
         !matches!(self.bodies[node as usize], End | Test(_) | Next(_) | Guard(_) | Retire(_) | Move(_))
     }
 
+    /// The label of the engine whose work a node is.
+    pub fn engine_of(&self, node: u32) -> String {
+        let of_kernel = match self.bodies[node as usize] {
+            Body::Kernel(index) => self.kernels[index as usize].kernel.engine(),
+            Body::Async(index) => self.kernels[self.calls[index as usize].0 as usize].kernel.engine(),
+            _ => None,
+        };
+        of_kernel.map_or_else(|| self.engines[0].label(), str::to_owned)
+    }
+
     pub fn name_of(&self, node: u32) -> &str {
         self.names.get(node as usize)
     }

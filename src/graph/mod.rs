@@ -20,6 +20,7 @@ mod nested;
 mod options;
 mod overlap;
 mod partial;
+mod place;
 mod presence;
 mod profile;
 mod program;

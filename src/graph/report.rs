@@ -6,6 +6,7 @@ use super::dump::json_string;
 use super::exec::Counters;
 use super::layout::{Body, DIRECT, Layout, Loop};
 use super::overlap::NO_OVERLAP;
+use super::place::Placement;
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
 use crate::memory::View;
@@ -53,6 +54,8 @@ pub(in crate::graph) struct Compiled {
     /// Loops that were unrolled.
     pub unrolled: usize,
     pub arena_bytes_unshared: usize,
+    /// What other engines do.
+    pub placement: Placement,
 }
 
 enum Fact {
@@ -68,6 +71,7 @@ type Group = (&'static str, Vec<(&'static str, &'static str, Fact)>);
 fn facts(layout: &Layout) -> Vec<Group> {
     use Fact::*;
     let done = &layout.report;
+    let placed = &done.placement;
     let nodes = layout.len();
     // Of copies the first.
     let of_first = |count: &dyn Fn(Body) -> bool| {
@@ -99,6 +103,19 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("folded", "computed by compile", Count(done.folded)),
                 ("copies", "added to copy a value into an output", Count(done.copies)),
                 ("slots", "in further slots of loops whose iterations overlap", Count(done.copied)),
+            ],
+        ),
+        (
+            "engines",
+            vec![
+                ("nodes", "done by engines other than the host's", Count(placed.nodes as usize)),
+                ("uploads", "copies to them", Count(placed.uploads as usize)),
+                ("fetches", "copies from them", Count(placed.fetches as usize)),
+                ("streams", "streams for the work", Count(placed.streams as usize)),
+                ("records", "events that work records for other streams", Count(placed.records as usize)),
+                ("waits", "waits of streams for work and copies", Count(placed.waits as usize)),
+                ("arena_bytes", "bytes of their memory, for each run at once", Count(placed.arena_bytes as usize)),
+                ("value_bytes", "bytes, if no two values shared a place", Count(placed.value_bytes as usize)),
             ],
         ),
         (

@@ -3,7 +3,6 @@
 use super::builder::{Body, Contents, Node, Value};
 use super::presence::{self, Presences};
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device;
 use crate::engine::Engine;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,9 +82,6 @@ fn verify_inside(graph: &Contents, engines: &[Ref<Engine>], inputs: &[Desc]) -> 
 }
 
 fn check_engines(graph: &Contents, engines: &[Ref<Engine>]) -> Result<()> {
-    if let Some(engine) = engines.iter().find(|engine| engine.accelerator().is_some()) {
-        return Err(device::unimplemented(&**engine.device(), "programs"));
-    }
     for node in &graph.nodes {
         let engine = match &node.body {
             Body::Kernel { kernel, .. } => kernel.engine(),
@@ -121,7 +117,7 @@ pub(super) fn check_blocking(graph: &Contents) -> Result<()> {
 }
 
 /// What a node waits for, with and without data.
-pub(super) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
+pub(in crate::graph) fn predecessors(node: &Node) -> impl Iterator<Item = usize> {
     node.inputs().iter().map(|&(producer, _)| producer).chain(node.after.iter().copied())
 }
 

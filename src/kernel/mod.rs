@@ -68,6 +68,11 @@ pub trait Kernel: Send + Sync {
         true
     }
 
+    /// The engine whose work it is, "cuda:0", if not that of the host which calls it.
+    fn engine(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether `compute` may block its thread, so that no worker must run it.
     fn may_block(&self) -> bool {
         false

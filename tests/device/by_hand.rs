@@ -143,10 +143,15 @@ impl ByHand {
         self.changed.notify_all();
         loop {
             let due = {
-                let waiting = std::mem::take(&mut self.state().waiting);
-                let (due, rest): (Vec<_>, Vec<_>) =
-                    waiting.into_iter().partition(|(event, _)| event.is_reached().unwrap_or(true));
-                self.state().waiting.extend(rest);
+                let mut state = self.state();
+                let is_due = |event: &Arc<dyn DeviceEvent>, lost: bool| {
+                    let event = event_of(event);
+                    let event = event.state.lock().unwrap();
+                    lost || event.1 >= event.0
+                };
+                let (lost, waiting) = (state.is_lost, std::mem::take(&mut state.waiting));
+                let (due, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(event, _)| is_due(event, lost));
+                state.waiting = rest;
                 due
             };
             if due.is_empty() {

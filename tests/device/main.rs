@@ -1,6 +1,9 @@
 //! Streams whose work a device does, on a device that the test works by hand.
 
 mod by_hand;
+mod graphs;
+#[path = "../kit/mod.rs"]
+mod kit;
 
 use by_hand::{ByHand, device};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -42,7 +42,7 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
                 close(handle);
                 return Ok(false);
             }
-            Turn::Wait(target) if target == 0 => {
+            Turn::Wait(0) => {
                 close(handle);
                 return Err(Error::precondition("the library is being loaded by this thread"));
             }

@@ -48,7 +48,7 @@ const PROBES: [(&str, &str, Probe); 17] = [
     ("D11", "time goes forwards", order::time),
     ("D12", "an unknown kernel is refused", kernels::unknown),
     ("D13", "kernels compute what weir's do", kernels::known),
-    ("D14", "a failure is told, stops what is behind, and can be cleared", failures::late),
+    ("D14", "a failure is told, stops what follows, and is cleared", failures::late),
     ("D15", "threads work on streams of their own", order::threads),
     ("D16", "what is destroyed takes nothing with it", failures::destroy),
     ("D17", "devices of a kind copy to one another", memory::peers),

@@ -1,7 +1,8 @@
 //! From a graph to a program's arrays.
 //!
 //! 1. `verify`: an order, types and shapes, what can be absent.
-//! 2. `fold`: what constants decide is decided.
+//! 2. `place` (a module beside this one): what other engines do becomes nodes of the host's that issue it.
+//!    `fold`: what constants decide is decided.
 //! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
 //! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
 //!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
@@ -31,6 +32,7 @@ use super::figures::NodeFigures;
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
 use super::partial::Parts;
+use super::place;
 use super::program::Program;
 use super::report::Compiled as Facts;
 use super::verify::{self, Verified};
@@ -42,6 +44,7 @@ use flat::{Flat, Source, StorageKind, Val};
 use joins::Joins;
 pub(super) use part::{check_outputs, compile_part};
 use region::{Region, Scope, Want};
+pub(super) use schedule::{costs, live, order};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
@@ -58,6 +61,22 @@ impl Program {
             verify::check_blocking(contents)?;
         }
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
+        let Some(place::Placed { contents, engines, placement }) = place::place(contents, &verified, &engines)? else {
+            return Program::compile_for_host(contents, verified, engines, options, facts);
+        };
+        facts.placement = placement;
+        let verified = verify::verify(&contents, &engines, options.allow_absent)?;
+        Program::compile_for_host(&contents, verified, engines, options, facts)
+    }
+
+    /// All of whose kernels are the host's.
+    fn compile_for_host(
+        contents: &Contents,
+        verified: Verified,
+        engines: Vec<Ref<Engine>>,
+        options: &CompileOptions,
+        mut facts: Facts,
+    ) -> Result<Ref<Program>> {
         let keep = |contents: &Contents| Parts::new(contents, options);
         let (layout, parts) = match fold::fold(contents, &verified) {
             None => (compile(contents, &verified, engines, options, facts)?, keep(contents)?),

@@ -11,7 +11,7 @@ pub(super) const PRIOR_NS: u64 = 1_000;
 const PRIOR_ITERATIONS: u64 = 8;
 
 /// Which nodes matter: the wanted outputs, what has effects, and whatever those wait for.
-pub(super) fn live(graph: &Contents, verified: &Verified, wanted: &[bool]) -> Vec<bool> {
+pub(in crate::graph) fn live(graph: &Contents, verified: &Verified, wanted: &[bool]) -> Vec<bool> {
     let mut live = vec![false; graph.nodes.len()];
     for ((_, (node, _)), _) in graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
         live[*node] = true;
@@ -36,7 +36,7 @@ pub(super) fn has_effects(node: &Node) -> bool {
 }
 
 /// The estimated run time of each live node.
-pub(super) fn costs(graph: &Contents, verified: &Verified, live: &[bool]) -> Vec<u64> {
+pub(in crate::graph) fn costs(graph: &Contents, verified: &Verified, live: &[bool]) -> Vec<u64> {
     let or_prior = |ns: u64| if ns == 0 { PRIOR_NS } else { ns };
     let mut costs = vec![0; graph.nodes.len()];
     for (index, node) in graph.nodes.iter().enumerate().filter(|(index, _)| live[*index]) {
@@ -67,7 +67,7 @@ fn whole(graph: &Contents, verified: &Verified) -> u64 {
 }
 
 /// A topological order of the live nodes that takes the longest path of costs first, and the older node among equals.
-pub(super) fn order(graph: &Contents, verified: &Verified, live: &[bool], costs: &[u64]) -> Vec<u32> {
+pub(in crate::graph) fn order(graph: &Contents, verified: &Verified, live: &[bool], costs: &[u64]) -> Vec<u32> {
     let n = graph.nodes.len();
     let (starts, successors) = successors(graph, live);
     let of = |index: usize| &successors[starts[index] as usize..starts[index + 1] as usize];

@@ -269,7 +269,7 @@ impl Step {
         let name = |node: u32| Arc::<str>::from(self.layout.name_of(node));
         Err(error.with_run(RunFailure {
             node: failure.node.map(name),
-            engine: failure.node.map(|_| Arc::from(self.layout.engines[0].label())),
+            engine: failure.node.map(|node| Arc::from(self.layout.engine_of(node))),
             iteration: failure.iteration.map(|(index, n)| (name(self.layout.loops[index as usize].first), n)),
             left_out: left_out.into_iter().map(name).collect(),
         }))

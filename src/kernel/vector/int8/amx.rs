@@ -6,7 +6,7 @@
 //! A thread has the registers from `enter` to `leave`, which gives them back: their contents are 8 KiB that the system saves
 //! whenever it takes the thread off its processor. Nothing else here uses them, and the compiler never does.
 
-use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Rows, Set, Terms, Tile};
+use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Set, Terms, Tile};
 use super::vnni;
 use std::arch::asm;
 
@@ -75,16 +75,16 @@ struct Sums([i32; MAX_ROWS * MAX_COLUMNS]);
 /// # Safety
 /// As the portable one, on a processor with AMX, between `enter` and `leave`; A and `out` have HEIGHT * SIDE rows, and
 /// `groups` is a multiple of SIDE.
-unsafe fn tile<const HEIGHT: usize>(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out) {
+unsafe fn tile<const HEIGHT: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
     // SAFETY: as demanded of the caller.
     unsafe {
         if terms.is_none() && !out.adds {
-            multiply::<HEIGHT>(groups, a, b, out.data, out.stride);
+            multiply::<HEIGHT>(groups, a, b.data, out.data, out.stride);
             return;
         }
         let mut sums = std::mem::MaybeUninit::<Sums>::uninit();
         let from = (&raw mut (*sums.as_mut_ptr()).0).cast::<i32>();
-        multiply::<HEIGHT>(groups, a, b, from, MAX_COLUMNS);
+        multiply::<HEIGHT>(groups, a, b.data, from, MAX_COLUMNS);
         add::<HEIGHT>(from, terms, out);
     }
 }

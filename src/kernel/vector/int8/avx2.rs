@@ -1,7 +1,7 @@
 //! The micro-kernels of AVX2: bytes are widened to sixteen bits, two of them are a cell.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{Out, Rows, Set, Terms, Tile, loops, nothing};
+use super::micro::{Out, Panel, Rows, Set, Terms, Tile, loops, nothing};
 use super::panel::{self, Cell, Pair, Source};
 use super::{Piece, dots, thin};
 use std::arch::x86_64::*;
@@ -16,6 +16,12 @@ const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
 const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
 const DOTS: Option<dots::Way> = Some(dots::Way { step: <Wide as dots::Lanes>::STEP, run: run_dots });
+
+#[target_feature(enable = "avx2")]
+unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+    // SAFETY: passed on.
+    unsafe { panel::pack_rows::<Pair>(source, groups, lanes, data, stride) }
+}
 
 #[target_feature(enable = "avx2")]
 unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
@@ -38,7 +44,7 @@ unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
 /// # Safety
 /// As the portable one, on a processor with AVX2.
 #[target_feature(enable = "avx2")]
-unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out) {
+unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
     let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
     // SAFETY: as demanded of the caller.
     unsafe {
@@ -51,7 +57,7 @@ unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: *const u32, terms: 
             }
         }
         for group in 0..groups {
-            let b = b.add(group * COLUMNS).cast::<__m256i>();
+            let b = b.data.add(group * COLUMNS).cast::<__m256i>();
             let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
             for (row, sums) in sums.iter_mut().enumerate() {
                 let cell = a.data.add(row * a.stride).cast::<i32>().add(group).read_unaligned();
@@ -154,33 +160,45 @@ impl dots::Lanes for Wide {
     }
 
     #[inline(always)]
+    unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> __m256i {
+        let mut bytes = [0u8; 16];
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            data.copy_to_nonoverlapping(bytes.as_mut_ptr(), count);
+            <Self as dots::Lanes>::stream::<SIGNED>(bytes.as_ptr(), flip)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe { _mm256_add_epi32(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn step<const SIGNED: bool>(sum: __m256i, held: __m256i, stream: __m256i) -> __m256i {
         // SAFETY: the processor has AVX2.
         unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(held, stream)) }
     }
 
     #[inline(always)]
-    unsafe fn add_up(sums: &[__m256i], out: *mut i32) {
+    unsafe fn four([a, b, c, d]: [__m256i; 4]) -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe {
+            let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+            let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+            _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_up(fours: &[__m256i], out: *mut i32) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let (a, b) = (four(&sums[..4]), four(&sums[4..]));
+            let (a, b) = (fours[0], fours[1]);
             let sums =
                 _mm256_add_epi32(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
             _mm256_storeu_si256(out.cast(), sums);
         }
-    }
-}
-
-/// In each half, the sums of the halves of four registers.
-///
-/// # Safety
-/// The processor has AVX2.
-#[inline(always)]
-unsafe fn four(sums: &[__m256i]) -> __m256i {
-    // SAFETY: as demanded of the caller.
-    unsafe {
-        let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(sums[0], sums[1]), _mm256_unpackhi_epi32(sums[0], sums[1]));
-        let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(sums[2], sums[3]), _mm256_unpackhi_epi32(sums[2], sums[3]));
-        _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
     }
 }

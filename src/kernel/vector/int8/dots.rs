@@ -10,10 +10,20 @@ use super::{Piece, ROUND, parts};
 use std::ops::Range;
 
 /// Most rows and columns that are held.
-pub const MAX_ROWS: usize = 12;
+const MAX_ROWS: usize = 32;
+/// Most of them when K is short, and what a short K is less than: packing B costs less than adding up then.
+const MAX_ROWS_SHORT: usize = 12;
+const SHORT: usize = 1024;
 pub const MAX_COLUMNS: usize = 8;
+/// Most rows that are held.
+pub fn most_rows(k: usize) -> usize {
+    if k < SHORT { MAX_ROWS_SHORT } else { MAX_ROWS }
+}
+
 /// Streams whose sums are finished together; pieces begin at multiples of it.
 pub const STREAMS: usize = 64;
+/// Most registers of sums of any `Lanes`.
+const MOST_SUMS: usize = 16;
 
 /// This way on one instruction set.
 #[derive(Clone, Copy)]
@@ -37,14 +47,19 @@ pub trait Lanes {
     unsafe fn zero() -> Self::Register;
     unsafe fn held(data: *const u8) -> Self::Register;
     unsafe fn stream<const SIGNED: bool>(data: *const u8, flip: u8) -> Self::Register;
+    /// The first `count` numbers, fewer than a step, of which alone the memory is readable; the others may be anything.
+    unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> Self::Register;
     /// SIGNED says that the streams are, and the held are not; otherwise the other way round.
     unsafe fn step<const SIGNED: bool>(
         sum: Self::Register,
         held: Self::Register,
         stream: Self::Register,
     ) -> Self::Register;
-    /// What is in each of SUMS registers.
-    unsafe fn add_up(sums: &[Self::Register], out: *mut i32);
+    unsafe fn add(a: Self::Register, b: Self::Register) -> Self::Register;
+    /// Adds up four registers side by side, but for parts of a register, in each of which there are four sums then.
+    unsafe fn four(sums: [Self::Register; 4]) -> Self::Register;
+    /// Adds up the parts of SUMS / 4 such registers: SUMS sums.
+    unsafe fn add_up(fours: &[Self::Register], out: *mut i32);
 }
 
 struct Layout {
@@ -87,6 +102,10 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, streams: Range<usize>) {
 unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Range<usize>) {
     let product = piece.product;
     let k = product.k;
+    let (matrix_b, transpose_b) = match product.packed_b.and_then(|packed| packed.columns()) {
+        Some(columns) => (columns, true),
+        None => (product.b, product.transpose_b),
+    };
     let (zero_a, zero_b) = (piece.zero_a(), product.zero_b);
     let flip_a = if product.signed_a { 128 } else { 0 };
     // SAFETY: the matrices hold m, n and k; the scratch memory has the layout.
@@ -98,13 +117,7 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             depth: k,
             flip: flip_a,
         };
-        let b = Source {
-            data: product.b.at(0, 0),
-            stride: product.b.stride(),
-            along: product.transpose_b,
-            depth: k,
-            flip: 0,
-        };
+        let b = Source { data: matrix_b.at(0, 0), stride: matrix_b.stride(), along: transpose_b, depth: k, flip: 0 };
         let (held, stream, count, flip) = if HOLDS_A { (a, b, product.m, 0) } else { (b, a, product.n, flip_a) };
         let (held_zero, stream_zero) = if HOLDS_A { (zero_a, zero_b) } else { (zero_b, zero_a) };
         let layout = layout(count, k, L::STEP, L::Cell::DEPTH);
@@ -145,9 +158,9 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                 row += match (rows - row, L::SUMS) {
                     (4.., 16) => block::<L, HOLDS_A, 4, 4>(held, &from, tile),
                     (2.., 16) => block::<L, HOLDS_A, 2, 8>(held, &from, tile),
-                    (_, 16) => block::<L, HOLDS_A, 1, 16>(held, &from, tile),
                     (2.., _) => block::<L, HOLDS_A, 2, 4>(held, &from, tile),
-                    (_, _) => block::<L, HOLDS_A, 1, 8>(held, &from, tile),
+                    (_, 16) => single::<L, HOLDS_A, 4>(held.0, &from, tile),
+                    (_, _) => single::<L, HOLDS_A, 2>(held.0, &from, tile),
                 };
             }
             if zero_a != 0 || zero_b != 0 {
@@ -169,7 +182,10 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                 stride: STREAMS,
             };
             let mut sums = tile;
-            if !HOLDS_A {
+            if !HOLDS_A && count == 1 {
+                // A column of C is one row of the tile.
+                place = Place { row: streams.start, column: 0, rows: streams.len(), columns: 1, stride: 1, ..place };
+            } else if !HOLDS_A {
                 sums = memory.add(layout.turned).cast();
                 for j in 0..streams.len() {
                     for i in 0..count {
@@ -185,7 +201,17 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
                     stride: count,
                 };
             }
-            if product.rule.is_plain() {
+            if product.rule.is_plain() && place.columns == 1 && place.c_stride == 1 {
+                sums.copy_to_nonoverlapping(piece.c.add(place.row), place.rows);
+            } else if product.rule.is_plain() && place.columns < STREAMS / 4 {
+                // A call to copy so little would cost more than the copy.
+                for i in 0..place.rows {
+                    let c = piece.c.add((place.row + i) * place.c_stride + place.column);
+                    for j in 0..place.columns {
+                        *c.add(j) = *sums.add(i * place.stride + j);
+                    }
+                }
+            } else if product.rule.is_plain() {
                 for i in 0..place.rows {
                     let c = piece.c.add((place.row + i) * place.c_stride + place.column);
                     sums.add(i * place.stride).copy_to_nonoverlapping(c, place.columns);
@@ -229,15 +255,20 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
                 add_step::<L, SIGNED, R, S>(&mut sums, held, step, streams.map(|stream| stream.add(step)), from.flip);
             }
             if whole < from.k {
-                let mut rests = [[0u8; 64]; S];
-                for (rest, stream) in rests.iter_mut().zip(streams) {
-                    stream.add(whole).copy_to_nonoverlapping(rest.as_mut_ptr(), from.k - whole);
+                let held = held_step::<L, R>(held, whole);
+                for j in 0..S {
+                    let numbers = L::rest::<SIGNED>(streams[j].add(whole), from.k - whole, from.flip);
+                    for i in 0..R {
+                        sums[i][j] = L::step::<SIGNED>(sums[i][j], held[i], numbers);
+                    }
                 }
-                let rests = std::array::from_fn(|j| rests[j].as_ptr());
-                add_step::<L, SIGNED, R, S>(&mut sums, held, whole, rests, from.flip);
             }
             let mut out = [[0i32; S]; R];
-            L::add_up(sums.as_flattened(), out.as_mut_ptr().cast());
+            let mut fours = [L::zero(); MOST_SUMS / 4];
+            for (four, sums) in fours.iter_mut().zip(sums.as_flattened().chunks_exact(4)) {
+                *four = L::four([sums[0], sums[1], sums[2], sums[3]]);
+            }
+            L::add_up(&fours[..L::SUMS / 4], out.as_mut_ptr().cast());
             for (i, out) in out.iter().enumerate() {
                 let tile = tile.add(i * STREAMS + first);
                 if from.count - first >= S {
@@ -251,20 +282,115 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     R
 }
 
+/// Streams that a single held row goes along at once, a few lines of memory of each.
+const ABREAST: usize = 4;
+const LINES: usize = 2;
+
+/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; gives 1. A processor fetches few
+/// streams ahead better than many.
+///
+/// # Safety
+/// As `block`.
+#[inline(always)]
+unsafe fn single<L: Lanes, const SIGNED: bool, const Q: usize>(
+    held: *const u8,
+    from: &Streams,
+    tile: *mut i32,
+) -> usize {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        for first in (0..from.count).step_by(L::SUMS) {
+            let mut sums = [L::zero(); Q];
+            let mut data = from.data.add(first * from.stride);
+            for (index, sums) in sums.iter_mut().enumerate() {
+                let mut streams: [*const u8; ABREAST] = std::array::from_fn(|j| data.wrapping_add(j * from.stride));
+                data = data.wrapping_add(ABREAST * from.stride);
+                if from.count < first + (index + 1) * ABREAST {
+                    // A stream that is not there is the last one again.
+                    let stream = |j: usize| (first + index * ABREAST + j).min(from.count - 1);
+                    streams = std::array::from_fn(|j| from.data.add(stream(j) * from.stride));
+                }
+                *sums = L::four(abreast::<L, SIGNED>(held, streams, from));
+            }
+            let mut out = [0i32; MOST_SUMS];
+            L::add_up(&sums, out.as_mut_ptr());
+            if from.count - first >= L::SUMS {
+                *tile.add(first).cast::<[[i32; ABREAST]; Q]>() = *out.as_ptr().cast();
+            } else {
+                out.as_ptr().copy_to_nonoverlapping(tile.add(first), from.count - first);
+            }
+        }
+    }
+    1
+}
+
+/// # Safety
+/// As `single`, for some of the streams.
+#[inline(always)]
+unsafe fn abreast<L: Lanes, const SIGNED: bool>(
+    held: *const u8,
+    streams: [*const u8; ABREAST],
+    from: &Streams,
+) -> [L::Register; ABREAST] {
+    let whole = from.k / L::STEP * L::STEP;
+    // SAFETY: as demanded of the caller. Cells have four bytes.
+    unsafe {
+        let mut sums = [[L::zero(); ABREAST]; LINES];
+        let mut at = 0;
+        while at + LINES * L::STEP <= whole {
+            for sums in &mut sums {
+                let held = L::held(held.add(at / L::Cell::DEPTH * size_of::<u32>()));
+                for (sum, stream) in sums.iter_mut().zip(streams) {
+                    *sum = L::step::<SIGNED>(*sum, held, L::stream::<SIGNED>(stream.add(at), from.flip));
+                }
+                at += L::STEP;
+            }
+        }
+        while at < from.k {
+            let held = L::held(held.add(at / L::Cell::DEPTH * size_of::<u32>()));
+            for (sum, stream) in sums[0].iter_mut().zip(streams) {
+                let stream = stream.add(at);
+                let numbers = if at < whole {
+                    L::stream::<SIGNED>(stream, from.flip)
+                } else {
+                    L::rest::<SIGNED>(stream, from.k - whole, from.flip)
+                };
+                *sum = L::step::<SIGNED>(*sum, held, numbers);
+            }
+            at += L::STEP;
+        }
+        let [mut sums, others] = sums;
+        for (sum, other) in sums.iter_mut().zip(others) {
+            *sum = L::add(*sum, other);
+        }
+        sums
+    }
+}
+
 /// # Safety
 /// As `block`, for a step of K that begins at `at`.
 #[inline(always)]
+unsafe fn held_step<L: Lanes, const R: usize>((held, stride): (*const u8, usize), at: usize) -> [L::Register; R] {
+    // SAFETY: as demanded of the caller. Cells have four bytes.
+    unsafe {
+        let held = held.add(at / L::Cell::DEPTH * size_of::<u32>());
+        std::array::from_fn(|i| L::held(held.add(i * stride)))
+    }
+}
+
+/// # Safety
+/// As `held_step`.
+#[inline(always)]
 unsafe fn add_step<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     sums: &mut [[L::Register; S]; R],
-    (held, held_stride): (*const u8, usize),
+    held: (*const u8, usize),
     at: usize,
     streams: [*const u8; S],
     flip: u8,
 ) {
-    // SAFETY: as demanded of the caller. Cells have four bytes.
+    // SAFETY: as demanded of the caller.
     unsafe {
-        let held = held.add(at / L::Cell::DEPTH * size_of::<u32>());
-        let held: [L::Register; R] = std::array::from_fn(|i| L::held(held.add(i * held_stride)));
+        let held = held_step::<L, R>(held, at);
         for j in 0..S {
             let numbers = L::stream::<SIGNED>(streams[j], flip);
             for i in 0..R {

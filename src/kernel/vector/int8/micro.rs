@@ -22,7 +22,7 @@ use super::{dots, thin};
 use crate::kernel::vector::isa::Isa;
 
 /// A tile: `out` = A * B for `groups` groups, plus what the zero points add (`Terms`).
-pub type Tile = unsafe fn(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out);
+pub type Tile = unsafe fn(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out);
 
 /// Rows of cells of A.
 #[derive(Clone, Copy)]
@@ -30,6 +30,30 @@ pub struct Rows {
     pub data: *const u8,
     /// Bytes from one row to the next.
     pub stride: usize,
+}
+
+/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group two cache lines from
+/// `next` on, then `step` bytes further.
+#[derive(Clone, Copy)]
+pub struct Panel {
+    pub data: *const u32,
+    /// Never read: any address will do.
+    pub next: *const u8,
+    pub step: usize,
+}
+
+impl Panel {
+    /// One that is in a cache, as are its neighbours.
+    pub fn near(data: *const u32) -> Panel {
+        Panel { data, next: data.cast(), step: 0 }
+    }
+
+    /// One of so many groups that is used for `parts` tiles, each of which asks for a part of the panel behind it.
+    pub fn ahead(data: *const u32, groups: usize, width: usize, part: usize, parts: usize) -> Panel {
+        let step = width * size_of::<u32>() / parts;
+        let next = data.wrapping_add(groups * width).cast::<u8>().wrapping_add(part * groups * step);
+        Panel { data, next, step }
+    }
 }
 
 /// Where a tile goes.
@@ -117,11 +141,6 @@ pub fn nothing() {}
 macro_rules! loops {
     ($(#[$feature:meta])? $cell:ty) => {
         $(#[$feature])?
-        unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
-            // SAFETY: passed on.
-            unsafe { panel::pack_rows::<$cell>(source, groups, lanes, data, stride) }
-        }
-        $(#[$feature])?
         unsafe fn sums_a(rows: Rows, groups: usize, sums: &mut [i32]) {
             // SAFETY: passed on.
             unsafe { panel::row_sums::<$cell, false>(rows, groups, sums) }
@@ -175,6 +194,11 @@ mod portable {
     const DOTS: Option<dots::Way> = None;
     static TILES: [Tile; 4] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>];
 
+    unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+        // SAFETY: passed on.
+        unsafe { panel::pack_rows::<Pair>(source, groups, lanes, data, stride) }
+    }
+
     unsafe fn pack_b(source: &Source, groups: usize, lanes: usize, panels: *mut u32, sums: *mut i32) {
         // SAFETY: passed on.
         unsafe { panel::pack::<Pair>(source, groups, lanes, panels, COLUMNS, sums) }
@@ -183,7 +207,7 @@ mod portable {
     /// # Safety
     /// A has ROWS rows of `groups` cells, the panel has as many groups of COLUMNS cells, `out` has ROWS rows of COLUMNS
     /// writable integers, `stride` apart. Terms are as `Terms` says.
-    unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: *const u32, terms: Option<Terms>, out: Out) {
+    unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Option<Terms>, out: Out) {
         let mut sums = [[0i32; COLUMNS]; ROWS];
         if let Some(terms) = terms {
             for (i, j) in (0..ROWS).flat_map(|i| (0..COLUMNS).map(move |j| (i, j))) {
@@ -193,7 +217,7 @@ mod portable {
         }
         for group in 0..groups {
             // SAFETY: as demanded of the caller; arrays of cells have the alignment of a cell.
-            let b = unsafe { &*b.add(group * COLUMNS).cast::<[u32; COLUMNS]>() };
+            let b = unsafe { &*b.data.add(group * COLUMNS).cast::<[u32; COLUMNS]>() };
             for (row, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: as demanded of the caller.
                 let a = unsafe { a.data.add(row * a.stride).cast::<u32>().add(group).read_unaligned() };

@@ -2,9 +2,11 @@
 //! the sums of its columns, which the zero point of A needs.
 //!
 //! Stretch after stretch of K, and in it panel after panel of as many columns as a tile of the set has. The layout
-//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it.
+//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. The few columns that
+//! `dots` can hold are there once more, each from end to end.
 
 use super::CELL;
+use super::dots;
 use super::micro::Set;
 use super::panel::{Source, pitch};
 use super::plan::stretches;
@@ -19,6 +21,8 @@ pub struct BytePanels {
     memory: Buffer,
     /// Where the sums begin: for each stretch one per column, rounded up to whole panels.
     sums: usize,
+    /// Where the columns begin that are there from end to end.
+    columns: Option<usize>,
     k: usize,
     n: usize,
     /// Columns of a panel, numbers along K of a cell and of a stretch, and what cells come in multiples of.
@@ -37,17 +41,20 @@ impl BytePanels {
         let width = set.columns;
         let panels = n.div_ceil(width);
         let cells = |begin: usize| set.cells(depth.min(k - begin));
+        let few = n <= dots::MAX_COLUMNS && set.dots.is_some();
         // Each stretch but the last is as long as the first.
         let size = |count: usize| {
             let all = count.checked_mul(panels)?.checked_mul(pitch(cells(0), width))?.checked_mul(CELL)?;
             let sums = all.checked_next_multiple_of(ALIGNMENT)?;
-            let end = sums.checked_add(count.checked_mul(panels)?.checked_mul(width * size_of::<i32>())?)?;
-            (end <= isize::MAX as usize).then_some((sums, end))
+            let columns = sums.checked_add(count.checked_mul(panels)?.checked_mul(width * size_of::<i32>())?)?;
+            let end = if few { columns.checked_add(n.checked_mul(k)?)? } else { columns };
+            (end <= isize::MAX as usize).then_some((sums, columns, end))
         };
-        let (sums, bytes) = size(count)
+        let (sums, columns, bytes) = size(count)
             .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
         let memory = Buffer::zeroed(bytes, "packed weights")?;
-        let packed = BytePanels { memory, sums, k, n, width, cell: set.depth, depth, step: set.step };
+        let columns = few.then_some(columns);
+        let packed = BytePanels { memory, sums, columns, k, n, width, cell: set.depth, depth, step: set.step };
         if k * n == 0 {
             return Ok(packed);
         }
@@ -63,7 +70,23 @@ impl BytePanels {
                 (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut(), sums);
             }
         }
+        if let Some(columns) = columns {
+            for (column, at) in (0..n).flat_map(|column| (0..k).map(move |at| (column, at))) {
+                // SAFETY: an element of B; the memory has k bytes for each column, and nobody else uses it yet.
+                unsafe {
+                    let byte = if transposed { *b.at(column, at) } else { *b.at(at, column) };
+                    packed.memory.data().add(columns + column * k + at).write(byte);
+                }
+            }
+        }
         Ok(packed)
+    }
+
+    /// B as a transposed matrix, if it has few columns.
+    pub(super) fn columns(&self) -> Option<Matrix<'_, u8>> {
+        let at = self.columns?;
+        // SAFETY: n columns of k bytes were written there, and nobody writes them any more.
+        Some(unsafe { Matrix::new(self.memory.data().add(at).cast_const(), self.n, self.k, self.k) })
     }
 
     /// Whether it is a packed `k` x `n` for this set.

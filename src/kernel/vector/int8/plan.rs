@@ -10,6 +10,10 @@ use crate::memory::ALIGNMENT;
 const BYTES_OF_PANEL: usize = 32 << 10;
 const BYTES_OF_A: usize = 192 << 10;
 const BYTES_OF_B: usize = 512 << 10;
+/// Most numbers along K whose stretches are packed together.
+const MAX_NESTED: usize = 8192;
+/// Most cells along K of a short panel.
+const SHORT_PANEL: usize = 16;
 /// Most columns of a block, for short K.
 const MAX_BLOCK: usize = 1024;
 /// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
@@ -35,6 +39,10 @@ pub struct Plan {
     pub stretches: usize,
     /// Whether sums of several stretches need room of their own.
     pub stashes: bool,
+    /// Whether all stretches of a block of columns are packed before its first block of rows.
+    pub nested: bool,
+    /// Whether panels are so short that C is most of the work, and fit into the first-level cache together.
+    pub short_panels: bool,
     pub block_rows: usize,
     pub block_columns: usize,
     /// Whether B needs no panels of its own.
@@ -52,6 +60,9 @@ pub struct Plan {
 pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
     let unit = set.depth * set.step;
     let most = BYTES_OF_PANEL / (CELL * set.columns) * set.depth;
+    if k <= most {
+        return (k.next_multiple_of(unit), 1);
+    }
     let depth = k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(unit);
     // The last one may have become superfluous by rounding the others up.
     (depth, if k == 0 { 1 } else { k.div_ceil(depth) })
@@ -64,9 +75,17 @@ impl Plan {
         let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
         let (depth, stretches) = stretches(k, set);
         let cells = (depth / set.depth).max(1);
-        let block = |bytes_of_all: usize, step: usize, most: usize| {
-            (bytes_of_all / (cells * CELL)).clamp(step, MAX_BLOCK).min(most.next_multiple_of(step)) / step * step
+        let block = |bytes_of_all: usize, cells: usize, step: usize, most: usize| {
+            let all = most.next_multiple_of(step);
+            if all <= MAX_BLOCK && all * cells * CELL <= bytes_of_all {
+                return all;
+            }
+            (bytes_of_all / (cells * CELL)).clamp(step, MAX_BLOCK).min(all) / step * step
         };
+        let block_rows = block(BYTES_OF_A, cells, set.rows, m);
+        let nested = stretches > 1 && m > block_rows && (product.packed_b.is_some() || k <= MAX_NESTED);
+        let together = if nested && product.packed_b.is_none() { stretches } else { 1 };
+        let block_columns = block(BYTES_OF_B, together * cells, set.columns, n);
         let tiles_down = m.div_ceil(TILE.0);
         let (way, holds_a) = way(product, set, k);
         let mut plan = Plan {
@@ -76,8 +95,10 @@ impl Plan {
             depth,
             stretches,
             stashes: stretches > 1 && !(product.rule.is_plain() && k <= SHORT),
-            block_rows: block(BYTES_OF_A, set.rows, m),
-            block_columns: block(BYTES_OF_B, set.columns, n),
+            nested,
+            short_panels: cells <= SHORT_PANEL && cells * CELL * block_columns <= BYTES_OF_PANEL,
+            block_rows,
+            block_columns,
             packed_b: product.packed_b.is_some(),
             in_place: set.depth == CELL && !product.transpose_a && !product.signed_a,
             tiles_down,
@@ -116,13 +137,15 @@ impl Plan {
         };
         let sums = if self.stashes { self.block_rows * self.block_columns } else { 0 };
         let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
-        let panels_of_b = panels_of_b * pitch(self.cells(), self.set.columns);
+        let cells_of_b = panels_of_b * pitch(self.cells(), self.set.columns);
+        let places = if self.nested { self.stretches } else { 1 };
         let kept = if self.keeps { self.stretches } else { 0 };
         Room {
-            b: next(panels_of_b.max(kept * self.kept_of_stretch()) * CELL),
+            b: next((places * cells_of_b).max(kept * self.kept_of_stretch()) * CELL),
+            cells_of_b,
             a: next(self.block_rows * self.stride_of_a()),
             row_terms: next(self.block_rows * size_of::<i32>()),
-            column_terms: next(self.block_columns.max(kept * TILE.1) * size_of::<i32>()),
+            column_terms: next((places * self.block_columns).max(kept * TILE.1) * size_of::<i32>()),
             sums: next(sums * size_of::<i64>()),
             bytes: end,
         }
@@ -133,11 +156,17 @@ impl Plan {
 fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
     let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
     let blocks = (Way::Blocks, false);
-    if k == 0 || k > SHORT || packed_b.is_some() {
+    if k == 0 || k > SHORT {
         return blocks;
     }
+    if let Some(packed) = packed_b {
+        return match set.dots {
+            Some(dots) if !transpose_a && m > n && packed.columns().is_some() => (Way::Dots(dots), false),
+            _ => blocks,
+        };
+    }
     match (set.dots, set.thin) {
-        (Some(dots), _) if transpose_b && m <= dots::MAX_ROWS && n >= m => (Way::Dots(dots), true),
+        (Some(dots), _) if transpose_b && m <= dots::most_rows(k) && n >= m => (Way::Dots(dots), true),
         (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Way::Dots(dots), false),
         (_, Some(thin)) if !transpose_b && m <= thin::MAX_ROWS && n > m => (Way::Thin(thin), false),
         _ => blocks,
@@ -148,6 +177,8 @@ fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
 #[derive(Clone, Copy)]
 pub struct Room {
     pub b: usize,
+    /// Cells of the panels of one stretch.
+    pub cells_of_b: usize,
     pub a: usize,
     pub row_terms: usize,
     pub column_terms: usize,

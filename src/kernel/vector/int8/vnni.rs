@@ -1,7 +1,7 @@
 //! The micro-kernels of AVX-512 with dot products of bytes.
 
 use super::finish::{self, Rule, Stash};
-use super::micro::{MAX_COLUMNS, Out, Rows, Set, Terms, Tile, loops, nothing};
+use super::micro::{MAX_COLUMNS, Out, Panel, Rows, Set, Terms, Tile, loops, nothing};
 use super::panel::{self, Cell, Quad, Source, pitch};
 use super::{Piece, dots, thin};
 use std::arch::x86_64::*;
@@ -49,7 +49,7 @@ unsafe fn run_dots(piece: &Piece<'_>, streams: Range<usize>) {
 unsafe fn tile<const ROWS: usize, const PARTS: usize>(
     groups: usize,
     a: Rows,
-    b: *const u32,
+    b: Panel,
     terms: Option<Terms>,
     out: Out,
 ) {
@@ -91,16 +91,51 @@ unsafe fn tile<const ROWS: usize, const PARTS: usize>(
 /// As `tile`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: Rows, b: *const u32) {
-    // SAFETY: as demanded of the caller.
+unsafe fn add_group<const ROWS: usize>(sums: &mut [[__m512i; 2]; ROWS], group: usize, a: Rows, b: Panel) {
+    // SAFETY: as demanded of the caller; asking for memory does not read it.
     unsafe {
-        let b = b.add(group * COLUMNS).cast::<__m512i>();
+        let next = b.next.wrapping_add(group * b.step).cast();
+        _mm_prefetch::<_MM_HINT_T1>(next);
+        _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(64));
+        let b = b.data.add(group * COLUMNS).cast::<__m512i>();
         let b = [_mm512_loadu_si512(b), _mm512_loadu_si512(b.add(1))];
         for (row, sums) in sums.iter_mut().enumerate() {
             let cell = a.data.add(row * a.stride).cast::<i32>().add(group).read_unaligned();
             let cell = _mm512_set1_epi32(cell);
             sums[0] = _mm512_dpbusd_epi32(sums[0], cell, b[0]);
             sums[1] = _mm512_dpbusd_epi32(sums[1], cell, b[1]);
+        }
+    }
+}
+
+/// As `panel::pack_rows`.
+///
+/// # Safety
+/// The same.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
+    // SAFETY: passed on; what is masked is neither read nor written.
+    unsafe {
+        if !source.along {
+            panel::pack_rows::<Quad>(source, groups, lanes, data, stride);
+            return;
+        }
+        let flip = _mm512_set1_epi8(source.flip as i8);
+        for lane in 0..lanes {
+            let (from, to) = (source.data.add(lane * source.stride), data.add(lane * stride));
+            let mut at = 0;
+            while at + 64 <= source.depth {
+                let bytes = _mm512_xor_si512(_mm512_loadu_si512(from.add(at).cast()), flip);
+                _mm512_storeu_si512(to.add(at).cast(), bytes);
+                at += 64;
+            }
+            while at < 4 * groups {
+                let there = mask(source.depth.saturating_sub(at));
+                let bytes = _mm512_maskz_loadu_epi8(there, from.wrapping_add(at).cast());
+                let bytes = _mm512_maskz_mov_epi8(there, _mm512_xor_si512(bytes, flip));
+                _mm512_mask_storeu_epi8(to.add(at).cast(), mask(4 * groups - at), bytes);
+                at += 64;
+            }
         }
     }
 }
@@ -194,23 +229,47 @@ unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize,
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize, panels: *mut u32, sums: *mut i32) {
     let ones = _mm512_set1_epi8(1);
-    let mut sum = _mm512_setzero_si512();
-    // SAFETY: as demanded of the caller; what is masked is not read.
+    // Several, so that one addition need not wait for the one before.
+    let mut parts = [_mm512_setzero_si512(); 4];
+    // SAFETY: as demanded of the caller; what is masked is not read, nor is what is asked for.
     unsafe {
         let panel = panels.add(first / COLUMNS * pitch(groups, COLUMNS) + first % COLUMNS);
         for group in (0..groups).step_by(16) {
-            let mut rows = [_mm512_setzero_si512(); 16];
-            let mask = mask(source.depth.saturating_sub(4 * group));
-            for (i, row) in rows.iter_mut().enumerate().take(lanes.saturating_sub(first)) {
-                let from = source.data.add((first + i) * source.stride).wrapping_add(4 * group);
-                *row = _mm512_maskz_loadu_epi8(mask, from.cast());
+            let depth = source.depth.saturating_sub(4 * group);
+            let from = |lane: usize| source.data.wrapping_add((first + lane) * source.stride + 4 * group);
+            let cells = if depth >= 64 && lanes >= first + 16 {
+                turned(std::array::from_fn(|i| {
+                    // The lanes behind these.
+                    _mm_prefetch::<_MM_HINT_T1>(from(16 + i).cast());
+                    _mm512_loadu_si512(from(i).cast())
+                }))
+            } else {
+                let mut rows = [_mm512_setzero_si512(); 16];
+                for (i, row) in rows.iter_mut().enumerate().take(lanes.saturating_sub(first)) {
+                    *row = _mm512_maskz_loadu_epi8(mask(depth), from(i).cast());
+                }
+                turned(rows)
+            };
+            let to = panel.add(group * COLUMNS);
+            if groups - group >= 16 {
+                for (i, cells) in cells.iter().enumerate() {
+                    _mm512_storeu_si512(to.add(i * COLUMNS).cast(), *cells);
+                }
+            } else {
+                for (i, cells) in cells.iter().enumerate().take(groups - group) {
+                    _mm512_storeu_si512(to.add(i * COLUMNS).cast(), *cells);
+                }
             }
-            for (i, cells) in turned(rows).into_iter().enumerate().take(groups - group) {
-                _mm512_storeu_si512(panel.add((group + i) * COLUMNS).cast(), cells);
-                sum = _mm512_dpbusd_epi32(sum, ones, cells);
+            if !sums.is_null() {
+                // Behind the depth there are zeros.
+                for (i, cells) in cells.into_iter().enumerate() {
+                    parts[i % 4] = _mm512_dpbusd_epi32(parts[i % 4], ones, cells);
+                }
             }
         }
         if !sums.is_null() {
+            let [a, b, c, d] = parts;
+            let sum = _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d));
             _mm512_storeu_si512(sums.add(first).cast(), sum);
         }
     }
@@ -336,6 +395,21 @@ impl dots::Lanes for Wide {
     }
 
     #[inline(always)]
+    unsafe fn rest<const SIGNED: bool>(data: *const u8, count: usize, flip: u8) -> __m512i {
+        // SAFETY: as demanded of the caller; what is masked is not read.
+        unsafe {
+            let bytes = _mm512_maskz_loadu_epi8(mask(count), data.cast());
+            if SIGNED { bytes } else { _mm512_xor_si512(bytes, _mm512_set1_epi8(flip as i8)) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the processor has AVX-512.
+        unsafe { _mm512_add_epi32(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn step<const SIGNED: bool>(sum: __m512i, held: __m512i, stream: __m512i) -> __m512i {
         let (a, b) = if SIGNED { (held, stream) } else { (stream, held) };
         // SAFETY: the processor has AVX-512 VNNI.
@@ -343,27 +417,22 @@ impl dots::Lanes for Wide {
     }
 
     #[inline(always)]
-    unsafe fn add_up(sums: &[__m512i], out: *mut i32) {
-        // SAFETY: as demanded of the caller.
+    unsafe fn four([a, b, c, d]: [__m512i; 4]) -> __m512i {
+        // SAFETY: the processor has AVX-512.
         unsafe {
-            let (low, high) =
-                (lanes(four(&sums[..4]), four(&sums[4..8])), lanes(four(&sums[8..12]), four(&sums[12..])));
-            _mm512_storeu_si512(out.cast(), lanes(low, high));
+            let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+            let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+            _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
         }
     }
-}
 
-/// In each quarter, the sums of the quarters of four registers.
-///
-/// # Safety
-/// The processor has AVX-512.
-#[inline(always)]
-unsafe fn four(sums: &[__m512i]) -> __m512i {
-    // SAFETY: as demanded of the caller.
-    unsafe {
-        let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[0], sums[1]), _mm512_unpackhi_epi32(sums[0], sums[1]));
-        let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2], sums[3]), _mm512_unpackhi_epi32(sums[2], sums[3]));
-        _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
+    #[inline(always)]
+    unsafe fn add_up(fours: &[__m512i], out: *mut i32) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let (low, high) = (lanes(fours[0], fours[1]), lanes(fours[2], fours[3]));
+            _mm512_storeu_si512(out.cast(), lanes(low, high));
+        }
     }
 }
 

@@ -1,0 +1,186 @@
+//! What the runs of a program have on engines that work on their own: memory, streams and events. One *lane* for each step instance, so
+//! that runs side by side do not meet; it is made by the first run and kept.
+//!
+//! A lane is found by a number that the first node of a run gives to the others (`kernels::Begin`). That node knows its step by
+//! the address of its own output, which is another one for each step that lives.
+//!
+//! | state | meaning                                                  | next                                             |
+//! |-------|----------------------------------------------------------|--------------------------------------------------|
+//! | CLEAN | all that was issued is over                              | USED by `begin`                                  |
+//! | USED  | a run has it                                             | CLEAN by `end`, the last node of a run that went well |
+//!
+//! A run that fails does not come to its end, and devices may still be at its work when the next one takes the lane, in the same
+//! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
+#![forbid(unsafe_code)]
+
+use crate::base::{Error, Ref, Result};
+use crate::device::{DeviceEvent, DeviceStream, Memory, StreamAttr};
+use crate::engine::Engine;
+use crate::memory::Buffer;
+use crate::sync::{Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+
+/// What a program needs on one engine.
+#[derive(Debug)]
+pub(super) struct Needs {
+    pub engine: Ref<Engine>,
+    pub arena_bytes: usize,
+    pub num_streams: usize,
+    /// For each piece of work: whether it records an event.
+    pub records: Vec<bool>,
+    /// Bytes of each copy to the engine.
+    pub uploads: Vec<usize>,
+    /// Copies from the engine.
+    pub num_fetches: usize,
+}
+
+/// What all nodes of a program's that have to do with devices share.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    /// "program 'digits'"
+    pub owner: String,
+    /// Known once all of the program has been placed.
+    pub needs: OnceLock<Vec<Needs>>,
+    /// With the address that each is found by.
+    lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub engines: Vec<OnEngine>,
+    is_used: AtomicBool,
+}
+
+/// A stream, to which one thread at a time issues.
+pub(super) type Line = Mutex<Box<dyn DeviceStream>>;
+
+#[derive(Debug)]
+pub(super) struct OnEngine {
+    pub engine: Ref<Engine>,
+    pub arena: Memory,
+    pub streams: Vec<Line>,
+    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only.
+    pub upload_stream: Line,
+    pub fetch_stream: Line,
+    pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
+    pub uploads: Vec<Upload>,
+    pub fetched: Vec<Arc<dyn DeviceEvent>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Upload {
+    pub event: Arc<dyn DeviceEvent>,
+    /// The bytes on their way: so the host's own may change as soon as the copy was issued.
+    pub staging: Buffer,
+    /// A constant is copied once.
+    pub is_there: AtomicBool,
+}
+
+impl Lanes {
+    pub fn new(owner: String) -> Lanes {
+        Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default() }
+    }
+
+    /// The number of the lane that belongs to this address, made if need be.
+    pub fn number(&self, address: usize) -> Result<usize> {
+        let known = |lanes: &[(usize, Arc<Lane>)]| lanes.iter().position(|(of, _)| *of == address);
+        if let Some(number) = known(&self.lanes.lock()) {
+            return Ok(number);
+        }
+        // Not under the lock: devices may be slow. Nobody else makes the lane of this step.
+        let lane = Arc::new(self.make()?);
+        let mut lanes = self.lanes.lock();
+        lanes.push((address, lane));
+        Ok(lanes.len() - 1)
+    }
+
+    pub fn lane(&self, number: i32) -> Result<Arc<Lane>> {
+        let lane = usize::try_from(number).ok().and_then(|number| Some(Arc::clone(&self.lanes.lock().get(number)?.1)));
+        lane.ok_or_else(|| Error::internal("a run without a lane"))
+    }
+
+    fn make(&self) -> Result<Lane> {
+        let needs = self.needs.get().map_or(&[][..], |needs| needs);
+        let engines = needs.iter().map(|needs| {
+            OnEngine::make(needs, &self.owner)
+                .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
+        });
+        Ok(Lane { engines: engines.collect::<Result<_>>()?, is_used: AtomicBool::new(false) })
+    }
+}
+
+impl OnEngine {
+    fn make(needs: &Needs, owner: &str) -> Result<OnEngine> {
+        let engine = &needs.engine;
+        let Some(accelerator) = engine.accelerator() else {
+            return Err(Error::internal("a lane on the host's engine"));
+        };
+        let stream = |what: &str| {
+            let name = format!("{owner} {what}");
+            accelerator.stream(&StreamAttr { name: &name, priority: 0 }).map(Mutex::new)
+        };
+        let event = || accelerator.event(false);
+        let events = needs.records.iter().map(|&records| records.then(event).transpose());
+        let uploads = needs.uploads.iter().map(|&bytes| {
+            let staging = Buffer::zeroed(bytes, &format!("a copy of {owner} to engine {}", engine.label()))?;
+            Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
+        });
+        Ok(OnEngine {
+            arena: Memory::on(engine.device(), needs.arena_bytes, &format!("arena of {owner}"))?,
+            streams: (0..needs.num_streams).map(|i| stream(&format!("stream {i}"))).collect::<Result<_>>()?,
+            upload_stream: stream("uploads")?,
+            fetch_stream: stream("fetches")?,
+            events: events.collect::<Result<_>>()?,
+            uploads: uploads.collect::<Result<_>>()?,
+            fetched: (0..needs.num_fetches).map(|_| event()).collect::<Result<_>>()?,
+            engine: Ref::clone(engine),
+        })
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.streams.iter().chain([&self.upload_stream, &self.fetch_stream])
+    }
+}
+
+impl Lane {
+    /// A run begins: `then` is told when the lane is free for it, maybe at once and in this call.
+    pub fn begin(&self, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        // ORDERING: Acquire pairs with the Release in `end`; one run at a time has the step, and so the lane.
+        if !self.is_used.swap(true, Acquire) {
+            then(Ok(()));
+            return Ok(());
+        }
+        let mut events = Vec::new();
+        for on in &self.engines {
+            let Some(accelerator) = on.engine.accelerator() else { continue };
+            for line in on.lines() {
+                let event = accelerator.event(false)?;
+                let stream = line.lock();
+                stream.clear_error();
+                stream.record(&event)?;
+                events.push((accelerator, event));
+            }
+            on.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
+        }
+        let then = Arc::new(Mutex::new(Some(then)));
+        let left = Arc::new(AtomicUsize::new(events.len()));
+        for (accelerator, event) in events {
+            let (then, left) = (Arc::clone(&then), Arc::clone(&left));
+            let told = move || {
+                if left.fetch_sub(1, AcqRel) == 1
+                    && let Some(then) = then.lock().take()
+                {
+                    then(Ok(()));
+                }
+            };
+            accelerator.when_reached(&event, Box::new(told));
+        }
+        Ok(())
+    }
+
+    /// A run has come to its end: devices are done with all of it.
+    pub fn end(&self) {
+        self.is_used.store(false, Release);
+    }
+}

@@ -1,0 +1,165 @@
+//! Placement: a graph whose kernels are on several engines becomes one for the host's executor.
+//!
+//! A node is on the engine of its kernel. Nodes on engines that work on their own (`Accelerator`) are replaced by nodes of the host's that
+//! issue their work (`kernels`), and copies are put on edges that cross: once for each value and engine that it goes to, begun as
+//! soon as the value is there, on streams for copies alone. What is left is a graph of the host's kernels, tasks, conds and loops, and all
+//! that is true of these is true of it: one executor over all engines, failures, cancelling, time limits, partial and nested runs.
+//!
+//! *Order.* What one engine does for one graph is a list of pieces, in an order that all edges allow. `plan` says which stream each goes
+//! to and which events it waits for; control edges see to it that a stream is given its pieces in that order, and that an event is recorded
+//! before anybody waits for it. No edge of the host's waits for work that is merely to be ordered behind other work of the same engine.
+//!
+//! *Memory.* `arena` gives each value a place in the engine's memory, for each run's lane (`lane`).
+//!
+//! *Graphs inside of others* (branches, loops) are placed each for itself: what goes in and comes out is on the host. A loop with work on engines runs its
+//! iterations one after the other, so places and events serve one iteration after the other.
+#![forbid(unsafe_code)]
+
+mod arena;
+mod edges;
+mod kernels;
+mod lane;
+mod plan;
+mod region;
+
+use super::builder::{Body, Contents, Node};
+use super::compile::live;
+use super::verify::{self, Verified};
+use crate::base::{Error, Ref, Result};
+use crate::engine::Engine;
+use kernels::{Begin, End};
+use lane::{Lanes, Needs};
+use std::sync::Arc;
+
+/// What was placed, for the report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Placement {
+    /// Nodes on engines other than the host's.
+    pub nodes: u32,
+    /// Copies to engines and from them.
+    pub uploads: u32,
+    pub fetches: u32,
+    /// Streams for work, of all engines.
+    pub streams: u32,
+    /// Events that pieces of work record, and waits of streams for them.
+    pub records: u32,
+    pub waits: u32,
+    /// Memory on engines, and what it would be if no two values shared a byte.
+    pub arena_bytes: u64,
+    pub value_bytes: u64,
+}
+
+/// A graph for the host's executor.
+pub(super) struct Placed {
+    pub contents: Contents,
+    /// Those of the host.
+    pub engines: Vec<Ref<Engine>>,
+    pub placement: Placement,
+}
+
+/// What all graphs of a program have in common while they are placed.
+struct Placer {
+    host: Ref<Engine>,
+    /// Engines that work on their own.
+    devices: Vec<Ref<Engine>>,
+    lanes: Arc<Lanes>,
+    /// One for each of them.
+    needs: Vec<Needs>,
+    placement: Placement,
+}
+
+/// Places the nodes of a graph that was verified; None if all engines are the host's.
+pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Engine>]) -> Result<Option<Placed>> {
+    let (devices, hosts): (Vec<_>, Vec<_>) = engines.iter().cloned().partition(|engine| engine.accelerator().is_some());
+    if devices.is_empty() {
+        return Ok(None);
+    }
+    let Some(host) = hosts.first().cloned() else {
+        return Err(Error::invalid(
+            "engines: a program needs a cpu engine among them, for its inputs and outputs and for whatever no other engine does",
+        ));
+    };
+    let needs = |engine: &Ref<Engine>| Needs {
+        engine: Ref::clone(engine),
+        arena_bytes: 0,
+        num_streams: 0,
+        records: Vec::new(),
+        uploads: Vec::new(),
+        num_fetches: 0,
+    };
+    let lanes = Arc::new(Lanes::new(format!("program '{}'", contents.name)));
+    let needs = devices.iter().map(needs).collect();
+    let mut placer = Placer { host, devices, lanes, needs, placement: Placement::default() };
+
+    let contents = strip(contents, verified);
+    if !placer.has_work(&contents) {
+        return Ok(Some(Placed { contents, engines: hosts, placement: placer.placement }));
+    }
+    let verified = verify::verify(&contents, engines, true)?;
+    let begin = contents.nodes.len();
+    let lanes = Arc::clone(&placer.lanes);
+    let first = placer.node("begin on devices", Arc::new(Begin(Arc::clone(&lanes))), Vec::new(), 1)?;
+    let (mut contents, work) = placer.region(contents, &verified, first)?;
+    let mut last = placer.node("end on devices", Arc::new(End(Arc::clone(&lanes))), vec![(begin, 0)], 0)?;
+    last.after = work;
+    contents.nodes.push(last);
+
+    let Placer { needs, mut placement, .. } = placer;
+    placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
+    placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
+    let _ = lanes.needs.set(needs);
+    Ok(Some(Placed { contents, engines: hosts, placement }))
+}
+
+impl Placer {
+    /// Which of the engines that work on their own a node is on.
+    fn device_of(&self, node: &Node) -> Option<usize> {
+        let engine = match &node.body {
+            Body::Kernel { kernel, .. } => kernel.engine(),
+            Body::Constant(tensor) => tensor.engine(),
+            _ => return None,
+        };
+        self.devices.iter().position(|device| device.is_same_device(engine))
+    }
+
+    /// Whether there is anything in a graph, or inside of it, that an engine other than the host's does or has.
+    fn has_work(&self, contents: &Contents) -> bool {
+        contents
+            .nodes
+            .iter()
+            .any(|node| self.device_of(node).is_some() || node.inner().any(|inner| self.has_work(inner)))
+    }
+}
+
+/// The graph without the nodes that do not matter; also inside of others.
+fn strip(contents: &Contents, verified: &Verified) -> Contents {
+    let mut is_kept = live(contents, verified, &vec![true; contents.outputs.len()]);
+    contents.inputs().for_each(|input| is_kept[input] = true);
+    let mut number = vec![usize::MAX; contents.nodes.len()];
+    let kept: Vec<usize> = (0..contents.nodes.len()).filter(|&index| is_kept[index]).collect();
+    kept.iter().enumerate().for_each(|(new, &old)| number[old] = new);
+    let nodes = kept.iter().map(|&old| {
+        let mut node = contents.nodes[old].clone();
+        node.inputs_mut().iter_mut().for_each(|value| value.0 = number[value.0]);
+        node.after.iter_mut().for_each(|before| *before = number[*before]);
+        if let Some(inner) = verified.inner.get(&old) {
+            node.inner_mut()
+                .into_iter()
+                .zip(inner)
+                .for_each(|(graph, verified)| *graph = Arc::new(strip(graph, verified)));
+        }
+        node
+    });
+    Contents {
+        name: contents.name.clone(),
+        nodes: nodes.collect(),
+        outputs: contents.outputs.iter().map(|(name, value)| (name.clone(), (number[value.0], value.1))).collect(),
+        forwarding: contents
+            .forwarding
+            .iter()
+            .filter(|((node, _), _)| is_kept[*node])
+            .map(|((node, output), forwarding)| ((number[*node], *output), *forwarding))
+            .collect(),
+        depth: contents.depth,
+    }
+}
