@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 176);
+SIZE(weir_runtime_info, 192);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -41,6 +41,30 @@ OFFSET(weir_runtime_info, threads_of_engines, 144);
 OFFSET(weir_runtime_info, threads_of_kinds, 152);
 OFFSET(weir_runtime_info, packed_weights, 160);
 OFFSET(weir_runtime_info, threads_of_devices, 168);
+OFFSET(weir_runtime_info, allocators, 176);
+OFFSET(weir_runtime_info, buffers, 184);
+
+SIZE(weir_allocator_vtable, 48);
+OFFSET(weir_allocator_vtable, struct_size, 0);
+OFFSET(weir_allocator_vtable, flags, 8);
+OFFSET(weir_allocator_vtable, alignment, 16);
+OFFSET(weir_allocator_vtable, allocate, 24);
+OFFSET(weir_allocator_vtable, deallocate, 32);
+OFFSET(weir_allocator_vtable, release, 40);
+
+SIZE(weir_memory_info, 96);
+OFFSET(weir_memory_info, struct_size, 0);
+OFFSET(weir_memory_info, limit, 8);
+OFFSET(weir_memory_info, in_use, 16);
+OFFSET(weir_memory_info, peak_in_use, 24);
+OFFSET(weir_memory_info, reserved, 32);
+OFFSET(weir_memory_info, peak_reserved, 40);
+OFFSET(weir_memory_info, largest_free, 48);
+OFFSET(weir_memory_info, blocks, 56);
+OFFSET(weir_memory_info, regions, 64);
+OFFSET(weir_memory_info, allocations, 72);
+OFFSET(weir_memory_info, region_allocations, 80);
+OFFSET(weir_memory_info, fragmentation, 88);
 
 SIZE(weir_kernel_cache_info, 56);
 OFFSET(weir_kernel_cache_info, struct_size, 0);
@@ -133,6 +157,49 @@ OFFSET(weir_conformance_line, title, 16);
 OFFSET(weir_conformance_line, text, 24);
 OFFSET(weir_conformance_line, verdict, 32);
 OFFSET(weir_conformance_line, reserved, 36);
+
+SIZE(weir_emulation, 88);
+OFFSET(weir_emulation, struct_size, 0);
+OFFSET(weir_emulation, seed, 8);
+OFFSET(weir_emulation, flags, 16);
+OFFSET(weir_emulation, latency_ns, 24);
+OFFSET(weir_emulation, bytes_per_us, 32);
+OFFSET(weir_emulation, kernel_ns, 40);
+OFFSET(weir_emulation, memory_bytes, 48);
+OFFSET(weir_emulation, fail_operation, 56);
+OFFSET(weir_emulation, fail_copy, 64);
+OFFSET(weir_emulation, fail_allocation, 72);
+OFFSET(weir_emulation, lose_operation, 80);
+
+SIZE(weir_emulated_race, 824);
+OFFSET(weir_emulated_race, struct_size, 0);
+OFFSET(weir_emulated_race, kind, 8);
+OFFSET(weir_emulated_race, reserved, 12);
+OFFSET(weir_emulated_race, count, 16);
+OFFSET(weir_emulated_race, first_number, 24);
+OFFSET(weir_emulated_race, second_number, 32);
+OFFSET(weir_emulated_race, offset, 40);
+OFFSET(weir_emulated_race, bytes, 48);
+OFFSET(weir_emulated_race, first_name, 56);
+OFFSET(weir_emulated_race, first_stream, 120);
+OFFSET(weir_emulated_race, second_name, 184);
+OFFSET(weir_emulated_race, second_stream, 248);
+OFFSET(weir_emulated_race, text, 312);
+
+SIZE(weir_emulated_counters, 104);
+OFFSET(weir_emulated_counters, struct_size, 0);
+OFFSET(weir_emulated_counters, operations, 8);
+OFFSET(weir_emulated_counters, completed, 16);
+OFFSET(weir_emulated_counters, launches, 24);
+OFFSET(weir_emulated_counters, copies, 32);
+OFFSET(weir_emulated_counters, fills, 40);
+OFFSET(weir_emulated_counters, waits, 48);
+OFFSET(weir_emulated_counters, records, 56);
+OFFSET(weir_emulated_counters, allocations, 64);
+OFFSET(weir_emulated_counters, allocations_in_use, 72);
+OFFSET(weir_emulated_counters, bytes_in_use, 80);
+OFFSET(weir_emulated_counters, peak_bytes, 88);
+OFFSET(weir_emulated_counters, races, 96);
 
 SIZE(weir_engine_info, 112);
 OFFSET(weir_engine_info, struct_size, 0);
@@ -487,6 +554,21 @@ VALUE(WEIR_THREAD_MODE_PRIVATE, 2);
 VALUE(WEIR_THREAD_MODE_KIND, 3);
 VALUE(WEIR_THREAD_MODE_CALLER, 4);
 
+/* weir_emulation_flags */
+VALUE(WEIR_EMULATION_CHECK, 1);
+VALUE(WEIR_EMULATION_STRICT, 2);
+VALUE(WEIR_EMULATION_PRECISE, 4);
+
+/* weir_emulated_race_kind */
+VALUE(WEIR_RACE_READ_AFTER_WRITE, 1);
+VALUE(WEIR_RACE_WRITE_AFTER_READ, 2);
+VALUE(WEIR_RACE_WRITE_AFTER_WRITE, 3);
+VALUE(WEIR_RACE_USE_AFTER_FREE, 4);
+VALUE(WEIR_RACE_FREED_IN_USE, 5);
+VALUE(WEIR_RACE_REUSED_IN_USE, 6);
+VALUE(WEIR_RACE_RECORDED_TOO_SOON, 7);
+VALUE(WEIR_RACE_WAIT_BEFORE_RECORD, 8);
+
 /* weir_thread_origin_value */
 VALUE(WEIR_THREAD_ORIGIN_BUILTIN_POOL, 1);
 VALUE(WEIR_THREAD_ORIGIN_SEEDED_POOL, 2);
@@ -637,6 +719,10 @@ VALUE(WEIR_LSTM_BIAS, 1);
 /* weir_gru_flags */
 VALUE(WEIR_GRU_BIAS, 1);
 VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
+
+/* weir_memory_mode_value */
+VALUE(WEIR_MEMORY_MODE_POOLED, 1);
+VALUE(WEIR_MEMORY_MODE_DIRECT, 2);
 
 /* weir_packed_weights_flags */
 VALUE(WEIR_PACKED_WEIGHTS_TRANSPOSED, 1);

@@ -62,9 +62,9 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 176 (at least 120)");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 192 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 176");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 192");
     info.struct_size = SIZE_MAX;
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 18446744073709551615");
     CHECK(info.struct_size == SIZE_MAX && info.allocations == 0 && info.attrs == 0);
@@ -188,6 +188,7 @@ int main(void) {
     rows_of_the_library();
     bad_input_threadpool();
     bad_input_engine();
+    bad_input_memory();
     bad_input_stream();
     bad_input_event();
     bad_input_tensor();

@@ -27,6 +27,8 @@ typedef struct objects {
     weir_kernel *kernel;
     weir_kernel_attr *kernel_attr;
     weir_packed_weights *packed_weights;
+    weir_allocator *allocator;
+    weir_buffer *buffer;
     weir_graph *graph;
     weir_compile_options *compile_options;
     weir_program *program;
@@ -103,6 +105,7 @@ enum { INVALID = WEIR_INVALID_ARGUMENT, RANGE = WEIR_OUT_OF_RANGE, PRECONDITION 
 
 void bad_input_threadpool(void);
 void bad_input_engine(void);
+void bad_input_memory(void);
 void bad_input_stream(void);
 void bad_input_event(void);
 void bad_input_tensor(void);

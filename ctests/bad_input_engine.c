@@ -126,9 +126,62 @@ static void rows_of_engines(void) {
     ROW(weir_sync_devices_timeout, (WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
 }
 
+static void rows_of_emulation(void) {
+    weir_engine_attr *attr = NULL;
+    weir_emulation sane = {.struct_size = sizeof sane, .seed = 1}, emulation = sane;
+    weir_emulated_counters counters = {.struct_size = sizeof counters};
+    weir_emulated_race races[2] = {{.struct_size = 0}};
+    uint64_t numbers[2] = {7, 7};
+    weir_engine *engine = NULL;
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 5, NULL, &engine));
+
+    ROW(weir_engine_attr_set_emulation, (NULL, &sane), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_emulation, (attr, NULL), INVALID, "emulation is NULL");
+    ROW(weir_engine_attr_set_emulation, (WRONG(stream_attr), &sane), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_set_emulation, (good.engine_attr, &sane), PRECONDITION, "attr is for a cpu engine");
+    emulation.flags = WEIR_EMULATION_STRICT;
+    ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation: flags has WEIR_EMULATION_STRICT without");
+    emulation.flags = 1 << 20;
+    ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation: flags has unknown bits 0x100000");
+    emulation = sane, emulation.struct_size = 16;
+    ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation->struct_size is 16, expected 88");
+    ROW(weir_engine_attr_get_emulation, (NULL, &sane), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_emulation, (attr, NULL), INVALID, "out_emulation is NULL");
+    ROW(weir_engine_attr_get_emulation, (good.engine_attr, &sane), PRECONDITION, "attr is for a cpu engine");
+    CHECK(sane.seed == 1);
+
+    /* Another engine on a device in use shares it as it is, or is refused. */
+    CHECK_OK(weir_engine_attr_set_emulation(attr, &sane));
+    ROW(weir_engine_create, (WEIR_ENGINE_EMULATED, 5, attr, NEW(engine)),
+        PRECONDITION, "emulated:5 is in use and emulated in another way than attr asks for");
+    ROW(weir_engine_create, (WEIR_ENGINE_EMULATED, 8, NULL, NEW(engine)), RANGE, "index is 8, there are 8 emulated");
+
+    ROW(weir_emulated_get_counters, (NULL, &counters), INVALID, "engine is NULL");
+    ROW(weir_emulated_get_counters, (good.engine, &counters), PRECONDITION, "engine is cpu:0, not an emulated one");
+    ROW(weir_emulated_get_counters, (engine, NULL), INVALID, "out_counters is NULL");
+    counters.struct_size = 8;
+    ROW(weir_emulated_get_counters, (engine, &counters), INVALID, "out_counters->struct_size is 8, expected 104");
+    ROW(weir_emulated_get_order, (NULL, numbers, 2, &out.size), INVALID, "engine is NULL");
+    ROW(weir_emulated_get_order, (good.engine, numbers, 2, &out.size), PRECONDITION, "engine is cpu:0");
+    ROW(weir_emulated_get_order, (engine, NULL, 2, &out.size), INVALID, "numbers is NULL");
+    ROW(weir_emulated_get_order, (engine, numbers, 2, NULL), INVALID, "out_count is NULL");
+    CHECK(numbers[0] == 7 && numbers[1] == 7);
+    ROW(weir_emulated_get_races, (NULL, races, 2, &out.size), INVALID, "engine is NULL");
+    ROW(weir_emulated_get_races, (good.engine, races, 2, &out.size), PRECONDITION, "engine is cpu:0");
+    ROW(weir_emulated_get_races, (engine, NULL, 2, &out.size), INVALID, "races is NULL");
+    ROW(weir_emulated_get_races, (engine, races, 2, NULL), INVALID, "out_count is NULL");
+    ROW(weir_emulated_get_races, (engine, races, 2, &out.size), INVALID, "races->struct_size is 0, expected 824");
+    ROW(weir_emulated_clear_races, (NULL), INVALID, "engine is NULL");
+    ROW(weir_emulated_clear_races, (good.engine), PRECONDITION, "engine is cpu:0, not an emulated one");
+    weir_engine_release(engine);
+    weir_engine_attr_destroy(attr);
+}
+
 void bad_input_engine(void) {
     rows_of_attributes();
     rows_of_threads();
     rows_of_create();
     rows_of_engines();
+    rows_of_emulation();
 }

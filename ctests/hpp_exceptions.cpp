@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <memory_resource>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,54 @@ void test_tasks(const weir::engine &engine) {
         EXPECT_THROWS(engine.synchronize(), codes[kind], "stream");
         eventually([&] { return state.use_count() == 1; });
     }
+}
+
+// Memory resources that count what they have given, and throw when they are told to.
+class source : public std::pmr::memory_resource {
+public:
+    std::atomic<bool> fails{false};
+    std::atomic<std::size_t> bytes{0};
+
+private:
+    void *do_allocate(std::size_t n, std::size_t alignment) override {
+        if (fails) throw_something(2);
+        bytes += n;
+        return std::pmr::new_delete_resource()->allocate(n, alignment);
+    }
+    void do_deallocate(void *data, std::size_t n, std::size_t alignment) override {
+        bytes -= n;
+        std::pmr::new_delete_resource()->deallocate(data, n, alignment);
+    }
+    bool do_is_equal(const memory_resource &other) const noexcept override { return this == &other; }
+};
+
+void test_allocators() {
+    const auto memory = std::make_shared<source>();
+    {
+        weir::engine_attr attr;
+        attr.set_allocator(weir::allocator::of(memory, 128)).set_memory_limit(1 << 20);
+        EXPECT(attr.allocator() && attr.memory_limit() == 1 << 20 && attr.memory_mode() == WEIR_MEMORY_MODE_POOLED);
+        const weir::engine engine(WEIR_ENGINE_CPU, 0, attr);
+        const weir::tensor tensor(engine, weir::desc(WEIR_F32, {100}));
+        EXPECT(engine.memory_info().in_use > 0 && memory->bytes == engine.memory_info().reserved);
+        EXPECT(engine.dump_memory().find("tensor f32[100]") != std::string::npos);
+        EXPECT_THROWS(weir::tensor(engine, weir::desc(WEIR_F32, {1 << 20})), WEIR_RESOURCE_EXHAUSTED, "limit 1 MiB");
+        int given_back = 0;
+        float numbers[4] = {1, 2, 3, 4};
+        {
+            const weir::buffer own(engine, 64), mine(engine, numbers, sizeof numbers, [&] { ++given_back; });
+            EXPECT(own.bytes() == 64 && own.data() != nullptr && mine.data() == numbers && mine.engine() == engine);
+            const weir::tensor tail(mine, weir::desc(WEIR_F32, {2}), 2 * sizeof(float));
+            EXPECT(tail.data<float>()[1] == 4 && given_back == 0);
+        }
+        EXPECT(given_back == 1);
+        engine.trim();
+        engine.reset_memory_peak();
+    }
+    EXPECT(memory->bytes == 0 && memory.use_count() == 1);
+    memory->fails = true;
+    const weir::engine engine(WEIR_ENGINE_CPU, 0, weir::engine_attr().set_allocator(weir::allocator::of(memory)));
+    EXPECT_THROWS(weir::tensor(engine, weir::desc(WEIR_F32, {100})), WEIR_RESOURCE_EXHAUSTED, "the host's allocator has no more memory");
 }
 
 void test_kernels(const weir::engine &engine) {
@@ -175,6 +224,7 @@ int main() {
         test_regions(weir::threadpool());
         test_regions(pool);
         test_pools();
+        test_allocators();
     }
     expect_released(before);
     return 0;

@@ -20,10 +20,13 @@
  *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
+ *   emulated devices    weir_engine_attr_set_emulation, weir_emulated_get_races
+ *   memory              weir_allocator_create, weir_engine_attr_set_memory_limit, weir_engine_get_memory_info, weir_engine_trim
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices
+ *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
@@ -262,6 +265,20 @@ typedef enum weir_thread_mode_value {
   WEIR_THREAD_MODE_CALLER = 4,
 } weir_thread_mode_value;
 
+/** How an engine keeps its memory. */
+typedef enum weir_memory_mode_value {
+  /**
+   * The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what comes back is
+   * kept for the next (weir_engine_trim). The default but of emulated engines.
+   */
+  WEIR_MEMORY_MODE_POOLED = 1,
+  /**
+   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in memory,
+   * and for allocators that are pools themselves. The default of emulated engines.
+   */
+  WEIR_MEMORY_MODE_DIRECT = 2,
+} weir_memory_mode_value;
+
 /** Reasons for which weir starts a thread. There are no others. */
 typedef enum weir_thread_origin_value {
   /** weir_threadpool_create_builtin. */
@@ -281,6 +298,42 @@ typedef enum weir_thread_origin_value {
   /** A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held. */
   WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
+
+/** Bits of weir_emulation.flags. */
+typedef enum weir_emulation_flags {
+  /** The checker follows what operations declare to read and to write, and reports those that nothing orders. */
+  WEIR_EMULATION_CHECK = 1,
+  /** With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION. */
+  WEIR_EMULATION_STRICT = 2,
+  /**
+   * The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of operations
+   * are then exact to a microsecond, at the price of a processor.
+   */
+  WEIR_EMULATION_PRECISE = 4,
+} weir_emulation_flags;
+
+/** What the checker of emulated devices reports. */
+typedef enum weir_emulated_race_kind {
+  /** The second operation reads bytes that the first writes, and nothing makes it wait. */
+  WEIR_RACE_READ_AFTER_WRITE = 1,
+  /** The second operation writes bytes that the first reads, and nothing makes it wait. */
+  WEIR_RACE_WRITE_AFTER_READ = 2,
+  /** Both write the same bytes, and nothing orders them. */
+  WEIR_RACE_WRITE_AFTER_WRITE = 3,
+  /** The second operation uses bytes that the host has freed (the first), or never had. */
+  WEIR_RACE_USE_AFTER_FREE = 4,
+  /** The host frees bytes (the second) that the first operation may still use. */
+  WEIR_RACE_FREED_IN_USE = 5,
+  /** The second operation uses bytes of a new allocation that the first may still use as a part of an old one. */
+  WEIR_RACE_REUSED_IN_USE = 6,
+  /**
+   * As the first three, but the second one's stream did wait for an event of the other stream: it was recorded before the first
+   * operation, too soon.
+   */
+  WEIR_RACE_RECORDED_TOO_SOON = 7,
+  /** A stream waits for an event that nobody has recorded. */
+  WEIR_RACE_WAIT_BEFORE_RECORD = 8,
+} weir_emulated_race_kind;
 
 /** Flags of weir_stream_create. */
 typedef enum weir_stream_flags {
@@ -637,6 +690,12 @@ typedef enum weir_forwarding_value {
   WEIR_FORWARD_NEVER = -2,
 } weir_forwarding_value;
 
+/** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
+typedef struct weir_allocator weir_allocator;
+
+/** A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
+typedef struct weir_buffer weir_buffer;
+
 /** Settings for weir_graph_compile. Owned: create, destroy. */
 typedef struct weir_compile_options weir_compile_options;
 
@@ -755,6 +814,10 @@ typedef struct weir_runtime_info {
   uint64_t packed_weights;
   /** Threads running now for devices: those of emulated ones, and those that watch events. */
   uint64_t threads_of_devices;
+  /** Allocators of the host's alive, those too that only engines or their memory refer to. */
+  uint64_t allocators;
+  /** Buffers alive, those too that only tensors refer to. */
+  uint64_t buffers;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -1182,6 +1245,159 @@ typedef struct weir_device_vtable {
   void (*release)(void *ctx);
 } weir_device_vtable;
 
+/** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
+typedef struct weir_emulation {
+  /** sizeof(weir_emulation). */
+  size_t struct_size;
+  /**
+   * 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks about an event
+   * of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls give the same order.
+   */
+  uint64_t seed;
+  /** Bits of enum weir_emulation_flags. */
+  uint64_t flags;
+  /** What each operation (kernel, copy, fill) takes at least, in nanoseconds. */
+  uint64_t latency_ns;
+  /** What copies and fills take besides: bytes in a microsecond; 0 = no time. */
+  uint64_t bytes_per_us;
+  /** What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes longer. */
+  uint64_t kernel_ns;
+  /** Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used. */
+  uint64_t memory_bytes;
+  /**
+   * The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count) fails late,
+   * with INTERNAL. 0 = none, also in the next three.
+   */
+  uint64_t fail_operation;
+  /** The copy with this number fails late, with INTERNAL; only copies count. */
+  uint64_t fail_copy;
+  /** The allocation with this number fails with RESOURCE_EXHAUSTED. */
+  uint64_t fail_allocation;
+  /** The device is lost as it comes to the operation with this number. */
+  uint64_t lose_operation;
+} weir_emulation;
+
+/** Counts of an emulated device, since it was made. */
+typedef struct weir_emulated_counters {
+  /** sizeof(weir_emulated_counters). */
+  size_t struct_size;
+  /** Kernels, copies and fills submitted. */
+  uint64_t operations;
+  /** Of these, done or passed over because of a failure. */
+  uint64_t completed;
+  /** Kernels submitted. */
+  uint64_t launches;
+  /** Copies submitted. */
+  uint64_t copies;
+  /** Fills submitted. */
+  uint64_t fills;
+  /** Waits for events submitted. */
+  uint64_t waits;
+  /** Records of events submitted. */
+  uint64_t records;
+  /** Allocations made. */
+  uint64_t allocations;
+  /** Allocations alive. */
+  uint64_t allocations_in_use;
+  /** Bytes of these. */
+  uint64_t bytes_in_use;
+  /** The most of them at one time. */
+  uint64_t peak_bytes;
+  /** Reports of the checker, each as often as it was found. */
+  uint64_t races;
+} weir_emulated_counters;
+
+/** A report of the checker. */
+typedef struct weir_emulated_race {
+  /** sizeof(weir_emulated_race). */
+  size_t struct_size;
+  /** One of enum weir_emulated_race_kind. */
+  uint32_t kind;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** Times that operations with these names on these streams were found so. */
+  uint64_t count;
+  /** Number of the first operation; of a free: of the last operation submitted before. */
+  uint64_t first_number;
+  /** Number of the second operation, likewise. */
+  uint64_t second_number;
+  /** First byte, from the start of the allocation; an address if the bytes are the host's. */
+  uint64_t offset;
+  /** How many bytes, in one piece. */
+  uint64_t bytes;
+  /** The first operation, NUL-terminated UTF-8, cut if too long: "kernel 'add'", "free". */
+  char first_name[64];
+  /** Its stream; "" for what the host did. */
+  char first_stream[64];
+  /** The second operation. */
+  char second_name[64];
+  /** Its stream. */
+  char second_stream[64];
+  /** All of it in words. */
+  char text[512];
+} weir_emulated_race;
+
+/**
+ * An allocator of the host's, for the memory of CPU engines.
+ *
+ * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not throw, longjmp
+ * or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls them.
+ */
+typedef struct weir_allocator_vtable {
+  /** sizeof(weir_allocator_vtable) of the host's header. Members beyond it read as NULL. */
+  size_t struct_size;
+  /** Reserved, 0. */
+  uint64_t flags;
+  /**
+   * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0, and
+   * anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+   */
+  size_t alignment;
+  /**
+   * Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter. NULL: there
+   * is no more. An address that is not aligned is given back at once, and the call that needed it fails.
+   */
+  void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
+  /** Required. Takes back what `allocate` gave for the same numbers, each address exactly once. */
+  void (*deallocate)(void *ctx, void *data, size_t bytes, size_t alignment);
+  /**
+   * Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in the
+   * thread that let go of it last. Never called in a forked child.
+   */
+  void (*release)(void *ctx);
+} weir_allocator_vtable;
+
+/** How an engine keeps its memory: one of enum weir_memory_mode_value. */
+typedef uint32_t weir_memory_mode;
+
+/** What an engine's memory is like at one moment. Sizes are in bytes. */
+typedef struct weir_memory_info {
+  /** sizeof(weir_memory_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Most that may be reserved; UINT64_MAX = no limit. */
+  uint64_t limit;
+  /** In tensors, buffers, scratch and the values of runs, rounded up to the sizes of blocks. */
+  uint64_t in_use;
+  /** The most that was ever in use, or was since weir_engine_reset_memory_peak. */
+  uint64_t peak_in_use;
+  /** In regions, whether in use or not. */
+  uint64_t reserved;
+  /** The most that was ever reserved, or was since weir_engine_reset_memory_peak. */
+  uint64_t peak_reserved;
+  /** The largest piece that is free, without what is kept for requests of its size. */
+  uint64_t largest_free;
+  /** Blocks in use. */
+  uint64_t blocks;
+  /** Regions. */
+  uint64_t regions;
+  /** Blocks given out since the engine was made. */
+  uint64_t allocations;
+  /** Regions asked for and got since the engine was made: calls of the allocator. */
+  uint64_t region_allocations;
+  /** 1 - largest_free / (reserved - in_use); 0 if nothing is free. */
+  double fragmentation;
+} weir_memory_info;
+
 /**
  * A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
  * (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
@@ -1588,10 +1804,12 @@ typedef struct weir_reduce_desc {
 typedef uint32_t weir_norm_op;
 
 /**
- * Normalisation, then times scale and plus shift on request. f32. The variance is that of the elements themselves: divided
- * by their number.
+ * Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided by
+ * their number.
  *
- * Inputs: x; for WEIR_NORM_BATCH mean and variance; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT shift. Output: as x.
+ * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT
+ * shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32 or wider, and rounded
+ * once.
  */
 typedef struct weir_norm_desc {
   /** sizeof(weir_norm_desc) of the caller's header. */
@@ -2673,6 +2891,240 @@ WEIR_NODISCARD
 weir_status weir_device_load(const char *path);
 
 
+/* ---- Emulated devices --------------------------------------------------------------------------------------------
+ * A device for tests where there is none: streams that work on their own, memory that the host cannot touch,
+ * kernels that run as host functions on a thread of the device's. A seed decides the order of its work, and
+ * decides it again; faults come when they are asked for; a checker reports operations that use the same bytes
+ * and that nothing orders (docs/emulated.md).
+ */
+
+/**
+ * How the device of an emulated engine is emulated. The first engine on a device decides; another one with other settings is
+ * refused as long as the device lives, and one without any shares it.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
+ * EMULATED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_emulation(struct weir_engine_attr *attr,
+                                           const struct weir_emulation *emulation);
+
+/**
+ * The emulation that was set, or all 0. In the attributes of an engine: how its device is emulated.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_emulation(const struct weir_engine_attr *attr,
+                                           struct weir_emulation *out_emulation);
+
+/**
+ * Counts of an emulated device, since it was made; all engines on it share them.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_emulated_get_counters(const struct weir_engine *engine,
+                                       struct weir_emulated_counters *out_counters);
+
+/**
+ * The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
+ * ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest `capacity`
+ * of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same seed and the same
+ * calls have the same order.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_emulated_get_order(const struct weir_engine *engine,
+                                    uint64_t *numbers,
+                                    size_t capacity,
+                                    size_t *out_count);
+
+/**
+ * What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found: operations
+ * that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are one report, with a
+ * count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between entries. `out_count`
+ * receives the number of reports. capacity 0 asks for the number only (then races may be NULL).
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small
+ * (out_count is set, the entries are left alone).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_emulated_get_races(const struct weir_engine *engine,
+                                    struct weir_emulated_race *races,
+                                    size_t capacity,
+                                    size_t *out_count);
+
+/**
+ * Forgets the reports and their count.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(struct weir_engine *engine);
+
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------
+ * An engine's tensors, scratch and the values of runs lie in regions that it gets from the system, or from an
+ * allocator of yours, and cuts into blocks. What comes back is kept for the next, so that in the steady state
+ * nothing is asked for. A limit bounds the regions; beyond it a call fails with RESOURCE_EXHAUSTED, at once, and
+ * says what holds the memory. The environment variable WEIR_MEMORY_MODE, pooled or direct, read once per
+ * process, is for engines that were given no mode; any other value is INVALID_ARGUMENT where it would be used.
+ */
+
+/**
+ * Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of engines may
+ * use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was given back; if this
+ * call fails, it is never called.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_allocator_create(const struct weir_allocator_vtable *vtable,
+                                  void *ctx,
+                                  struct weir_allocator **out_allocator);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(struct weir_allocator *allocator);
+
+/**
+ * Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API
+void weir_allocator_release(struct weir_allocator *allocator);
+
+/**
+ * Where the engine's memory comes from. NULL: the system (the default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_allocator(struct weir_engine_attr *attr,
+                                           struct weir_allocator *allocator);
+
+/**
+ * The allocator that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_allocator(const struct weir_engine_attr *attr,
+                                           struct weir_allocator **out_allocator);
+
+/**
+ * The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it makes the
+ * engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough. UINT64_MAX: no limit (the
+ * default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_memory_limit(struct weir_engine_attr *attr,
+                                              uint64_t bytes);
+
+/**
+ * The limit that was set, or UINT64_MAX.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_memory_limit(const struct weir_engine_attr *attr,
+                                              uint64_t *out_bytes);
+
+/**
+ * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before WEIR_MEMORY_MODE from
+ * the environment.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, unknown mode).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_memory_mode(struct weir_engine_attr *attr,
+                                             weir_memory_mode mode);
+
+/**
+ * The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: the mode that it is in.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_memory_mode(const struct weir_engine_attr *attr,
+                                             weir_memory_mode *out_mode);
+
+/**
+ * Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_memory_info(const struct weir_engine *engine,
+                                        struct weir_memory_info *out_info);
+
+/**
+ * Makes the peaks what is in use and reserved now.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(struct weir_engine *engine);
+
+/**
+ * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
+ * is free. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+ *
+ * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_trim(struct weir_engine *engine,
+                             uint64_t bytes_to_keep);
+
+/**
+ * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
+ * blocks. A block is "used" for something, "kept" for the next request of its size, or "free". `buffer` and `capacity` are as in
+ * weir_last_error_copy; what changes between two calls may make the text longer.
+ *
+ * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
+ * caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_dump_memory(const struct weir_engine *engine,
+                                    char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
+
+
 /* ---- Stream ------------------------------------------------------------------------------------------------------
  * A stream is an in-order queue on an engine. On the CPU it is synchronous unless asked otherwise: calls run in
  * the calling thread and return their own errors. An asynchronous stream that fails keeps its first error, skips
@@ -3042,6 +3494,99 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+
+/* ---- Buffer ------------------------------------------------------------------------------------------------------
+ * A buffer is memory without a shape: of the engine's, or of yours, which is given back to you by a callback.
+ * Tensors lie in it where you say.
+ */
+
+/**
+ * Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are legal.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_create(struct weir_engine *engine,
+                               size_t bytes,
+                               struct weir_buffer **out_buffer);
+
+/**
+ * Makes a buffer of the caller's memory, which the engine's kernels can reach. `release` (may be NULL) is called with
+ * `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no queued work
+ * with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or one that works for a
+ * stream or a run. It is not called if this call fails.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must live
+ * until release is called, or, without release, until nothing uses it any more.
+ * Errors: INVALID_ARGUMENT (NULL data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_import(struct weir_engine *engine,
+                               void *data,
+                               size_t bytes,
+                               weir_destroy_fn release,
+                               void *release_ctx,
+                               struct weir_buffer **out_buffer);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_retain(struct weir_buffer *buffer);
+
+/**
+ * Gives up one reference. NULL does nothing. Tensors on the buffer hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_buffer_release(struct weir_buffer *buffer);
+
+/**
+ * Address of the first byte, in the engine's memory. Reading or writing it while queued work uses it is a race.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the buffer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_data(const struct weir_buffer *buffer, void **out_data);
+
+/**
+ * Size in bytes.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_size(const struct weir_buffer *buffer, size_t *out_bytes);
+
+/**
+ * The engine whose memory the buffer is in, or that it was imported for.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_get_engine(const struct weir_buffer *buffer,
+                                   struct weir_engine **out_engine);
+
+/**
+ * Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer, also over one
+ * another; a call of a kernel still refuses an output that shares memory with its other tensors.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied, and the
+ * tensor keeps the buffer.
+ * Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not aligned to the element size); OUT_OF_RANGE if
+ * the tensor reaches beyond the buffer's end.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_on_buffer(struct weir_buffer *buffer,
+                                         const struct weir_tensor_desc *desc,
+                                         size_t offset,
+                                         struct weir_tensor **out_tensor);
 
 
 /* ---- Tensor ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-//     kernels [--rounds=N] [--quick] [--avx2] [peaks] [sgemm] [packed] [batches] [int8] [vector] [rows] [threads]
+//     kernels [--rounds=N] [--quick] [--avx2] [peaks] [sgemm] [packed] [batches] [int8] [halves] [vector] [rows] [threads]
 //
 // weir's kernels, through the C interface, beside OpenBLAS, BLIS, Eigen and oneDNN in one process. In a round each side
 // runs in turn, so that a change of the clock meets all of them; the figures are medians over the rounds, the ratios
@@ -131,7 +131,8 @@ struct section {
 
 constexpr section sections[] = {
     {"peaks", bench_peaks},   {"sgemm", bench_sgemm}, {"packed", bench_packed}, {"batches", bench_batches},
-    {"int8", bench_int8},     {"vector", bench_vector}, {"rows", bench_rows},   {"threads", bench_threads},
+    {"int8", bench_int8},     {"halves", bench_halves}, {"vector", bench_vector}, {"rows", bench_rows},
+    {"threads", bench_threads},
 };
 
 [[noreturn]] void usage() {

@@ -100,6 +100,7 @@ void bench_sgemm(const options &options);
 void bench_packed(const options &options);
 void bench_batches(const options &options);
 void bench_int8(const options &options);
+void bench_halves(const options &options);
 void bench_vector(const options &options);
 void bench_rows(const options &options);
 void bench_threads(const options &options);

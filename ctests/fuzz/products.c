@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Matrix products of floats and of bytes, with weights that were packed before and without.
+ * Matrix products of floats, halves and bytes, with weights that were packed before and without.
  */
 
 #include "fuzz.h"
@@ -20,11 +20,12 @@ static void draw_sides(draws *d, int64_t *m, int64_t *n, int64_t *k) {
     for (int i = 0; i < 3; i++) if (*sides[i] < 200) *sides[i] = draw_size(d, 33);
 }
 
-/* ---- Floats ------------------------------------------------------------------------------------ */
+/* ---- Floats and halves ------------------------------------------------------------------------- */
 
 static void draw_matmul(problem *p) {
     weir_matmul_desc *desc = &p->desc.matmul;
-    *desc = (weir_matmul_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 31};
+    weir_dtype type = draw_once_in(p->d, 2) ? WEIR_F32 : DRAW_OF(p->d, FLOATS);
+    *desc = (weir_matmul_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 63};
     if (draw_once_in(p->d, 2)) desc->flags &= ~(uint64_t)(WEIR_MATMUL_BIAS | WEIR_MATMUL_SUM);
     if (draw_once_in(p->d, 3)) desc->activation = (weir_activation)draw_int(p->d, 0, 5), desc->flags &= ~(uint64_t)WEIR_MATMUL_RELU;
     if (draw_once_in(p->d, 60)) desc->activation = (weir_activation)draw_int(p->d, 0, 7);
@@ -36,8 +37,8 @@ static void draw_matmul(problem *p) {
 
     int64_t m, n, k;
     draw_sides(p->d, &m, &n, &k);
-    weir_tensor_desc batch = draw_shape(p->d, WEIR_F32, draw_once_in(p->d, 2) ? 0 : (uint32_t)draw_int(p->d, 1, 3), 6);
-    weir_tensor_desc a = draw_broadcast(p->d, &batch, WEIR_F32), b = draw_broadcast(p->d, &batch, WEIR_F32);
+    weir_tensor_desc batch = draw_shape(p->d, type, draw_once_in(p->d, 2) ? 0 : (uint32_t)draw_int(p->d, 1, 3), 6);
+    weir_tensor_desc a = draw_broadcast(p->d, &batch, type), b = draw_broadcast(p->d, &batch, type);
     if (p->packs) b.rank = 0;
     contents what = draw_once_in(p->d, 2) ? SMALL : NORMAL;
     a.dims[a.rank] = m, a.dims[a.rank + 1] = k, a.rank += 2;
@@ -48,7 +49,8 @@ static void draw_matmul(problem *p) {
     c.rank -= 2, b.rank -= 2;
     CHECK(broadcast(&c, &b));
     c.dims[c.rank] = m, c.dims[c.rank + 1] = n, c.rank += 2;
-    if (desc->flags & WEIR_MATMUL_BIAS) add_input(p, vector_desc(n), what);
+    c.dtype = desc->flags & WEIR_MATMUL_F32_RESULT ? WEIR_F32 : type;
+    if (desc->flags & WEIR_MATMUL_BIAS) add_input(p, make_desc(c.dtype, 1, n, 0, 0), what);
     if (desc->flags & WEIR_MATMUL_SUM) add_input(p, c, what);
 }
 
@@ -60,8 +62,9 @@ static verdict solve_matmul(problem *p) {
     if (desc->flags > 63 || desc->activation > WEIR_ACTIVATION_TANH || (relu && desc->activation != 0)) return REFUSED;
     if (p->packs && tb) return REFUSED;
     if (p->num_in != 2u + has_bias + has_sum) return REFUSED;
-    /* Halves are not drawn; a spoiled input may be of them. */
-    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return is_float(p->in[i].desc.dtype) ? EITHER : REFUSED;
+    weir_dtype type = p->in[0].desc.dtype, of_c = desc->flags & WEIR_MATMUL_F32_RESULT ? WEIR_F32 : type;
+    if (!is_float(type)) return REFUSED;
+    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != (i < 2 ? type : of_c)) return REFUSED;
     const array *a = &p->in[0], *b = &p->in[1], *bias = has_bias ? &p->in[2] : NULL;
     const array *sum = has_sum ? &p->in[2 + has_bias] : NULL;
     if (a->desc.rank < 2 || b->desc.rank < 2 || (p->packs && b->desc.rank != 2)) return REFUSED;
@@ -74,7 +77,8 @@ static verdict solve_matmul(problem *p) {
     if (!broadcast(&batch, &batch_b)) return REFUSED;
     weir_tensor_desc c = batch;
     c.dims[c.rank] = m, c.dims[c.rank + 1] = n, c.rank += 2;
-    if (bias && !is_shape(&bias->desc, WEIR_F32, 1, n)) return REFUSED;
+    c.dtype = of_c;
+    if (bias && !is_shape(&bias->desc, of_c, 1, n)) return REFUSED;
     if (sum && !same_shape(&sum->desc, &c)) return REFUSED;
     array *out = add_output(p, c);
     if (out == NULL) return EITHER;

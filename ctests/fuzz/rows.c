@@ -214,7 +214,9 @@ static weir_status create_reduce(weir_engine *engine, problem *p, weir_kernel **
 static void draw_norm(problem *p) {
     weir_norm_desc *desc = &p->desc.norm;
     uint32_t op = (uint32_t)draw_int(p->d, draw_once_in(p->d, 40) ? 0 : 1, draw_once_in(p->d, 40) ? 5 : 4);
-    const array *x = add_input(p, draw_shape(p->d, draw_once_in(p->d, 50) ? WEIR_F16 : WEIR_F32, draw_rank(p->d), 20000), NORMAL);
+    weir_dtype type = draw_once_in(p->d, 50) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
+    weir_dtype affine = draw_once_in(p->d, 2) ? type : WEIR_F32;
+    const array *x = add_input(p, draw_shape(p->d, type, draw_rank(p->d), 20000), NORMAL);
     *desc = (weir_norm_desc){.struct_size = sizeof *desc, .op = op, .epsilon = draw_once_in(p->d, 20) ? 0 : 1e-3f};
     desc->axis = draw_axis(p->d, &x->desc);
     desc->flags = (uint64_t)draw_int(p->d, 0, 3);
@@ -232,7 +234,8 @@ static void draw_norm(problem *p) {
         array *variance = add_input(p, of_channels, NORMAL);
         for (size_t i = 0; i < variance->n; i++) variance->v[i] = rounded(WEIR_F32, fabs(variance->v[i]) + 0.1);
     }
-    if (axis >= 0) of_rows = shaped(WEIR_F32, x->desc.rank - (uint32_t)axis, x->desc.dims + axis);
+    of_channels.dtype = of_rows.dtype = affine;
+    if (axis >= 0) of_rows = shaped(affine, x->desc.rank - (uint32_t)axis, x->desc.dims + axis);
     for (int bit = 1; bit <= 2; bit *= 2) {
         if (desc->flags & (uint64_t)bit) add_input(p, op <= WEIR_NORM_RMS ? of_rows : of_channels, NORMAL);
     }
@@ -243,7 +246,7 @@ static verdict solve_norm(problem *p) {
     bool batch = desc->op == WEIR_NORM_BATCH, group = desc->op == WEIR_NORM_GROUP;
     size_t scales = (size_t)((desc->flags & 1) != 0), shifts = (size_t)((desc->flags & 2) != 0), first = batch ? 3 : 1;
     if (desc->op < 1 || desc->op > WEIR_NORM_GROUP || !(desc->epsilon >= 0) || group != (desc->groups > 0)) return REFUSED;
-    if (p->num_in != first + scales + shifts || p->in[0].desc.dtype != WEIR_F32) return REFUSED;
+    if (p->num_in != first + scales + shifts || !is_float(p->in[0].desc.dtype)) return REFUSED;
     const array *x = &p->in[0];
     int axis = axis_of(desc->axis, &x->desc);
     if (axis < 0) return REFUSED;
@@ -253,7 +256,10 @@ static verdict solve_norm(problem *p) {
     weir_tensor_desc channels = vector_desc((int64_t)len), affine = channels;
     if (desc->op <= WEIR_NORM_RMS) affine = shaped(WEIR_F32, x->desc.rank - (uint32_t)axis, x->desc.dims + axis);
     for (size_t i = 1; i < p->num_in; i++) {
-        if (p->in[i].desc.dtype != WEIR_F32 || !same_shape(&p->in[i].desc, i < first ? &channels : &affine)) return REFUSED;
+        /* Scale and shift are floats, or both of the type of x. */
+        bool alike = i >= first && p->in[first].desc.dtype == x->desc.dtype;
+        if (p->in[i].desc.dtype != (alike ? x->desc.dtype : WEIR_F32)) return REFUSED;
+        if (!same_shape(&p->in[i].desc, i < first ? &channels : &affine)) return REFUSED;
     }
     array *out = add_output(p, x->desc);
     size_t row = len * inner / (group ? desc->groups : 1);

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 enum { HEAD = 16, ENTRY = 16, ALIGNMENT = 64, COUNT = WEIGHTS_HALVES * WEIGHTS_TENSORS, MOST_BYTES = 64 << 20 };
 
@@ -20,6 +23,19 @@ static size_t aligned(size_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* Memory for the weights, in large pages where the system gives them. A step reads 1.2 MB of weights, 300 ordinary pages; after a
+ * pause nothing is left in the processor's caches of where these are, and to find them again takes as long as to read them. */
+static unsigned char *allocate(size_t bytes) {
+    const size_t page = 2 << 20, whole = (bytes + page - 1) / page * page;
+    unsigned char *memory = aligned_alloc(page, whole);
+#ifdef MADV_HUGEPAGE
+    if (memory != NULL) {
+        madvise(memory, whole, MADV_HUGEPAGE); /* only a wish */
+    }
+#endif
+    return memory;
+}
+
 /* The whole file, in memory that is aligned like the tensors in it; NULL if it cannot be read. */
 static unsigned char *read_file(const char *path, size_t *out_bytes) {
     FILE *file = fopen(path, "rb");
@@ -29,7 +45,7 @@ static unsigned char *read_file(const char *path, size_t *out_bytes) {
         size = ftell(file);
     }
     if (size > 0 && size <= MOST_BYTES && fseek(file, 0, SEEK_SET) == 0) {
-        memory = aligned_alloc(ALIGNMENT, aligned((size_t)size));
+        memory = allocate((size_t)size);
     }
     if (memory != NULL && fread(memory, 1, (size_t)size, file) != (size_t)size) {
         free(memory);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -21,6 +22,39 @@ namespace weir {
 class engine;
 class tensor;
 class kernel;
+
+/// Functions of yours that engines take their memory from.
+class allocator : public shared<weir_allocator> {
+public:
+    using shared::shared;
+    allocator() noexcept = default;
+    explicit allocator(const weir_allocator_vtable &vtable, void *ctx) {
+        check(weir_allocator_create(&vtable, ctx, out()));
+    }
+    /// `source` has `void *allocate(size_t bytes, size_t alignment)` and `void deallocate(void *, size_t bytes, size_t alignment)`,
+    /// which any thread may call; it lives until everything has gone back to it. A std::pmr::memory_resource is such a source. An
+    /// exception out of allocate means that there is no more memory.
+    template <class Source>
+    static allocator of(std::shared_ptr<Source> source, std::size_t alignment = 0) {
+        auto vtable = sized<weir_allocator_vtable>();
+        vtable.alignment = alignment;
+        vtable.allocate = [](void *ctx, std::size_t bytes, std::size_t aligned) -> void * {
+            try {
+                return (*static_cast<std::shared_ptr<Source> *>(ctx))->allocate(bytes, aligned);
+            } catch (...) {
+                return nullptr;
+            }
+        };
+        vtable.deallocate = [](void *ctx, void *data, std::size_t bytes, std::size_t aligned) {
+            (*static_cast<std::shared_ptr<Source> *>(ctx))->deallocate(data, bytes, aligned);
+        };
+        vtable.release = [](void *ctx) { delete static_cast<std::shared_ptr<Source> *>(ctx); };
+        auto kept = std::make_unique<std::shared_ptr<Source>>(std::move(source));
+        allocator made(vtable, kept.get());
+        kept.release();
+        return made;
+    }
+};
 
 /// Settings for an engine of one kind.
 class engine_attr : public owned<weir_engine_attr> {
@@ -51,6 +85,34 @@ public:
     std::uint32_t thread_count() const {
         return detail::value<std::uint32_t>(weir_engine_attr_get_thread_count, get());
     }
+    /// How the device of an emulated engine is emulated; struct_size need not be set.
+    engine_attr &set_emulation(weir_emulation emulation) {
+        emulation.struct_size = sizeof emulation;
+        return check(weir_engine_attr_set_emulation(*this, &emulation)), *this;
+    }
+    weir_emulation emulation() const {
+        auto emulation = sized<weir_emulation>();
+        check(weir_engine_attr_get_emulation(get(), &emulation));
+        return emulation;
+    }
+    engine_attr &set_allocator(const weir::allocator &source) {
+        return check(weir_engine_attr_set_allocator(*this, source)), *this;
+    }
+    engine_attr &set_memory_limit(std::uint64_t bytes) {
+        return check(weir_engine_attr_set_memory_limit(*this, bytes)), *this;
+    }
+    engine_attr &set_memory_mode(weir_memory_mode mode) {
+        return check(weir_engine_attr_set_memory_mode(*this, mode)), *this;
+    }
+    weir::allocator allocator() const {
+        return detail::lent<weir::allocator>(weir_engine_attr_get_allocator, get());
+    }
+    std::uint64_t memory_limit() const {
+        return detail::value<std::uint64_t>(weir_engine_attr_get_memory_limit, get());
+    }
+    weir_memory_mode memory_mode() const {
+        return detail::value<weir_memory_mode>(weir_engine_attr_get_memory_mode, get());
+    }
 };
 
 /// A device: memory, and the means to run kernels.
@@ -79,9 +141,42 @@ public:
         check(weir_engine_get_info(*this, &info));
         return info;
     }
+    weir_memory_info memory_info() const {
+        auto info = sized<weir_memory_info>();
+        check(weir_engine_get_memory_info(*this, &info));
+        return info;
+    }
+    void reset_memory_peak() const { check(weir_engine_reset_memory_peak(*this)); }
+    void trim(std::uint64_t bytes_to_keep = 0) const { check(weir_engine_trim(*this, bytes_to_keep)); }
+    /// What the memory holds, as JSON.
+    std::string dump_memory() const { return detail::text(weir_engine_dump_memory, get()); }
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_engine_synchronize(*this, timeout_ns));
     }
+
+    // Of emulated devices:
+    weir_emulated_counters emulated_counters() const {
+        auto counters = sized<weir_emulated_counters>();
+        check(weir_emulated_get_counters(*this, &counters));
+        return counters;
+    }
+    /// The operations' numbers, as the device came to them; the latest 16384 at most.
+    std::vector<std::uint64_t> emulated_order() const {
+        std::size_t count = 0;
+        check(weir_emulated_get_order(*this, nullptr, 0, &count));
+        std::vector<std::uint64_t> order(count);
+        check(weir_emulated_get_order(*this, order.data(), order.size(), &count));
+        return order;
+    }
+    /// What the checker has found.
+    std::vector<weir_emulated_race> emulated_races() const {
+        std::size_t count = 0;
+        std::vector<weir_emulated_race> races(256, sized<weir_emulated_race>());
+        check(weir_emulated_get_races(*this, races.data(), races.size(), &count));
+        races.resize(count);
+        return races;
+    }
+    void clear_emulated_races() const { check(weir_emulated_clear_races(*this)); }
 };
 
 /// Settings for a stream on an engine of one kind.

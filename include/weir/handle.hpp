@@ -41,9 +41,11 @@ T sized() noexcept {
 namespace detail {
 
 inline weir_status retain(weir_threadpool *p) { return weir_threadpool_retain(p); }
+inline weir_status retain(weir_allocator *p) { return weir_allocator_retain(p); }
 inline weir_status retain(weir_engine *p) { return weir_engine_retain(p); }
 inline weir_status retain(weir_stream *p) { return weir_stream_retain(p); }
 inline weir_status retain(weir_event *p) { return weir_event_retain(p); }
+inline weir_status retain(weir_buffer *p) { return weir_buffer_retain(p); }
 inline weir_status retain(weir_tensor *p) { return weir_tensor_retain(p); }
 inline weir_status retain(weir_kernel *p) { return weir_kernel_retain(p); }
 inline weir_status retain(weir_packed_weights *p) { return weir_packed_weights_retain(p); }
@@ -51,9 +53,11 @@ inline weir_status retain(weir_program *p) { return weir_program_retain(p); }
 inline weir_status retain(weir_run *p) { return weir_run_retain(p); }
 
 inline void drop(weir_threadpool *p) noexcept { weir_threadpool_release(p); }
+inline void drop(weir_allocator *p) noexcept { weir_allocator_release(p); }
 inline void drop(weir_engine *p) noexcept { weir_engine_release(p); }
 inline void drop(weir_stream *p) noexcept { weir_stream_release(p); }
 inline void drop(weir_event *p) noexcept { weir_event_release(p); }
+inline void drop(weir_buffer *p) noexcept { weir_buffer_release(p); }
 inline void drop(weir_tensor *p) noexcept { weir_tensor_release(p); }
 inline void drop(weir_kernel *p) noexcept { weir_kernel_release(p); }
 inline void drop(weir_packed_weights *p) noexcept { weir_packed_weights_release(p); }

@@ -28,6 +28,33 @@ inline weir_tensor_desc desc(weir_dtype dtype, std::initializer_list<std::int64_
     return desc;
 }
 
+/// Memory without a shape, which tensors lie in.
+class buffer : public shared<weir_buffer> {
+public:
+    using shared::shared;
+    buffer() noexcept = default;
+    buffer(const weir::engine &on, std::size_t bytes) { check(weir_buffer_create(on, bytes, out())); }
+    /// Memory of yours, which lives until the buffer, the tensors on it and all work on these are gone.
+    buffer(const weir::engine &on, void *data, std::size_t bytes) {
+        check(weir_buffer_import(on, data, bytes, nullptr, nullptr, out()));
+    }
+    /// Memory that weir gives back by calling release(), once, on any thread.
+    template <class F>
+    buffer(const weir::engine &on, void *data, std::size_t bytes, F &&release) {
+        using owner = detail::host_task<std::decay_t<F>>;
+        auto held = std::unique_ptr<owner>(new owner{std::forward<F>(release)});
+        const weir_destroy_fn call = [](void *self) noexcept {
+            static_cast<void>(owner::call(self));
+            owner::destroy(self);
+        };
+        check(weir_buffer_import(on, data, bytes, call, held.get(), out()));
+        static_cast<void>(held.release());
+    }
+    void *data() const { return detail::value<void *>(weir_buffer_get_data, get()); }
+    std::size_t bytes() const { return detail::value<std::size_t>(weir_buffer_get_size, get()); }
+    weir::engine engine() const { return detail::lent<weir::engine>(weir_buffer_get_engine, get()); }
+};
+
 /// A dense array in an engine's memory, or over yours.
 class tensor : public shared<weir_tensor> {
 public:
@@ -35,6 +62,10 @@ public:
     tensor() noexcept = default;
     tensor(const weir::engine &on, const weir_tensor_desc &desc) {
         check(weir_tensor_create(on, &desc, out()));
+    }
+    /// On the bytes of a buffer from `offset` on, as they are.
+    tensor(const buffer &on, const weir_tensor_desc &desc, std::size_t offset = 0) {
+        check(weir_tensor_create_on_buffer(on, &desc, offset, out()));
     }
     /// Over memory that lives until the tensor and all work on it are gone.
     tensor(const weir::engine &on, const weir_tensor_desc &desc, void *data) {

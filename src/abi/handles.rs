@@ -17,6 +17,10 @@ pub struct weir_engine {
 pub struct weir_engine_attr {
     _opaque: [u8; 0],
 }
+/// An allocator of the host's that engines take their memory from. Shared: create, retain, release.
+pub struct weir_allocator {
+    _opaque: [u8; 0],
+}
 /// An in-order queue of work on one engine. Shared: create, retain, release.
 pub struct weir_stream {
     _opaque: [u8; 0],
@@ -27,6 +31,10 @@ pub struct weir_stream_attr {
 }
 /// A point in a stream that other streams and threads can wait for. Shared: create, retain, release.
 pub struct weir_event {
+    _opaque: [u8; 0],
+}
+/// A stretch of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release.
+pub struct weir_buffer {
     _opaque: [u8; 0],
 }
 /// A dense array of numbers in an engine's memory, or over the caller's own. Shared: create, retain, release.

@@ -20,10 +20,12 @@ pub enum weir_norm_op_value {
     WEIR_NORM_GROUP = 4,
 }
 
-/// Normalisation, then times scale and plus shift on request. f32. The variance is that of the elements themselves: divided
-/// by their number.
+/// Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided by
+/// their number.
 ///
-/// Inputs: x; for WEIR_NORM_BATCH mean and variance; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT shift. Output: as x.
+/// Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT
+/// shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32 or wider, and rounded
+/// once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_norm_desc {

@@ -49,6 +49,10 @@ pub struct weir_runtime_info {
     pub packed_weights: u64,
     /// Threads running now for devices: those of emulated ones, and those that watch events.
     pub threads_of_devices: u64,
+    /// Allocators of the host's alive, those too that only engines or their memory refer to.
+    pub allocators: u64,
+    /// Buffers alive, those too that only tensors refer to.
+    pub buffers: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

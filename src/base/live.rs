@@ -20,9 +20,11 @@ pub enum Counter {
     Runs,
     Attrs,
     PackedWeights,
+    Allocators,
+    Buffers,
 }
 
-const KINDS: usize = Counter::PackedWeights as usize + 1;
+const KINDS: usize = Counter::Buffers as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Objects alive, by kind.
@@ -39,6 +41,8 @@ pub struct Counts {
     pub runs: u64,
     pub attrs: u64,
     pub packed_weights: u64,
+    pub allocators: u64,
+    pub buffers: u64,
 }
 
 pub fn add(counter: Counter) {
@@ -63,5 +67,7 @@ pub fn counts() -> Counts {
         runs: of(Counter::Runs),
         attrs: of(Counter::Attrs),
         packed_weights: of(Counter::PackedWeights),
+        allocators: of(Counter::Allocators),
+        buffers: of(Counter::Buffers),
     }
 }

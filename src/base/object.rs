@@ -68,6 +68,8 @@ pub mod tag {
         "run" = RUN: 15,
         "kernel_context" = KERNEL_CONTEXT: 16,
         "packed_weights" = PACKED_WEIGHTS: 17,
+        "allocator" = ALLOCATOR: 18,
+        "buffer" = BUFFER: 19,
     }
     use super::DEAD;
 }

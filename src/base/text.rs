@@ -1,7 +1,8 @@
-//! Text for C structs: arrays of a fixed length.
+//! Text for C structs, which is of a fixed length, and for JSON.
 #![forbid(unsafe_code)]
 
 use std::ffi::c_char;
+use std::fmt::Write as _;
 
 /// As many whole characters of `text` as fit below a NUL; the rest of the array is zero. A NUL in the text ends it.
 pub fn fixed<const N: usize>(text: &str) -> [c_char; N] {
@@ -22,6 +23,23 @@ pub fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
+/// A quoted JSON string (RFC 8259, section 7).
+pub fn json_string(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if (c as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +53,10 @@ mod tests {
         assert_eq!(fixed::<3>("añb"), [b'a' as c_char, 0, 0]);
         assert_eq!(fixed::<4>("a\0b"), [b'a' as c_char, 0, 0, 0]);
         assert_eq!(fixed::<1>("a"), [0]);
+    }
+
+    #[test]
+    fn quotes_and_controls_are_escaped() {
+        assert_eq!(json_string("a\"b\\c\n\u{1}"), r#""a\"b\\c\n\u0001""#);
     }
 }

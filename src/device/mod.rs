@@ -16,13 +16,11 @@
 mod cpu;
 pub mod emulated;
 mod kind;
-mod memory;
 pub mod plugin;
 mod registry;
 mod watch;
 
 pub use kind::DeviceKind;
-pub use memory::Memory;
 pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 
@@ -34,7 +32,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// One device: facts.
-pub trait Device: Send + Sync + Debug {
+pub trait Device: Any + Send + Sync + Debug {
     fn kind(&self) -> DeviceKind;
 
     fn index(&self) -> u32;
@@ -72,7 +70,41 @@ pub fn label(device: &dyn Device) -> String {
 }
 
 /// What is done once an event was reached; on a thread that must not be held up.
-pub type Then = Box<dyn FnOnce() + Send>;
+pub struct Then(Told);
+
+enum Told {
+    Once(Box<dyn FnOnce() + Send>),
+    Shared(Arc<dyn Reached>),
+}
+
+/// Who is told that an event was reached, and is there already: telling it needs no memory.
+pub trait Reached: Send + Sync {
+    fn reached(&self);
+}
+
+impl Then {
+    pub fn once(then: impl FnOnce() + Send + 'static) -> Then {
+        Then(Told::Once(Box::new(then)))
+    }
+
+    pub fn shared(then: Arc<dyn Reached>) -> Then {
+        Then(Told::Shared(then))
+    }
+
+    /// The event was reached, or has failed.
+    pub fn tell(self) {
+        match self.0 {
+            Told::Once(then) => then(),
+            Told::Shared(then) => then.reached(),
+        }
+    }
+}
+
+impl Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then")
+    }
+}
 
 /// A device that works on its own, in memory of its own.
 pub trait Accelerator: Send + Sync {
@@ -164,6 +196,8 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {}
 
 /// What a kernel computes, for a device that makes its own form of it.
 pub struct Recipe<'a> {
+    /// What it is called, for texts.
+    pub name: &'a str,
     /// The operation, "matmul"; "" for a function of the host's.
     pub operation: &'a str,
     /// The operation's descriptor in C, complete and checked; what the host gave for one that only the device knows.

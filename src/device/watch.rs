@@ -73,7 +73,7 @@ impl Watch {
             None => self.shared.called.advance(1),
             Some(then) => {
                 let _ = event.synchronize(Deadline::NEVER);
-                then();
+                then.tell();
             }
         }
     }
@@ -106,7 +106,7 @@ impl Shared {
                 if watched[at].0.is_reached().unwrap_or(true) {
                     let (event, then) = watched.remove(at);
                     // A defect there must not take those along that wait behind it.
-                    if let Err(payload) = catch_unwind(AssertUnwindSafe(then)) {
+                    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| then.tell())) {
                         std::mem::forget(payload);
                     }
                     drop(event);
@@ -176,7 +176,7 @@ mod tests {
         for (i, flag) in flags.iter().enumerate() {
             let told = Arc::clone(&told);
             let event: Arc<dyn DeviceEvent> = Arc::<Flag>::clone(flag);
-            watch.add(&event, Box::new(move || told.lock().push(i)));
+            watch.add(&event, Then::once(move || told.lock().push(i)));
         }
         std::thread::sleep(std::time::Duration::from_millis(3));
         assert!(told.lock().is_empty());
@@ -194,9 +194,9 @@ mod tests {
         let event: Arc<dyn DeviceEvent> = Arc::<Flag>::clone(&flag);
         {
             let watch = Watch::new("test:1".to_owned());
-            watch.add(&event, Box::new(|| panic!("as planned")));
+            watch.add(&event, Then::once(|| panic!("as planned")));
             let count = Arc::clone(&told);
-            watch.add(&event, Box::new(move || count.store(1, SeqCst)));
+            watch.add(&event, Then::once(move || count.store(1, SeqCst)));
         }
         std::thread::sleep(std::time::Duration::from_millis(2));
         assert_eq!(told.load(SeqCst), 0);

@@ -1,10 +1,12 @@
 //! Settings of engines, streams and kernels.
 
+use super::memory::MemoryMode;
 use super::threads::ThreadMode;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
 use crate::device::DeviceKind;
 use crate::device::emulated::Emulation;
+use crate::memory::HostAllocator;
 use crate::threadpool::{PoolAttr, ThreadPool};
 
 /// Most streams of an engine that a program's work may be spread over.
@@ -21,6 +23,11 @@ pub struct EngineAttr {
     pub emulation: Option<Emulation>,
     /// Streams that a program's work may be spread over; 0 = as the work asks for.
     pub max_streams: usize,
+    allocator: Option<Ref<HostAllocator>>,
+    /// None = no limit.
+    pub memory_limit: Option<u64>,
+    /// None = the environment may decide.
+    pub memory_mode: Option<MemoryMode>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +61,40 @@ fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
 
 impl EngineAttr {
     pub fn new(kind: DeviceKind) -> EngineAttr {
-        EngineAttr { kind, threadpool: None, thread_mode: None, thread_count: None, emulation: None, max_streams: 1 }
+        EngineAttr {
+            kind,
+            threadpool: None,
+            thread_mode: None,
+            thread_count: None,
+            emulation: None,
+            max_streams: 1,
+            allocator: None,
+            memory_limit: None,
+            memory_mode: None,
+        }
+    }
+
+    /// None = the device's own memory.
+    pub fn set_allocator(&mut self, allocator: Option<Ref<HostAllocator>>) -> Result<()> {
+        self.check_host_memory()?;
+        self.allocator = allocator;
+        Ok(())
+    }
+
+    pub fn allocator(&self) -> Result<Option<&Ref<HostAllocator>>> {
+        self.check_host_memory()?;
+        Ok(self.allocator.as_ref())
+    }
+
+    /// Only a CPU engine's memory can be the host's.
+    fn check_host_memory(&self) -> Result<()> {
+        match self.kind {
+            DeviceKind::CPU => Ok(()),
+            other => Err(Error::precondition(format!(
+                "attr is for a {} engine, only a cpu engine takes memory from an allocator of the host's",
+                other.name()
+            ))),
+        }
     }
 
     pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {

@@ -6,7 +6,7 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
-use crate::memory::{Buffer, View, overlaps};
+use crate::memory::{Block, Lane, View, overlaps};
 use crate::stream::{Queue, Work};
 use crate::sync::HandOff;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
@@ -19,10 +19,9 @@ pub(super) struct Call {
     kernel: Ref<BoundKernel>,
     inputs: Vec<View>,
     outputs: Vec<View>,
-    scratch: HandOff<Buffer>,
-    needs: Needs,
-    /// Where the scratch memory goes afterwards.
-    cache: Arc<HandOff<Buffer>>,
+    scratch: Scratch,
+    /// The scratch memory is of this lane, which has it back already: who comes behind this call may use it.
+    _lane: Arc<Lane>,
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
 }
 
@@ -41,8 +40,8 @@ struct Needs {
 }
 
 impl Needs {
-    /// Memory of an earlier call, if there is enough, or new one.
-    fn memory(&self, kernel: &BoundKernel, cache: &HandOff<Buffer>) -> Result<Option<Buffer>> {
+    /// Memory for all slots; `allocate` is given how much.
+    fn memory(&self, kernel: &BoundKernel, allocate: impl FnOnce(usize) -> Result<Block>) -> Result<Option<Block>> {
         if self.bytes == 0 {
             return Ok(None);
         }
@@ -54,14 +53,11 @@ impl Needs {
                 self.slots
             )));
         };
-        if let Some(buffer) = cache.take().filter(|buffer| buffer.bytes() >= needed) {
-            return Ok(Some(buffer));
-        }
-        Buffer::zeroed(needed, &format!("scratch of kernel '{}'", kernel.name())).map(Some)
+        allocate(needed).map(Some)
     }
 
-    fn scratch(&self, memory: Option<&Buffer>) -> Scratch {
-        Scratch::new(memory.map_or(std::ptr::null_mut(), Buffer::data), self.bytes, self.slots)
+    fn scratch(&self, memory: Option<&Block>) -> Scratch {
+        Scratch::new(memory.map_or(std::ptr::null_mut(), Block::data), self.bytes, self.slots)
     }
 }
 
@@ -72,10 +68,13 @@ pub(super) fn now(
     kernel: &BoundKernel,
     inputs: &[&Tensor],
     outputs: &[&Tensor],
-    cache: &HandOff<Buffer>,
+    cache: &HandOff<Block>,
 ) -> Result<()> {
     let needs = check_named(stream, kernel, inputs, outputs)?;
-    let memory = needs.memory(kernel, cache)?;
+    let memory = needs.memory(kernel, |bytes| match cache.take().filter(|memory| memory.bytes() >= bytes) {
+        Some(memory) => Ok(memory),
+        None => stream.engine().memory().allocate(bytes, kernel.scratch_tag()),
+    })?;
     // Filled where they stand: what collects them moves them.
     let (mut in_views, mut out_views) = (SmallVec::<[View; 3]>::new(), SmallVec::<[View; 3]>::new());
     inputs.iter().for_each(|tensor| in_views.push(tensor.view().clone()));
@@ -91,50 +90,41 @@ pub(super) fn now(
     result
 }
 
-/// A call of the kernel on this stream, for later; `cache` has scratch memory of an earlier one.
+/// A call of the kernel on this stream, for later, and its scratch memory, which goes back to the lane as soon as the call is
+/// submitted: what comes behind it on the stream runs when it is done.
 pub(super) fn work(
     stream: &Stream,
     kernel: Ref<BoundKernel>,
     inputs: Vec<Ref<Tensor>>,
     outputs: Vec<Ref<Tensor>>,
-    cache: &Arc<HandOff<Buffer>>,
-) -> Result<Arc<dyn Work>> {
+    lane: &Arc<Lane>,
+) -> Result<(Arc<dyn Work>, Option<Block>)> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()
     }
     let needs = check_named(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
-    let memory = needs.memory(&kernel, cache)?;
-    let context = needs.scratch(memory.as_ref());
-    let scratch = HandOff::default();
-    if let Some(memory) = memory {
-        let _ = scratch.put(memory);
-    }
-    let cache = Arc::clone(cache);
+    let memory = needs.memory(&kernel, |bytes| lane.allocate(bytes, kernel.scratch_tag()))?;
+    let scratch = needs.scratch(memory.as_ref());
+    let lane = Arc::clone(lane);
     if kernel.kernel().is_async() {
-        return Ok(Arc::new(LaterCall::new(kernel, (inputs, outputs), (context, scratch), cache)?));
+        return Ok((Arc::new(LaterCall::new(kernel, (inputs, outputs), scratch, lane)?), memory));
     }
     let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
-    Ok(Arc::new(Call {
+    let call = Call {
         inputs: views(&inputs),
         outputs: views(&outputs),
         kernel,
         scratch,
-        needs,
-        cache,
+        _lane: lane,
         _tensors: (inputs, outputs),
-    }))
+    };
+    Ok((Arc::new(call), memory))
 }
 
 impl Work for Call {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        let buffer = self.scratch.take();
-        let scratch = self.needs.scratch(buffer.as_ref());
-        let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), scratch, &NEVER);
+        let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), self.scratch.clone(), &NEVER);
         let result = self.kernel.kernel().compute(&context);
-        if let Some(buffer) = buffer {
-            // Full already: then this one is let go.
-            let _ = self.cache.put(buffer);
-        }
         Poll::Ready(result.map_err(|error| error.within(format_args!("kernel '{}'", self.kernel.name()))))
     }
 }

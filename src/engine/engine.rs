@@ -1,12 +1,15 @@
 //! An engine: a device, settings, and an account of its queues.
 
 use super::attr::EngineAttr;
+use super::memory;
 use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text};
+use crate::device::emulated::Emulated;
 use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
+use crate::memory::Pool;
 use crate::stream::Account;
 use crate::sync::fork;
 use crate::threadpool::{ThreadPool, num_processors};
@@ -18,6 +21,7 @@ pub struct Engine {
     attr: Object<EngineAttr>,
     pool: Option<Ref<ThreadPool>>,
     account: Arc<Account>,
+    memory: Arc<Pool>,
 }
 
 impl Kind for Engine {
@@ -47,10 +51,14 @@ impl Engine {
             )));
         }
         let device = device::open(kind, index, &Settings { emulation: attr.emulation })?;
+        if let Some(device) = Emulated::of(&device) {
+            attr.emulation = Some(*device.emulation());
+        }
         fork::arm();
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
-        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account }))
+        let memory = memory::open(&mut attr, &device)?;
+        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, memory }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -85,6 +93,11 @@ impl Engine {
         &self.device
     }
 
+    /// What tensors, scratch and the values of runs are in.
+    pub fn memory(&self) -> &Arc<Pool> {
+        &self.memory
+    }
+
     /// Streams that a program's work on the engine may be spread over; 0 = as the work asks for.
     pub fn max_streams(&self) -> usize {
         self.attr.max_streams
@@ -114,7 +127,7 @@ impl Engine {
             index: self.index(),
             num_processors: num_processors() as u32,
             reserved: 0,
-            alignment: self.device.alignment() as u64,
+            alignment: self.memory.alignment() as u64,
             name: text::fixed(self.device.name()),
             thread_mode: mode.value(),
             thread_count: pool.map_or(0, |pool| pool.num_threads() as u32),

@@ -8,6 +8,7 @@ use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};
 use crate::device::{DeviceKernel, HostFunction, Recipe};
 use crate::kernel::{Kernel, signature};
+use crate::memory::Tag;
 use crate::sync::OnceLock;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub struct BoundKernel {
     on_device: Option<Arc<dyn DeviceKernel>>,
     /// The first that a call was found right with. Most kernels see no other.
     known: OnceLock<Signature>,
+    scratch_tag: OnceLock<Tag>,
 }
 
 /// What a device may know a kernel by: the operation, and its descriptor. "" for a function of the host's.
@@ -68,6 +70,7 @@ impl BoundKernel {
             }
             let host = kernel.is_on_host().then(|| Arc::new(OnHost::new(Arc::clone(&kernel))) as Arc<dyn HostFunction>);
             let recipe = Recipe {
+                name: kernel.name(),
                 operation: operation.name,
                 attributes: operation.attributes,
                 num_inputs: kernel.num_inputs(),
@@ -79,8 +82,8 @@ impl BoundKernel {
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;
-        let (cost_ns, known) = (attr.cost_ns, OnceLock::new());
-        Ok(Object::shared(BoundKernel { kernel, engine, name, cost_ns, on_device, known }))
+        let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
+        Ok(Object::shared(BoundKernel { kernel, engine, name, cost_ns, on_device, known, scratch_tag }))
     }
 
     /// The form that the engine's device runs; None where the host does the work.
@@ -90,6 +93,11 @@ impl BoundKernel {
 
     pub fn name(&self) -> &str {
         if self.name.is_empty() { self.kernel.name() } else { &self.name }
+    }
+
+    /// What its scratch memory is for.
+    pub fn scratch_tag(&self) -> Tag {
+        self.scratch_tag.get_or_init(|| Tag::text(format!("scratch of kernel '{}'", self.name()))).clone()
     }
 
     pub fn engine(&self) -> &Ref<Engine> {

@@ -13,7 +13,7 @@ use super::kernel::BoundKernel;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
-use crate::memory::{Buffer, View};
+use crate::memory::{Lane, View};
 use crate::stream::{Queue, Work, asleep};
 use crate::sync::{Gate, HandOff, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,17 +37,16 @@ pub(super) struct LaterCall {
     /// Advanced when the call is done and its starter has gone on to other things.
     over: Gate,
     queue: HandOff<Arc<Queue>>,
-    scratch: HandOff<Buffer>,
-    /// Where the scratch memory goes afterwards.
-    cache: Arc<HandOff<Buffer>>,
+    /// The scratch memory is of this lane.
+    _lane: Arc<Lane>,
 }
 
 impl LaterCall {
     pub fn new(
         kernel: Ref<BoundKernel>,
         tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
-        scratch: (Scratch, HandOff<Buffer>),
-        cache: Arc<HandOff<Buffer>>,
+        scratch: Scratch,
+        lane: Arc<Lane>,
     ) -> Result<LaterCall> {
         let (inputs, outputs) = &tensors;
         let args: Arc<[View]> = inputs.iter().chain(outputs).map(|tensor| tensor.view().clone()).collect();
@@ -58,13 +57,12 @@ impl LaterCall {
         Ok(LaterCall {
             held,
             pending: Pending::new()?,
-            context: KernelContext::kept(kept, scratch.0),
+            context: KernelContext::kept(kept, scratch),
             begun: AtomicBool::new(false),
             failure: HandOff::default(),
             over: Gate::new(),
             queue: HandOff::default(),
-            scratch: scratch.1,
-            cache,
+            _lane: lane,
         })
     }
 
@@ -102,10 +100,6 @@ impl LaterCall {
         drop(self.context.set_pool(None));
         // Still there if it was done at once.
         drop(self.queue.take());
-        if let Some(buffer) = self.scratch.take() {
-            // Full already: then this one is let go.
-            let _ = self.cache.put(buffer);
-        }
         let Some(held) = self.held.take() else { return Poll::Ready(Err(Error::internal("a call without a kernel"))) };
         let named = |error: Error| error.within(format_args!("kernel '{}'", held.kernel.name()));
         Poll::Ready(self.failure.take().map_or(Ok(()), |error| Err(named(error))))

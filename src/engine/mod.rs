@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attr;
+mod buffer;
 mod call;
 mod conformance;
 mod device_conformance;
@@ -16,6 +17,7 @@ mod event;
 mod kernel;
 mod later;
 mod launch;
+mod memory;
 mod packed;
 mod stream;
 mod tensor;
@@ -23,12 +25,14 @@ mod threads;
 mod transfer;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
+pub use buffer::Buffer;
 pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};
 pub use conformance::examine;
 pub use device_conformance::examine_device;
 pub use engine::Engine;
 pub use event::Event;
 pub use kernel::{BoundKernel, Operation};
+pub use memory::MemoryMode;
 pub use packed::PackedWeights;
 pub use stream::Stream;
 pub use tensor::Tensor;

@@ -10,7 +10,7 @@ use super::{launch, transfer};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::kernel::Task;
-use crate::memory::Buffer;
+use crate::memory::{Block, Lane, Progress};
 use crate::stream::{Doer, Op, Queue, QueueAttr};
 use crate::sync::HandOff;
 use crate::threadpool::ThreadPool;
@@ -21,8 +21,17 @@ pub struct Stream {
     queue: Arc<Queue>,
     attr: Object<StreamAttr>,
     engine: Ref<Engine>,
-    /// Scratch memory of the last call, for the next one.
-    scratch: Arc<HandOff<Buffer>>,
+    /// Scratch memory of the last call that ran in its caller, for the next one.
+    scratch: HandOff<Block>,
+    /// Scratch memory of what is queued.
+    lane: Arc<Lane>,
+}
+
+/// Marks are numbers of items.
+impl Progress for Queue {
+    fn reached(&self) -> u64 {
+        self.completed()
+    }
 }
 
 impl Kind for Stream {
@@ -63,7 +72,8 @@ impl Stream {
             doer,
             Arc::clone(engine.account()),
         )?;
-        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: Arc::default() }))
+        let lane = Arc::new(engine.memory().open_lane(Arc::clone(&queue) as Arc<dyn Progress>));
+        Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: HandOff::default(), lane }))
     }
 
     pub fn queue(&self) -> &Arc<Queue> {
@@ -133,11 +143,15 @@ impl Stream {
 
     pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
         self.queue.admit()?;
-        let call = match self.engine.accelerator() {
-            None => call::work(self, kernel, inputs, outputs, &self.scratch)?,
-            Some(_) => launch::work(self, kernel, inputs, outputs)?,
-        };
-        self.submit(Op::Work(call))
+        if self.engine.accelerator().is_some() {
+            return self.submit(Op::Work(launch::work(self, kernel, inputs, outputs)?));
+        }
+        let (call, scratch) = call::work(self, kernel, inputs, outputs, &self.lane)?;
+        let submitted = self.submit(Op::Work(call));
+        if let Some(scratch) = scratch {
+            self.lane.take_back(scratch, self.queue.submitted());
+        }
+        submitted
     }
 
     /// Copies one tensor to another of the same type and shape. The stream is of an engine of either.

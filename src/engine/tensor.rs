@@ -1,10 +1,11 @@
 //! A tensor: a descriptor over memory of an engine's, or of the host's.
 
+use super::buffer::Buffer;
 use super::engine::Engine;
 use crate::base::object::tag;
 use crate::base::{Desc, Error, Kind, Object, Ref, Result, dtype, live};
-use crate::device::{self, Memory};
-use crate::memory::{Buffer, Slot, View};
+use crate::device;
+use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
 use std::any::Any;
 
@@ -13,7 +14,7 @@ pub struct Tensor {
     view: View,
     engine: Ref<Engine>,
     /// The memory, if it is the engine's, and the shape stays.
-    _memory: Option<Memory>,
+    _memory: Option<Block>,
     open: Option<Open>,
     /// Whatever must be dropped when the host's memory is not used any more.
     _release: Option<Box<dyn Any + Send + Sync>>,
@@ -26,7 +27,7 @@ pub struct Open {
     pattern: Desc,
     /// Room in the host's memory, in bytes. None for memory of the engine's, which grows.
     capacity: Option<usize>,
-    memory: Mutex<Option<Buffer>>,
+    memory: Mutex<Option<Block>>,
 }
 
 impl Open {
@@ -45,7 +46,10 @@ impl Tensor {
     pub fn create(engine: Ref<Engine>, desc: Desc) -> Result<Ref<Tensor>> {
         let desc = desc.check().map_err(|error| error.within("desc"))?;
         let bytes = desc.bytes()?;
-        let memory = Memory::on(engine.device(), bytes, &format!("tensor {}", desc.text()))?;
+        let memory = match engine.accelerator() {
+            None => engine.memory().allocate_zeroed(bytes, Tag::Tensor(desc))?,
+            Some(_) => engine.memory().allocate(bytes, Tag::Tensor(desc))?,
+        };
         let view = View::new(memory.data(), bytes, desc);
         Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None }))
     }
@@ -62,6 +66,24 @@ impl Tensor {
         check_memory(&desc, data, bytes)?;
         let view = View::new(data, bytes, desc);
         Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(release) }))
+    }
+
+    /// On the bytes of a buffer from `offset` on, as they are.
+    pub fn create_on(buffer: Ref<Buffer>, desc: Desc, offset: usize) -> Result<Ref<Tensor>> {
+        let desc = desc.check().map_err(|error| error.within("desc"))?;
+        let bytes = desc.bytes()?;
+        if offset > buffer.bytes() || bytes > buffer.bytes() - offset {
+            return Err(Error::out_of_range(format!(
+                "{} at offset {offset} needs {bytes} bytes, and the buffer has {}",
+                desc.text(),
+                buffer.bytes()
+            )));
+        }
+        let data = buffer.data().wrapping_add(offset);
+        check_memory(&desc, data, bytes)?;
+        let view = View::new(data, bytes, desc);
+        let engine = Ref::clone(buffer.engine());
+        Ok(Object::shared(Tensor { view, engine, _memory: None, open: None, _release: Some(Box::new(buffer)) }))
     }
 
     /// One whose shape is what the run says that wrote it last; empty until then.

@@ -64,17 +64,21 @@ pub fn checked_thread_count(count: u32) -> Result<usize> {
 }
 
 /// A variable of the environment, read once per process.
-struct Variable {
+pub(super) struct Variable {
     name: &'static str,
     text: OnceLock<Option<OsString>>,
 }
 
-static MODE: Variable = Variable { name: "WEIR_THREAD_MODE", text: OnceLock::new() };
-static COUNT: Variable = Variable { name: "WEIR_THREAD_COUNT", text: OnceLock::new() };
+static MODE: Variable = Variable::new("WEIR_THREAD_MODE");
+static COUNT: Variable = Variable::new("WEIR_THREAD_COUNT");
 
 impl Variable {
+    pub const fn new(name: &'static str) -> Variable {
+        Variable { name, text: OnceLock::new() }
+    }
+
     /// What it says, if it is there.
-    fn get<T>(&self, parse: impl FnOnce(&str) -> Option<T>, expected: &str) -> Result<Option<T>> {
+    pub fn get<T>(&self, parse: impl FnOnce(&str) -> Option<T>, expected: &str) -> Result<Option<T>> {
         let Some(text) = self.text.get_or_init(|| std::env::var_os(self.name)) else { return Ok(None) };
         let text = text.to_string_lossy();
         parse(text.trim()).map(Some).ok_or_else(|| {

@@ -25,11 +25,13 @@ macro_rules! handles {
 handles! {
     weir_threadpool => crate::threadpool::ThreadPool,
     weir_threadpool_attr => crate::threadpool::PoolAttr,
+    weir_allocator => crate::memory::HostAllocator,
     weir_engine => crate::engine::Engine,
     weir_engine_attr => crate::engine::EngineAttr,
     weir_stream => crate::engine::Stream,
     weir_stream_attr => crate::engine::StreamAttr,
     weir_event => crate::engine::Event,
+    weir_buffer => crate::engine::Buffer,
     weir_tensor => crate::engine::Tensor,
     weir_kernel => crate::engine::BoundKernel,
     weir_kernel_attr => crate::engine::KernelAttr,

@@ -143,6 +143,8 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             threads_of_kinds: threads.alive_of(Origin::KindPool),
             threads_of_devices: threads.alive_of(Origin::Device) + threads.alive_of(Origin::Watch),
             packed_weights: alive.packed_weights,
+            allocators: alive.allocators,
+            buffers: alive.buffers,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }

@@ -57,11 +57,16 @@ versioned! {
     weir_matmul_int8_desc: weights: *mut crate::abi::weir_packed_weights,
     weir_kernel_cache_info: evictions: u64,
     weir_runtime_info: attrs: u64,
+    weir_allocator_vtable: release: usize,
+    weir_memory_info: fragmentation: f64,
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_run_failure: engine: [std::ffi::c_char; 64],
     weir_program_counters: running: u64,
     weir_node_stats: name: [std::ffi::c_char; 128],
     weir_engine_info: name: [std::ffi::c_char; 64],
+    weir_emulation: lose_operation: u64,
+    weir_emulated_race: text: [std::ffi::c_char; 512],
+    weir_emulated_counters: races: u64,
 }
 
 /// A size beyond which a struct_size is taken for garbage rather than for a newer header.

@@ -3,6 +3,7 @@
 use super::builder::{Body as BuilderBody, Graph};
 use super::layout::{Arg, Body, DIRECT, Layout, Place};
 use crate::abi::weir_dump_format_value as F;
+use crate::base::text::json_string;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -178,23 +179,6 @@ fn json(name: &str, items: &[Item]) -> String {
     text + "\n]}\n"
 }
 
-/// A quoted JSON string (RFC 8259, section 7).
-pub(super) fn json_string(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c if (c as u32) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out + "\""
-}
-
 /// A quoted DOT string.
 fn dot_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
@@ -206,7 +190,6 @@ mod tests {
 
     #[test]
     fn names_are_escaped() {
-        assert_eq!(json_string("a\"b\\c\n\u{1}"), r#""a\"b\\c\n\u0001""#);
         assert_eq!(dot_string("a\"b\n"), r#""a\"b\n""#);
     }
 }

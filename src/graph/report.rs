@@ -2,13 +2,13 @@
 
 mod lists;
 
-use super::dump::json_string;
 use super::exec::Counters;
 use super::layout::{Body, DIRECT, Layout, Loop};
 use super::overlap::NO_OVERLAP;
 use super::place::Placement;
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
+use crate::base::text::json_string;
 use crate::memory::View;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -114,7 +114,11 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("streams", "streams for the work", Count(placed.streams as usize)),
                 ("records", "events that work records for other streams", Count(placed.records as usize)),
                 ("waits", "waits of streams for work and copies", Count(placed.waits as usize)),
-                ("arena_bytes", "bytes of their memory, for each run at once", Count(placed.arena_bytes as usize)),
+                (
+                    "device_arena_bytes",
+                    "bytes of their memory, for each run at once",
+                    Count(placed.arena_bytes as usize),
+                ),
                 ("value_bytes", "bytes, if no two values shared a place", Count(placed.value_bytes as usize)),
             ],
         ),

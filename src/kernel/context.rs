@@ -31,6 +31,12 @@ impl Scratch {
     }
 }
 
+impl Clone for Scratch {
+    fn clone(&self) -> Scratch {
+        Scratch { data: AtomicPtr::new(self.data.load(Relaxed)), bytes: self.bytes, slots: self.slots }
+    }
+}
+
 /// One call of a kernel. C sees it as `weir_kernel_context`, whose first bytes are the tag.
 #[repr(C)]
 pub struct KernelContext<'a> {

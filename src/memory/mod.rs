@@ -1,17 +1,32 @@
-//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, views of tensors, and slots for
-//! tensors whose shape a run decides.
+//! Memory: the library's own heap with its reserve, aligned buffers, a stock of them, an engine's memory cut into blocks, views of
+//! tensors, slots for tensors whose shape a run decides, and addresses that nobody can touch.
 
 mod buffer;
+mod classes;
 mod element;
 mod flags;
 pub mod heap;
+mod lanes;
+mod pool;
+#[cfg(test)]
+mod pool_tests;
+mod pool_text;
+mod reserve;
 mod slot;
+mod source;
+mod space;
 mod stock;
+mod tag;
 mod view;
 
 pub use buffer::{ALIGNMENT, Buffer};
 pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
+pub use lanes::Progress;
+pub use pool::{Block, Lane, Pool, PoolAttr, Usage};
+pub use reserve::{Reserve, copy_bytes, fill_bytes};
 pub use slot::Slot;
+pub use source::{HostAllocator, HostMemory, Source};
 pub use stock::{Lease, Stock};
+pub use tag::Tag;
 pub use view::{Element, Shards, View, overlaps};

@@ -11,7 +11,7 @@
 //! | BUSY  | a thread looks for memory                      | MADE, or OPEN if there was none    |
 //! | MADE  | the view is right                              | OPEN by `begin`, in the next turn  |
 
-use super::{Buffer, View};
+use super::{Block, View};
 use crate::base::{Desc, Error, Result};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering::*};
@@ -23,7 +23,7 @@ const MADE: u32 = 2;
 #[derive(Debug)]
 pub struct Slot {
     view: View,
-    block: UnsafeCell<Option<Buffer>>,
+    block: UnsafeCell<Option<Block>>,
     state: AtomicU32,
 }
 
@@ -52,7 +52,7 @@ impl Slot {
     }
 
     /// Memory for a value like `desc`, in the block that is there or in a larger one from `more`. None if that was done before.
-    pub fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Buffer>) -> Result<Option<*mut u8>> {
+    pub fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
         let bytes = desc.bytes()?;
         // ORDERING: Acquire pairs with the Release below: an attempt before this one that found no memory is over.
         if self.state.compare_exchange(OPEN, BUSY, Acquire, Relaxed).is_err() {
@@ -71,7 +71,7 @@ impl Slot {
         }
     }
 
-    fn grow(&self, bytes: usize, more: &dyn Fn(usize) -> Result<Buffer>) -> Result<*mut u8> {
+    fn grow(&self, bytes: usize, more: &dyn Fn(usize) -> Result<Block>) -> Result<*mut u8> {
         // SAFETY: this thread has the slot (BUSY).
         let block = unsafe { &mut *self.block.get() };
         if let Some(block) = block.as_ref().filter(|block| block.bytes() >= bytes) {
@@ -105,7 +105,7 @@ impl Slot {
     }
 
     /// Takes the value out, for the memory of an older one. Gives the address. Only by the thread that has the slot.
-    pub fn give(&self, block: &mut Option<Buffer>) -> *mut u8 {
+    pub fn give(&self, block: &mut Option<Block>) -> *mut u8 {
         // SAFETY: as said above.
         unsafe { std::ptr::swap(self.block.get(), block) }
         self.state.store(OPEN, Relaxed);
@@ -126,15 +126,22 @@ impl Slot {
 mod tests {
     use super::*;
     use crate::base::dtype;
+    use crate::memory::{HostMemory, Pool, PoolAttr, Tag};
+    use std::sync::Arc;
+
+    fn memory() -> Arc<Pool> {
+        let attr = PoolAttr { name: "a test".to_owned(), alignment: 64, limit: usize::MAX, direct: false };
+        Pool::new(attr, Box::new(HostMemory))
+    }
     use std::cell::Cell;
 
     #[test]
     fn a_block_grows_ahead_and_is_kept() {
         let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
-        let calls = Cell::new(0);
+        let (calls, memory) = (Cell::new(0), memory());
         let more = |bytes: usize| {
             calls.set(calls.get() + 1);
-            Buffer::zeroed(bytes, "a test")
+            memory.allocate(bytes, Tag::Nothing)
         };
         for rows in 0..1000 {
             slot.begin();
@@ -153,15 +160,19 @@ mod tests {
     fn without_memory_a_slot_is_open_again() {
         let slot = Slot::new(Desc::new(dtype::U8, &[-1]));
         let none = |bytes: usize| Err(Error::exhausted("a test", bytes));
+        let memory = memory();
         assert!(slot.allocate(Desc::new(dtype::U8, &[9]), &none).is_err());
         assert!(!slot.is_made());
-        assert!(slot.allocate(Desc::new(dtype::U8, &[9]), &|bytes| Buffer::zeroed(bytes, "a test")).unwrap().is_some());
+        assert!(
+            slot.allocate(Desc::new(dtype::U8, &[9]), &|bytes| memory.allocate(bytes, Tag::Nothing)).unwrap().is_some()
+        );
     }
 
     #[test]
     fn values_change_places_with_their_memory() {
         let (a, b) = (Slot::new(Desc::new(dtype::U8, &[-1])), Slot::new(Desc::new(dtype::U8, &[-1])));
-        let more = |bytes: usize| Buffer::zeroed(bytes, "a test");
+        let memory = memory();
+        let more = |bytes: usize| memory.allocate(bytes, Tag::Nothing);
         let at = a.allocate(Desc::new(dtype::U8, &[3]), &more).unwrap().unwrap();
         a.exchange(&b);
         assert!(b.is_made() && !a.is_made());

@@ -30,7 +30,7 @@ use super::lane::Lane;
 use super::queue::{Op, Queue};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent, DeviceStream, StreamAttr};
+use crate::device::{Device, DeviceEvent, DeviceStream, StreamAttr, Then};
 use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -400,7 +400,7 @@ impl Queue {
                 drop(before);
                 let queue = Arc::clone(self);
                 let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
-                accelerator.when_reached(&event, Box::new(move || queue.resume()));
+                accelerator.when_reached(&event, Then::once(move || queue.resume()));
                 return Ok(false);
             }
         };
@@ -426,7 +426,7 @@ impl Queue {
             let then = move || {
                 let _ = queue.line().map(|line| queue.look(line, target));
             };
-            accelerator.when_reached(&event, Box::new(then));
+            accelerator.when_reached(&event, Then::once(then));
         }
     }
 }

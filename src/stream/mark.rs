@@ -4,7 +4,7 @@ use super::queue::Queue;
 use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent};
+use crate::device::{Device, DeviceEvent, Then};
 use crate::sync::{Gate, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -158,7 +158,7 @@ impl Mark {
             && let Some(accelerator) = on.device.accelerator()
         {
             let mark = Arc::clone(self);
-            accelerator.when_reached(&on.event, Box::new(move || mark.reach_on_device()));
+            accelerator.when_reached(&on.event, Then::once(move || mark.reach_on_device()));
         }
         true
     }

@@ -181,6 +181,15 @@ fn os_id() -> u64 {
     0
 }
 
+/// Has the calling thread's timed sleeps end on time, where the system would else gather them with others (Linux: 50 us).
+pub fn sleep_precisely() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: sets a number of the calling thread's; the unused arguments are 0 as the call demands.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1_000 as libc::c_ulong, 0, 0, 0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

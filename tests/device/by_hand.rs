@@ -157,7 +157,7 @@ impl ByHand {
             if due.is_empty() {
                 return;
             }
-            due.into_iter().for_each(|(_, then)| then());
+            due.into_iter().for_each(|(_, then)| then.tell());
         }
     }
 
@@ -176,6 +176,12 @@ impl ByHand {
         Ok(())
     }
 }
+
+/// As much memory as its alignment.
+#[derive(Clone)]
+#[repr(align(64))]
+#[allow(dead_code, reason = "only the device's functions read it, by address")]
+struct Line([u8; 64]);
 
 impl Device for ByHand {
     fn kind(&self) -> DeviceKind {
@@ -203,7 +209,8 @@ impl Accelerator for ByHand {
         self.intact()?;
         let mut state = self.state();
         (state.in_use, state.allocations) = (state.in_use + bytes, state.allocations + 1);
-        Ok(Box::leak(vec![0xA5_A5_A5_A5_A5_A5_A5_A5u64; bytes.div_ceil(8).max(1)].into_boxed_slice()).as_ptr() as usize)
+        let lines = vec![Line([0xA5; 64]); bytes.div_ceil(64).max(1)];
+        Ok(Box::leak(lines.into_boxed_slice()).as_ptr() as usize)
     }
     fn deallocate(&self, _address: usize, bytes: usize) {
         let mut state = self.state();

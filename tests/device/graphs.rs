@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use weir::base::{Code, Error, Ref};
-use weir::engine::{Engine, EngineAttr};
+use weir::device::Device;
+use weir::engine::{Engine, EngineAttr, MemoryMode};
 use weir::graph::{CompileOptions, NodeId, Program, RunOptions, ValueId};
 
 /// A device that works by itself.
@@ -24,6 +25,7 @@ impl Worked {
         let (kind, device) = device(name);
         let mut attr = EngineAttr::new(kind);
         attr.max_streams = max_streams;
+        attr.memory_mode = Some(MemoryMode::Direct);
         let engine = Engine::create(kind, 0, Some(&attr)).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({
@@ -246,6 +248,31 @@ fn a_failure_names_node_and_engine_and_the_program_goes_on() {
 }
 
 #[test]
+fn a_lost_device_ends_the_run() {
+    let worked = Worked::new("graphs-lost", 2);
+    let (mut builder, x) = Builder::of("lost", 1);
+    builder.engine = worked.engine.clone();
+    let device = worked.device.clone();
+    let a = builder.op(&x, move |x| {
+        if x[0] == 1 {
+            device.lose();
+        }
+        x[0]
+    });
+    let b = builder.op(&[a], mix);
+    builder.output(b);
+    let program = compile(&builder, &[&worked]);
+    for pool in all_pools() {
+        let lost = worked.device.is_lost();
+        let result = run(&program, &[0], &on(pool.as_ref()));
+        assert_eq!(result.is_err(), lost);
+        let error = run(&program, &[1], &on(pool.as_ref())).unwrap_err();
+        assert_eq!(error.code(), Code::DeviceLost, "{error}");
+        assert!(error.message().contains("engine graphs-lost:0"), "{error}");
+    }
+}
+
+#[test]
 fn the_report_counts_copies_and_waits() {
     let worked = Worked::new("graphs-report", 0);
     let (mut builder, x) = Builder::of("report", 1);
@@ -263,7 +290,7 @@ fn the_report_counts_copies_and_waits() {
     });
     // One copy for four readers; each of four streams waits for it, and the join's for the three others.
     assert_eq!(facts, [21, 1, 1, 4, 3, 7]);
-    assert!(fact(&program, "value_bytes") > fact(&program, "arena_bytes") / 64);
+    assert!(fact(&program, "value_bytes") > fact(&program, "device_arena_bytes") / 64);
     let expected = mix(&[(0..5).fold(9, |x, _| mix(&[x])); 4]);
     assert_eq!(run(&program, &[9], &RunOptions::default()).unwrap(), [expected]);
 }

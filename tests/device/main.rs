@@ -12,7 +12,7 @@ use std::time::Duration;
 use weir::abi::WEIR_TIMEOUT_INFINITE as FOREVER;
 use weir::base::{Code, Desc, Ref, Result};
 use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, Event, KernelAttr, Stream, StreamAttr, Tensor};
+use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelAttr, MemoryMode, Stream, StreamAttr, Tensor};
 use weir::kernel::Task;
 use weir::kernel::builtin::{Eltwise, Matmul};
 use weir::kernel::vector::activation::Activation;
@@ -27,7 +27,10 @@ struct Bench {
 impl Bench {
     fn new(name: &str) -> Bench {
         let (kind, device) = device(name);
-        let engine = Engine::create(kind, 0, None).unwrap();
+        // So that the device sees each tensor.
+        let mut attr = EngineAttr::new(kind);
+        attr.memory_mode = Some(MemoryMode::Direct);
+        let engine = Engine::create(kind, 0, Some(&attr)).unwrap();
         Bench { device, engine, cpu: Engine::create(DeviceKind::CPU, 0, None).unwrap() }
     }
 

@@ -6,7 +6,7 @@ use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_vtable, weir_status_code};
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
-use crate::device::{self, Device, DeviceKind, Fill, Launch, Place, Recipe, Settings, StreamAttr, Transfer};
+use crate::device::{self, Device, DeviceKind, Fill, Launch, Place, Recipe, Settings, StreamAttr, Then, Transfer};
 use crate::memory::View;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -32,6 +32,24 @@ fn open(kind: DeviceKind, index: u32) -> Result<Arc<dyn Device>> {
     device::open(kind, index, &Settings::default())
 }
 
+/// Eight bytes of a device's.
+struct Memory(Arc<dyn Device>, usize);
+
+impl Memory {
+    fn on(device: &Arc<dyn Device>, what: &str) -> Result<Memory> {
+        let address = device.accelerator().map_or(Ok(0), |accelerator| accelerator.allocate(8, what))?;
+        Ok(Memory(Arc::clone(device), address))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(accelerator) = self.0.accelerator() {
+            accelerator.deallocate(self.1, 8);
+        }
+    }
+}
+
 fn view(address: usize) -> View {
     View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2]))
 }
@@ -40,11 +58,18 @@ fn view(address: usize) -> View {
 fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
     let device = open(kind, 0)?;
     let accelerator = device.accelerator().ok_or_else(|| Error::internal("no accelerator"))?;
-    let memory = |what: &str| device::Memory::on(&device, 8, what).map(|m| (m.data().addr(), m));
+    let memory = |what: &str| Memory::on(&device, what).map(|m| (m.1, m));
     let ((a, _a), (b, _b), (c, _c)) = (memory("a")?, memory("b")?, memory("c")?);
     let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 })?;
     let event = accelerator.event(false)?;
-    let recipe = Recipe { operation: "negate", attributes: &[1, 2, 3], num_inputs: 1, num_outputs: 1, host: None };
+    let recipe = Recipe {
+        name: "negate",
+        operation: "negate",
+        attributes: &[1, 2, 3],
+        num_inputs: 1,
+        num_outputs: 1,
+        host: None,
+    };
     let kernel = accelerator.kernel(&recipe)?;
     let (from, mut to) = ([1.0f32, -2.0], [0.0f32; 2]);
     let copy = |to, from| stream.copy(&Transfer { name: "copy", to, from, bytes: 8 });
@@ -78,10 +103,10 @@ fn work_goes_through_the_vtable_and_comes_back() {
         let (here, there) = (device.accelerator().unwrap(), peer.accelerator().unwrap());
         assert!(here.is_peer(there));
         assert_eq!(here.native_handle().unwrap(), 41);
-        let (from, to) = (device::Memory::on(&device, 8, "x").unwrap(), device::Memory::on(&peer, 8, "y").unwrap());
+        let (from, to) = (Memory::on(&device, "x").unwrap(), Memory::on(&peer, "y").unwrap());
         let stream = here.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
         assert_eq!(stream.native_handle().unwrap(), 42);
-        let (to, from) = (Place::Peer(there, to.data().addr()), Place::Device(from.data().addr()));
+        let (to, from) = (Place::Peer(there, to.1), Place::Device(from.1));
         stream.copy(&Transfer { name: "copy", to, from, bytes: 8 }).unwrap();
     }
     assert_eq!(open(kind, 2).unwrap_err().code(), Code::OutOfRange);
@@ -256,7 +281,7 @@ fn follow(kind: DeviceKind) -> (Arc<AtomicBool>, Arc<dyn Device>, Arc<dyn device
         stream.record(&event).unwrap();
         let done = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&done);
-        accelerator.when_reached(&event, Box::new(move || told.store(true, SeqCst)));
+        accelerator.when_reached(&event, Then::once(move || told.store(true, SeqCst)));
         (event, done)
     };
     (done, device, event)

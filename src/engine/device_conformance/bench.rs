@@ -4,8 +4,8 @@
 //! otherwise be given memory back that it is still at. One that is not done in time is left behind for good.
 
 use crate::base::time::Deadline;
-use crate::base::{Desc, Error, dtype};
-use crate::device::{Accelerator, Device, DeviceEvent, DeviceStream, Fill, Memory, Place, StreamAttr, Transfer};
+use crate::base::{Desc, Error, Result as Outcome, dtype};
+use crate::device::{Accelerator, Device, DeviceEvent, DeviceStream, Fill, Place, StreamAttr, Transfer};
 use crate::memory::{Buffer, View};
 use crate::threadpool::conformance::Options;
 use std::sync::Arc;
@@ -19,6 +19,29 @@ pub(super) struct Bench {
     pub(super) device: Arc<dyn Device>,
     options: Options,
     random: AtomicU64,
+}
+
+/// A stretch of a device's memory.
+pub(super) struct Memory {
+    device: Arc<dyn Device>,
+    pub(super) address: usize,
+    bytes: usize,
+}
+
+impl Memory {
+    pub(super) fn on(device: &Arc<dyn Device>, bytes: usize) -> Outcome<Memory> {
+        let none = || Error::internal("a device without memory of its own");
+        let address = device.accelerator().ok_or_else(none)?.allocate(bytes, "conformance")?;
+        Ok(Memory { device: Arc::clone(device), address, bytes })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(accelerator) = self.device.accelerator() {
+            accelerator.deallocate(self.address, self.bytes);
+        }
+    }
 }
 
 /// Text of a failure.
@@ -122,8 +145,8 @@ impl Field<'_> {
 
     /// Memory of the device's.
     pub(super) fn block(&mut self, bytes: usize) -> Result<usize, String> {
-        let memory = Memory::on(&self.bench.device, bytes, "conformance").map_err(told)?;
-        let address = memory.data().addr();
+        let memory = Memory::on(&self.bench.device, bytes).map_err(told)?;
+        let address = memory.address;
         self.parts().memory.push(memory);
         Ok(address)
     }

@@ -17,8 +17,14 @@ impl HostFunction for Fails {
 }
 
 pub(super) fn late(bench: &Bench) -> Finding {
-    let recipe =
-        Recipe { operation: "weir.fail", attributes: &[], num_inputs: 0, num_outputs: 0, host: Some(Arc::new(Fails)) };
+    let recipe = Recipe {
+        name: "weir.fail",
+        operation: "weir.fail",
+        attributes: &[],
+        num_inputs: 0,
+        num_outputs: 0,
+        host: Some(Arc::new(Fails)),
+    };
     let kernel = match bench.accelerator()?.kernel(&recipe) {
         Ok(kernel) => kernel,
         Err(error) if error.code() == Code::Unimplemented => {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(super) fn unknown(bench: &Bench) -> Finding {
     let operation = "weir.no-such-kernel";
-    let recipe = Recipe { operation, attributes: &[], num_inputs: 1, num_outputs: 1, host: None };
+    let recipe = Recipe { name: operation, operation, attributes: &[], num_inputs: 1, num_outputs: 1, host: None };
     match bench.accelerator()?.kernel(&recipe) {
         Ok(_) => Err(format!("it makes a kernel '{operation}'")),
         Err(error) if error.code() == Code::Unimplemented => Ok(Seen::Kept("with UNIMPLEMENTED".to_owned())),
@@ -71,6 +71,7 @@ pub(super) fn known(bench: &Bench) -> Finding {
     for (operation, attributes, kernel, inputs) in cases()? {
         let host: Arc<dyn HostFunction> = Arc::new(OnHost::new(Arc::clone(&kernel)));
         let recipe = Recipe {
+            name: operation,
             operation,
             attributes: &attributes,
             num_inputs: inputs.len(),

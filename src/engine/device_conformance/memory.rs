@@ -1,9 +1,9 @@
 //! Clauses about memory, and what is copied.
 
-use super::bench::{Bench, told};
+use super::bench::{Bench, Memory, told};
 use super::{Finding, Seen};
 use crate::base::Code;
-use crate::device::{self, Memory, Place, Settings};
+use crate::device::{self, Place, Settings};
 
 pub(super) fn facts(bench: &Bench) -> Finding {
     let device = &*bench.device;
@@ -27,7 +27,7 @@ pub(super) fn apart(bench: &Bench) -> Finding {
     for number in 0..bench.rounds() * 3 {
         // Some go before others come.
         if number % 3 == 2 {
-            let passing = Memory::on(&bench.device, 1 + bench.draw(LARGEST), "conformance").map_err(told)?;
+            let passing = Memory::on(&bench.device, 1 + bench.draw(LARGEST)).map_err(told)?;
             drop(passing);
         }
         let bytes = 1 + if number % 5 == 0 { bench.draw(40) } else { bench.draw(LARGEST) };
@@ -54,7 +54,7 @@ pub(super) fn apart(bench: &Bench) -> Finding {
 pub(super) fn limit(bench: &Bench) -> Finding {
     let known = bench.device.memory_bytes();
     let asked = if known == 0 { 1 << 60 } else { known.saturating_add(1 << 30) };
-    match Memory::on(&bench.device, asked as usize, "conformance") {
+    match Memory::on(&bench.device, asked as usize) {
         Ok(_) => Err(format!("it gives {asked} bytes, and has {known}")),
         Err(error) if error.code() == Code::ResourceExhausted => Ok(Seen::Kept(format!("{asked} bytes are refused"))),
         Err(error) => Err(format!("too much memory is refused with another code than RESOURCE_EXHAUSTED: {error}")),
@@ -124,12 +124,12 @@ pub(super) fn peers(bench: &Bench) -> Finding {
     if !bench.accelerator()?.is_peer(peer) {
         return Ok(Seen::NotOffered("bytes go through the host".to_owned()));
     }
-    let there = Memory::on(&other, BYTES, "conformance").map_err(told)?;
+    let there = Memory::on(&other, BYTES).map_err(told)?;
     let mut field = bench.field(1)?;
     let (from, back) = (field.block(BYTES)?, field.block(BYTES)?);
     let data = bench.bytes(BYTES);
     field.upload(0, from, &data)?;
-    let away = there.data().addr();
+    let away = there.address;
     field.copy(0, Place::Peer(peer, away), Place::Device(from), BYTES)?;
     field.copy(0, Place::Device(back), Place::Peer(peer, away), BYTES)?;
     let landing = field.download(0, back, BYTES)?;

@@ -4,7 +4,7 @@ use super::bench::Bench;
 use super::{Finding, Seen};
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
-use crate::device::{Place, plugin};
+use crate::device::{Place, Then, plugin};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
@@ -136,7 +136,7 @@ pub(super) fn callbacks(bench: &Bench) -> Finding {
         let (count, seen, asked) = (Arc::clone(&called), Arc::clone(&early), Arc::clone(&event));
         bench.accelerator()?.when_reached(
             &event,
-            Box::new(move || {
+            Then::once(move || {
                 *seen.lock() += usize::from(matches!(asked.is_reached(), Ok(false)));
                 count.fetch_add(1, SeqCst);
             }),

@@ -10,7 +10,7 @@ use crate::engine::Tensor;
 use crate::graph::dynamics::{DynamicNode, Write};
 use crate::graph::layout::{Merge, Port};
 use crate::kernel::{KernelContext, Makes, settled};
-use crate::memory::{Buffer, Slot, View};
+use crate::memory::{Block, Slot, Tag, View};
 use crate::sync::Mutex;
 use crate::threadpool::ThreadPool;
 use std::ops::Deref;
@@ -59,9 +59,9 @@ impl Makes for Outputs<'_> {
 }
 
 impl Step {
-    fn grow(&self, bytes: usize, node: u32, index: usize, desc: &Desc) -> Result<Buffer> {
+    fn grow(&self, bytes: usize, node: u32, index: usize, desc: &Desc) -> Result<Block> {
         let what = format!("output {index} of node '{}', {}", self.layout.name_of(node), desc.text());
-        Buffer::zeroed(bytes, &what)
+        self.layout.engines[0].memory().allocate(bytes, Tag::text(what))
     }
 
     /// A kernel that reads or writes values of open shapes.

@@ -11,7 +11,7 @@ use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
 use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
-use crate::memory::{Buffer, Slot, View, heap};
+use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Gate, HandOff, Mutex, Ring, Slots, Tokens};
 use crate::threadpool::MAX_SLOTS;
@@ -68,8 +68,8 @@ pub struct Step {
     pub(super) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
-    _arena: Buffer,
-    scratch: Box<[(Buffer, usize)]>,
+    _arena: Block,
+    scratch: Box<[(Block, usize)]>,
     slots: usize,
 
     pub(super) counters: Counters,
@@ -131,7 +131,8 @@ impl Step {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = layout.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
         let name = &layout.name;
-        let arena = Buffer::zeroed(layout.arena_bytes, &format!("the values of program '{name}'"))?;
+        let memory = layout.engines[0].memory();
+        let arena = memory.allocate(layout.arena_bytes, Tag::text(format!("values of program '{name}'")))?;
         let mut args = Vec::new();
         args.try_reserve_exact(layout.args.len())
             .map_err(|_| Error::exhausted("a run's arguments", layout.args.len() * size_of::<View>()))?;
@@ -149,7 +150,7 @@ impl Step {
             let total = Scratch::stride(bytes)
                 .checked_mul(slots)
                 .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
-            scratch.push((Buffer::zeroed(total, &format!("scratch of program '{name}'"))?, bytes));
+            scratch.push((memory.allocate(total, Tag::text(format!("scratch of program '{name}'")))?, bytes));
         }
         let scratch = scratch.into_boxed_slice();
         let calls = Calls::create(layout, &args, &|index| scratch_of(&scratch, slots, index))?;
@@ -294,7 +295,7 @@ impl Drop for Step {
     }
 }
 
-fn scratch_of(all: &[(Buffer, usize)], slots: usize, index: u32) -> Scratch {
+fn scratch_of(all: &[(Block, usize)], slots: usize, index: u32) -> Scratch {
     match all.get(index as usize) {
         Some((buffer, bytes)) => Scratch::new(buffer.data(), *bytes, slots),
         None => Scratch::new(std::ptr::null_mut(), 0, slots),

@@ -13,7 +13,7 @@
 
 use super::lane::{Lane, Lanes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Reached, Then, Transfer};
 use crate::engine::BoundKernel;
 use crate::kernel::{Completion, Kernel, KernelContext};
 use crate::memory::View;
@@ -56,6 +56,11 @@ pub(super) enum Before {
 
 fn lane_of(lanes: &Lanes, context: &KernelContext<'_>, token: usize) -> Result<Arc<Lane>> {
     lanes.lane(context.inputs()[token].read_integer())
+}
+
+/// Puts the engine in front of what went wrong.
+fn of(label: &str) -> impl FnOnce(Error) -> Error {
+    move |error| error.within(format_args!("engine {label}"))
 }
 
 fn event_of(events: &[Option<Arc<dyn DeviceEvent>>], piece: usize) -> Result<&Arc<dyn DeviceEvent>> {
@@ -224,8 +229,7 @@ impl Kernel for Issue {
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let stream = lane.engines[self.engine].streams[self.stream].lock();
-        let label = lane.engines[self.engine].engine.label();
-        self.issue(&lane, &**stream).map_err(|error| error.within(format_args!("engine {label}")))
+        self.issue(&lane, &**stream).map_err(of(&self.label))
     }
 }
 
@@ -261,7 +265,7 @@ impl Kernel for Fetch {
             0 => Ok(()),
             _ => stream.copy(&Transfer { name: &self.name, to: Place::Host(to), from: Place::Device(from), bytes }),
         };
-        complete(&lane, self.engine, self.number, self.writer, copy, done)
+        complete(&lane, (self.engine, self.number), self.writer, copy, done).map_err(of(&self.label))
     }
 }
 
@@ -286,42 +290,32 @@ impl Kernel for Done {
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
-        complete(&lane, self.engine, self.number, Some(self.piece), |_| Ok(()), done)
+        let number = (self.engine, self.number);
+        complete(&lane, number, Some(self.piece), |_| Ok(()), done).map_err(of(&self.label))
     }
 }
 
-/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done.
+/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done. By an engine's number, and the
+/// number among what it is asked for.
 fn complete(
     lane: &Arc<Lane>,
-    engine: usize,
-    number: usize,
+    (engine, number): (usize, usize),
     piece: Option<usize>,
     work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
     done: Completion,
 ) -> Result<()> {
     let on = &lane.engines[engine];
-    let event = &on.fetched[number];
-    let label = on.engine.label();
-    let issue = || {
-        let stream = on.fetch_stream.lock();
-        if let Some(piece) = piece {
-            stream.wait(event_of(&on.events, piece)?)?;
-        }
-        work(&**stream)?;
-        stream.record(event)
-    };
-    issue().map_err(|error| error.within(format_args!("engine {label}")))?;
-    let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
-    // The failure of the work itself, before that of the stream that waited for it.
+    let fetched = &on.fetched[number];
     let written = piece.map(|piece| event_of(&on.events, piece).cloned()).transpose()?;
-    let reached = Arc::clone(event);
-    let told = move || {
-        let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
-        let result = written
-            .and_then(|()| reached.is_reached().map(drop))
-            .map_err(|error| error.within(format_args!("engine {label}")));
-        let _ = done.done(result);
-    };
-    accelerator.when_reached(event, Box::new(told));
+    let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
+    let stream = on.fetch_stream.lock();
+    if let Some(written) = &written {
+        stream.wait(written)?;
+    }
+    work(&**stream)?;
+    stream.record(&fetched.event)?;
+    drop(stream);
+    *fetched.call.lock() = Some((done, written));
+    accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
     Ok(())
 }

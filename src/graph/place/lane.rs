@@ -14,9 +14,10 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Memory, StreamAttr};
+use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::Engine;
-use crate::memory::Buffer;
+use crate::kernel::Completion;
+use crate::memory::{Block, Buffer, Tag};
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -58,14 +59,35 @@ pub(super) type Line = Mutex<Box<dyn DeviceStream>>;
 #[derive(Debug)]
 pub(super) struct OnEngine {
     pub engine: Ref<Engine>,
-    pub arena: Memory,
+    pub arena: Block,
     pub streams: Vec<Line>,
     /// Copies to the engine and from it have streams of their own: they wait for their own bytes only.
     pub upload_stream: Line,
     pub fetch_stream: Line,
     pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
     pub uploads: Vec<Upload>,
-    pub fetched: Vec<Arc<dyn DeviceEvent>>,
+    pub fetched: Vec<Arc<Fetched>>,
+}
+
+/// A node's call, and the event of the work that it waits for.
+type Call = (Completion, Option<Arc<dyn DeviceEvent>>);
+
+/// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub event: Arc<dyn DeviceEvent>,
+    pub call: Mutex<Option<Call>>,
+    label: String,
+}
+
+impl Reached for Fetched {
+    fn reached(&self) {
+        let Some((done, written)) = self.call.lock().take() else { return };
+        // The failure of the work itself, before that of the stream that waited for it.
+        let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
+        let result = written.and_then(|()| self.event.is_reached().map(drop));
+        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.label))));
+    }
 }
 
 #[derive(Debug)]
@@ -121,19 +143,23 @@ impl OnEngine {
             accelerator.stream(&StreamAttr { name: &name, priority: 0 }).map(Mutex::new)
         };
         let event = || accelerator.event(false);
+        let fetched = || {
+            let (event, label) = (event()?, engine.label());
+            Ok(Arc::new(Fetched { event, call: Mutex::new(None), label }))
+        };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging = Buffer::zeroed(bytes, &format!("a copy of {owner} to engine {}", engine.label()))?;
             Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
         });
         Ok(OnEngine {
-            arena: Memory::on(engine.device(), needs.arena_bytes, &format!("arena of {owner}"))?,
+            arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
             streams: (0..needs.num_streams).map(|i| stream(&format!("stream {i}"))).collect::<Result<_>>()?,
             upload_stream: stream("uploads")?,
             fetch_stream: stream("fetches")?,
             events: events.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
-            fetched: (0..needs.num_fetches).map(|_| event()).collect::<Result<_>>()?,
+            fetched: (0..needs.num_fetches).map(|_| fetched()).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
         })
     }
@@ -155,10 +181,8 @@ impl Lane {
         for on in &self.engines {
             let Some(accelerator) = on.engine.accelerator() else { continue };
             for line in on.lines() {
-                let event = accelerator.event(false)?;
-                let stream = line.lock();
-                stream.clear_error();
-                stream.record(&event)?;
+                let event = clear(accelerator, line)
+                    .map_err(|error| error.within(format_args!("engine {}", on.engine.label())))?;
                 events.push((accelerator, event));
             }
             on.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
@@ -174,7 +198,7 @@ impl Lane {
                     then(Ok(()));
                 }
             };
-            accelerator.when_reached(&event, Box::new(told));
+            accelerator.when_reached(&event, Then::once(told));
         }
         Ok(())
     }
@@ -183,4 +207,13 @@ impl Lane {
     pub fn end(&self) {
         self.is_used.store(false, Release);
     }
+}
+
+/// Has a stream work again after a failure; gives an event behind all of before.
+fn clear(accelerator: &dyn Accelerator, line: &Line) -> Result<Arc<dyn DeviceEvent>> {
+    let event = accelerator.event(false)?;
+    let stream = line.lock();
+    stream.clear_error();
+    stream.record(&event)?;
+    Ok(event)
 }

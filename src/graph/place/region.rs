@@ -263,6 +263,11 @@ impl Placer {
         let engine = on.engine;
         let label = self.devices[engine].label();
         let mut upload_nodes = HashMap::new();
+        // What is there when the graph begins is copied in one order, so that who waits for one copy need not wait for those before:
+        // inputs in one, and constants, which are copied in the first run only, in one of their own.
+        let mut turns: HashMap<Value, Turn> = HashMap::new();
+        let mut last: [Option<usize>; 2] = [None; 2];
+        let mut count = [0; 2];
         for &value in &on.upload_values {
             let (number, to) = on.uploads[&value];
             let name = format!("copy of '{}' to {label}", region.old.nodes[value.0].name);
@@ -271,7 +276,12 @@ impl Placer {
             let upload =
                 Upload { lanes, engine, label: self.label(engine), number, to, desc, is_constant, name: name.clone() };
             let source = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
-            let node = self.node(&name, Arc::new(upload), vec![source, region.token], 0)?;
+            let mut node = self.node(&name, Arc::new(upload), vec![source, region.token], 0)?;
+            if let Some(order) = order_of(&region.old.nodes[value.0]) {
+                node.after.extend(last[order].replace(region.new.len()));
+                count[order] += 1;
+                turns.insert(value, (order, count[order]));
+            }
             upload_nodes.insert(value, region.push_work(node));
         }
         for (at, placed) in on.plan.placed.iter().enumerate() {
@@ -279,8 +289,10 @@ impl Placer {
             self.needs[engine].records[piece] |= placed.records;
         }
         let mut tails: Vec<Option<usize>> = vec![None; on.plan.num_streams];
-        // Copies that each stream is behind already.
-        let mut seen: Vec<Vec<Value>> = vec![Vec::new(); on.plan.num_streams];
+        let mut seen = vec![Copies::new(on.upload_values.len()); on.plan.num_streams];
+        let mut behind: Vec<Copies> = Vec::with_capacity(on.nodes.len());
+        let position: HashMap<Value, usize> =
+            on.upload_values.iter().enumerate().map(|(at, &value)| (value, at)).collect();
         for (at, &node) in on.nodes.iter().enumerate() {
             let (placed, piece) = (&on.plan.placed[at], on.first_piece + at);
             let old = &region.old.nodes[node];
@@ -293,15 +305,20 @@ impl Placer {
             for &wait in &placed.waits {
                 before.push(Before::Piece(on.first_piece + wait));
                 after.push(on.nodes[wait]);
+                seen[placed.stream].join(&behind[wait]);
             }
-            for value in inputs.iter().filter(|value| on.uploads.contains_key(value)) {
-                after.push(upload_nodes[value]);
-                if !seen[placed.stream].contains(value) {
-                    seen[placed.stream].push(*value);
-                    before.push(Before::Upload(on.uploads[value].0));
+            let mut copied: Vec<Value> =
+                inputs.iter().copied().filter(|value| on.uploads.contains_key(value)).collect();
+            // The last of those in one order first.
+            copied.sort_by_key(|value| std::cmp::Reverse(turns.get(value)));
+            for value in copied {
+                after.push(upload_nodes[&value]);
+                if !seen[placed.stream].meet(position[&value], turns.get(&value).copied()) {
+                    before.push(Before::Upload(on.uploads[&value].0));
                     self.placement.waits += 1;
                 }
             }
+            behind.push(seen[placed.stream].clone());
             after.extend(tails[placed.stream].replace(node));
             after.sort_unstable();
             after.dedup();
@@ -326,6 +343,49 @@ impl Placer {
             region.work.push(node);
         }
         Ok(())
+    }
+}
+
+/// A copy's place: in which order, and where in it, from 1.
+type Turn = (usize, usize);
+
+/// The order of copies that a value has a turn in.
+fn order_of(node: &Node) -> Option<usize> {
+    match node.body {
+        Body::Input(_) => Some(0),
+        Body::Constant(_) => Some(1),
+        _ => None,
+    }
+}
+
+/// Copies that a stream is behind: of those in an order how many, and the others one by one.
+#[derive(Clone)]
+struct Copies {
+    ordered: [usize; 2],
+    others: Vec<u64>,
+}
+
+impl Copies {
+    fn new(count: usize) -> Copies {
+        Copies { ordered: [0; 2], others: vec![0; count.div_ceil(64)] }
+    }
+
+    fn join(&mut self, other: &Copies) {
+        self.ordered.iter_mut().zip(other.ordered).for_each(|(mine, theirs)| *mine = theirs.max(*mine));
+        self.others.iter_mut().zip(&other.others).for_each(|(mine, theirs)| *mine |= theirs);
+    }
+
+    /// Whether it was behind this one already; it is from now on.
+    fn meet(&mut self, position: usize, turn: Option<Turn>) -> bool {
+        if let Some((order, turn)) = turn {
+            let before = self.ordered[order];
+            self.ordered[order] = before.max(turn);
+            return before >= turn;
+        }
+        let (word, bit) = (position / 64, 1 << (position % 64));
+        let before = self.others[word] & bit != 0;
+        self.others[word] |= bit;
+        before
     }
 }
 

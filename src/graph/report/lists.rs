@@ -1,6 +1,6 @@
 //! What a report lists: the parts of the program that are compiled, and the figures of its nodes.
 
-use crate::graph::dump::json_string;
+use crate::base::text::json_string;
 use crate::graph::figures::NodeStats;
 use crate::graph::program::Program;
 use std::fmt::Write as _;

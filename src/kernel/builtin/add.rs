@@ -3,7 +3,7 @@
 
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
 use crate::base::{Desc, Result, desc::ANY_DIM, desc::MAX_RANK};
-use crate::kernel::vector::elementwise;
+use crate::kernel::vector::{elementwise, isa::Isa};
 use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
@@ -83,6 +83,7 @@ impl Dims {
 
     /// Computes the elements of the sum from number `begin` on.
     fn add(&self, a: &[f32], b: &[f32], begin: usize, mut out: &mut [f32]) {
+        let isa = Isa::best();
         let inner = self.all[0];
         let (mut row, mut at) = (begin / inner.size, begin % inner.size);
         while !out.is_empty() {
@@ -90,9 +91,9 @@ impl Dims {
             let (a_row, b_row) = self.offsets(row);
             let (a, b) = (&a[a_row + at * inner.a..], &b[b_row + at * inner.b..]);
             match (inner.a, inner.b) {
-                (0, _) => elementwise::add_scalar(b, a[0], part),
-                (_, 0) => elementwise::add_scalar(a, b[0], part),
-                _ => elementwise::add(a, b, part),
+                (0, _) => elementwise::add_scalar(isa, b, a[0], part),
+                (_, 0) => elementwise::add_scalar(isa, a, b[0], part),
+                _ => elementwise::add(isa, a, b, part),
             }
             (out, row, at) = (rest, row + 1, 0);
         }

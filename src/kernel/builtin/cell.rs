@@ -33,20 +33,24 @@ pub struct Gru {
     pub linear_before_reset: bool,
 }
 
-/// Compares x, `states` states, W, R and the biases, and finds their sizes.
+/// Most inputs of a cell.
+const MOST_INPUTS: usize = 7;
+
+/// Compares x, `states` states, W, R and the biases, and finds their sizes. Allocates nothing unless it refuses.
 fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<Sizes> {
     let matrix = |rows: i64, columns: i64| Desc::new(dtype::F32, &[rows, columns]);
-    let mut patterns = vec![matrix(ANY_DIM, ANY_DIM)];
-    signature::check("input", &patterns, &inputs[..1])?;
+    let mut patterns = [matrix(ANY_DIM, ANY_DIM); MOST_INPUTS];
+    signature::check("input", &patterns[..1], &inputs[..1])?;
     let (rows, width) = (inputs[0].dims[0], inputs[0].dims[1]);
-    patterns.push(matrix(rows, ANY_DIM));
-    signature::check("input", &patterns, &inputs[..2])?;
+    patterns[1] = matrix(rows, ANY_DIM);
+    signature::check("input", &patterns[..2], &inputs[..2])?;
     let hidden = inputs[1].dims[1];
-    patterns.extend(std::iter::repeat_n(matrix(rows, hidden), states - 1));
-    let all = hidden.saturating_mul(gates);
-    patterns.extend([matrix(all, width), matrix(all, hidden)]);
-    patterns.extend(std::iter::repeat_n(Desc::new(dtype::F32, &[all]), inputs.len() - patterns.len()));
-    signature::check("input", &patterns, inputs)?;
+    let (all, weights) = (hidden.saturating_mul(gates), 1 + states);
+    patterns[2..weights].fill(matrix(rows, hidden));
+    patterns[weights] = matrix(all, width);
+    patterns[weights + 1] = matrix(all, hidden);
+    patterns[weights + 2..].fill(Desc::new(dtype::F32, &[all]));
+    signature::check("input", &patterns[..inputs.len().min(MOST_INPUTS)], inputs)?;
     let size = |dim: i64| dim as usize;
     Ok(Sizes { rows: size(rows), inputs: size(width), hidden: size(hidden) })
 }

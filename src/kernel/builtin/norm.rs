@@ -1,12 +1,14 @@
-//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request.
+//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request: of f32, f16 and bf16.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};
 use crate::abi::weir_norm_op_value as Op;
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
+use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::norm::{Affine, By, Channels, Rows, element_ns};
 use crate::kernel::{KernelContext, signature};
+use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
 /// A normalisation; `weir_norm_op_value` says of what.
@@ -54,20 +56,22 @@ impl Norm {
     }
 
     /// Mean and variance are inputs 1 and 2; what is behind them, or behind x, is scale and shift.
-    fn affine<'a>(&self, context: &'a KernelContext<'_>) -> Affine<'a> {
+    fn affine<'a, P: Stored>(&self, context: &'a KernelContext<'_>) -> Affine<'a, P> {
         let first = 1 + self.statistics();
-        let scale = self.scale.then(|| input(context, first));
-        let shift = self.shift.then(|| input(context, first + usize::from(self.scale)));
+        let read = |index: usize| context.inputs()[index].read::<P>();
+        let scale = self.scale.then(|| read(first));
+        let shift = self.shift.then(|| read(first + usize::from(self.scale)));
         Affine { scale, shift }
     }
 
-    fn rows(&self, context: &KernelContext<'_>) -> Result<()> {
-        let x = input(context, 0);
-        let Cut { len, inner, cycle } = self.cut(context.inputs()[0].desc())?;
+    fn rows<T: Stored, P: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+        let x = &context.inputs()[0];
+        let Cut { len, inner, cycle } = self.cut(x.desc())?;
+        let x = &x.read::<T>()[..elements(x.desc())];
         if x.is_empty() {
             return Ok(());
         }
-        let (affine, output) = (self.affine(context), context.outputs()[0].shards::<f32>());
+        let (affine, output) = (self.affine::<P>(context), context.outputs()[0].shards::<T>());
         let by = if self.op == Op::WEIR_NORM_RMS { By::Squares } else { By::Variance };
         let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
         context.parallel_for(&span, &|mut claim| {
@@ -78,10 +82,11 @@ impl Norm {
         })
     }
 
-    fn channels(&self, context: &KernelContext<'_>) -> Result<()> {
-        let (x, mean, variance) = (input(context, 0), input(context, 1), input(context, 2));
-        let inner = axis::split(self.axis, context.inputs()[0].desc())?.inner;
-        let (affine, output) = (self.affine(context), context.outputs()[0].shards::<f32>());
+    fn channels<T: Stored, P: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+        let (x, mean, variance) = (&context.inputs()[0], input(context, 1), input(context, 2));
+        let inner = axis::split(self.axis, x.desc())?.inner;
+        let x = &x.read::<T>()[..elements(x.desc())];
+        let (affine, output) = (self.affine::<P>(context), context.outputs()[0].shards::<T>());
         let span = Span { items: x.len(), cost_ns: element_ns(self.isa), grain: GRAIN, ..Span::default() };
         context.parallel_for(&span, &|mut claim| {
             let (first, x) = (claim.begin(), &x[claim.begin()..claim.end()]);
@@ -90,6 +95,15 @@ impl Norm {
             Ok(())
         })
     }
+
+    fn go<T: Stored, P: Stored>(&self, context: &KernelContext<'_>) -> Result<()> {
+        if self.is_batch() { self.channels::<T, P>(context) } else { self.rows::<T, P>(context) }
+    }
+}
+
+/// Whether this is what is wanted: where anything is open, it may turn out to be.
+fn fits(want: &Desc, got: &Desc) -> bool {
+    signature::check_fit("input", &[*want], std::slice::from_ref(got)).is_ok()
 }
 
 fn row_ns(len: usize, isa: Isa) -> f32 {
@@ -111,8 +125,8 @@ impl Operation for Norm {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        signature::check_f32(inputs)?;
         let x = &inputs[0];
+        signature::check_floats(&inputs[..1])?;
         let at = signature::axis(self.axis, x)?;
         let channels = x.shape()[at];
         let of_channels = [Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP].contains(&self.op);
@@ -120,12 +134,21 @@ impl Operation for Norm {
             let expected = format!("a multiple of {} channels along axis {}", self.groups, self.axis);
             return Err(signature::mismatch("input", 0, &expected, x));
         }
-        let want = Desc::new(dtype::F32, if of_channels { &x.shape()[at..=at] } else { &x.shape()[at..] });
-        let fits = |input: &Desc| signature::check_fit("input", &[want], std::slice::from_ref(input)).is_ok();
-        match inputs.iter().skip(1).position(|input| !fits(input)) {
-            Some(i) => Err(signature::mismatch("input", i + 1, &want.text(), &inputs[i + 1])),
-            None => Ok(*x),
+        let shape = if of_channels { &x.shape()[at..=at] } else { &x.shape()[at..] };
+        let statistics = self.statistics();
+        for (i, input) in inputs.iter().enumerate().skip(1) {
+            // Scale and shift are f32, or both of the type of x.
+            let leads =
+                inputs.get(1 + statistics).filter(|_| i > statistics).is_some_and(|scale| scale.dtype == x.dtype);
+            let want = Desc::new(if leads { x.dtype } else { dtype::F32 }, shape);
+            if !fits(&want, input) {
+                let other = Desc::new(x.dtype, shape).text();
+                let either = i == 1 + statistics && !leads && x.dtype != dtype::F32;
+                let expected = if either { format!("{} or {other}", want.text()) } else { want.text() };
+                return Err(signature::mismatch("input", i, &expected, input));
+            }
         }
+        Ok(*x)
     }
 
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
@@ -144,9 +167,19 @@ impl Operation for Norm {
         if context.inputs().len() != self.num_inputs() {
             return Err(Error::internal(format!("{} inputs of a {}", context.inputs().len(), self.name())));
         }
-        if self.is_batch() { self.channels(context) } else { self.rows(context) }
+        let (x, affine) = (context.inputs()[0].desc().dtype, context.inputs().get(1 + self.statistics()));
+        match (x, affine.is_some_and(|affine| affine.desc().dtype != dtype::F32)) {
+            (dtype::F32, _) => self.go::<f32, f32>(context),
+            (dtype::F16, false) => self.go::<F16, f32>(context),
+            (dtype::F16, true) => self.go::<F16, F16>(context),
+            (dtype::BF16, false) => self.go::<Bf16, f32>(context),
+            (dtype::BF16, true) => self.go::<Bf16, Bf16>(context),
+            _ => Err(Error::internal(format!("a {} of {}", self.name(), context.inputs()[0].desc().text()))),
+        }
     }
 }
 
+#[cfg(test)]
+mod halves_tests;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements, input, traffic_ns};
 use crate::base::{Desc, Result};
-use crate::kernel::vector::elementwise;
+use crate::kernel::vector::{elementwise, isa::Isa};
 use crate::kernel::{KernelContext, signature};
 use crate::threadpool::Span;
 
@@ -30,11 +30,11 @@ impl Operation for Relu {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        let x = input(context, 0);
+        let (isa, x) = (Isa::best(), input(context, 0));
         let output = context.outputs()[0].shards::<f32>();
         let span = Span { items: x.len(), cost_ns: 2.0 * NS_PER_FLOAT, grain: GRAIN, ..Span::default() };
         context.parallel_for(&span, &|mut claim| {
-            elementwise::relu(&x[claim.begin()..claim.end()], output.part(&mut claim, 1));
+            elementwise::relu(isa, &x[claim.begin()..claim.end()], output.part(&mut claim, 1));
             Ok(())
         })
     }

@@ -97,7 +97,7 @@ struct Piece<'a> {
     step: &'a Step<'a>,
     rows: Range<usize>,
     units: Range<usize>,
-    /// PARTS parts of ROWS * UNITS floats.
+    /// The slot's, which is this claim's: room for PARTS parts of ROWS * UNITS floats.
     scratch: *mut f32,
 }
 
@@ -105,11 +105,11 @@ impl Piece<'_> {
     /// A part of the scratch memory, as a dense matrix of the piece's rows and units.
     #[expect(clippy::mut_from_ref, reason = "scratch memory: callers hold each part once")]
     fn part(&self, index: usize) -> &mut [f32] {
-        assert!(index < PARTS);
-        // SAFETY: a piece has at most ROWS * UNITS rows and units together, and the parts lie one after the other.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.scratch.add(index * ROWS * UNITS), self.rows.len() * self.units.len())
-        }
+        let size = self.rows.len() * self.units.len();
+        assert!(index < PARTS && size <= ROWS * UNITS);
+        // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has PARTS such parts; they lie one after
+        // the other, side by side where a piece is small.
+        unsafe { std::slice::from_raw_parts_mut(self.scratch.add(index * size), size) }
     }
 
     /// part = a * weights of a gate, or += ; and the gate's bias.
@@ -124,12 +124,24 @@ impl Piece<'_> {
         }
     }
 
-    fn bias(&self, part: usize, which: usize, gate: usize) {
-        let Some(bias) = self.step.bias else { return };
+    /// The biases that a gate has of W or of R.
+    fn biases(&self, which: usize, gate: usize) -> Option<&[f32]> {
         let first = gate * self.step.sizes.hidden + self.units.start;
-        let bias = &bias[which][first..first + self.units.len()];
+        self.step.bias.map(|bias| &bias[which][first..][..self.units.len()])
+    }
+
+    fn bias(&self, part: usize, which: usize, gate: usize) {
+        let Some(bias) = self.biases(which, gate) else { return };
         for row in self.part(part).chunks_exact_mut(self.units.len()) {
             row.iter_mut().zip(bias).for_each(|(x, bias)| *x += bias);
+        }
+    }
+
+    /// Both, one after the other.
+    fn both_biases(&self, part: usize, gate: usize) {
+        let (Some(of_w), Some(of_r)) = (self.biases(0, gate), self.biases(1, gate)) else { return };
+        for row in self.part(part).chunks_exact_mut(self.units.len()) {
+            row.iter_mut().zip(of_w.iter().zip(of_r)).for_each(|(x, (w, r))| *x = (*x + w) + r);
         }
     }
 
@@ -138,8 +150,7 @@ impl Piece<'_> {
         let Step { sizes, x, h, w, r, .. } = *self.step;
         self.product(part, x, w, sizes.inputs, gate, false);
         self.product(part, h, r, sizes.hidden, gate, true);
-        self.bias(part, 0, gate);
-        self.bias(part, 1, gate);
+        self.both_biases(part, gate);
     }
 
     fn apply(&self, part: usize, activation: Activation) {
@@ -181,8 +192,6 @@ fn pieces(isa: Isa, step: &Step<'_>, cost_ns: u64, site: &dyn Site, body: &(dyn 
     }
     site.parallel_for(&Span { items, cost_ns: cost_ns as f32 / items as f32, ..Span::default() }, &|claim| {
         let scratch = site.scratch(claim.slot()).cast::<f32>();
-        // SAFETY: the slot's memory, which holds a piece, and is this claim's.
-        unsafe { scratch.write_bytes(0, PARTS * ROWS * UNITS) };
         for item in claim.begin()..claim.end() {
             let (across, down) = (item / down, item % down);
             let rows = down * most_rows..((down + 1) * most_rows).min(rows);

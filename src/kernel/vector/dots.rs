@@ -95,8 +95,6 @@ pub unsafe fn products(
 /// As of `Vector`.
 #[cfg(target_arch = "x86_64")]
 trait Sums: Vector {
-    /// `count` floats, less than LANES; 0 in the other lanes.
-    unsafe fn load_first(from: *const f32, count: usize) -> Self;
     /// Asks for memory that will be read soon; any address will do.
     #[inline(always)]
     unsafe fn fetch(from: *const f32) {
@@ -113,12 +111,6 @@ mod x86 {
     use std::arch::x86_64::*;
 
     impl Sums for __m512 {
-        #[inline(always)]
-        unsafe fn load_first(from: *const f32, count: usize) -> __m512 {
-            // SAFETY: as demanded of the caller; lanes that are masked out are not read.
-            unsafe { _mm512_maskz_loadu_ps((1u16 << count) - 1, from) }
-        }
-
         #[inline(always)]
         unsafe fn totals(sums: &[__m512]) -> __m512 {
             // SAFETY: as demanded of the caller.
@@ -146,15 +138,6 @@ mod x86 {
     }
 
     impl Sums for __m256 {
-        #[inline(always)]
-        unsafe fn load_first(from: *const f32, count: usize) -> __m256 {
-            // SAFETY: as demanded of the caller; lanes that are masked out are not read.
-            unsafe {
-                let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-                _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes))
-            }
-        }
-
         #[inline(always)]
         unsafe fn totals(sums: &[__m256]) -> __m256 {
             // SAFETY: as demanded of the caller.

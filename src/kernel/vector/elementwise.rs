@@ -1,29 +1,58 @@
-//! Loops over slices of the same length, in a form that the compiler turns into vector instructions.
+//! Rectifiers and sums over slices of the same length, compiled for every instruction set.
 #![forbid(unsafe_code)]
 
-/// Not less than zero; a NaN stays a NaN.
-#[inline(always)]
-fn rectified(x: f32) -> f32 {
-    if x < 0.0 { 0.0 } else { x }
-}
+use super::isa::Isa;
+use super::levels::{self, Loop};
 
 /// out = relu(x)
-pub fn relu(x: &[f32], out: &mut [f32]) {
-    for (out, &x) in out.iter_mut().zip(x) {
-        *out = rectified(x);
-    }
+pub fn relu(isa: Isa, x: &[f32], out: &mut [f32]) {
+    levels::on(isa, Relu(x, out));
 }
 
 /// out = a + b
-pub fn add(a: &[f32], b: &[f32], out: &mut [f32]) {
-    for (out, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
-        *out = a + b;
-    }
+pub fn add(isa: Isa, a: &[f32], b: &[f32], out: &mut [f32]) {
+    levels::on(isa, Add(a, b, out));
 }
 
 /// out = a + b, with one b for all
-pub fn add_scalar(a: &[f32], b: f32, out: &mut [f32]) {
-    for (out, &a) in out.iter_mut().zip(a) {
-        *out = a + b;
+pub fn add_scalar(isa: Isa, a: &[f32], b: f32, out: &mut [f32]) {
+    levels::on(isa, AddScalar(a, b, out));
+}
+
+struct Relu<'a>(&'a [f32], &'a mut [f32]);
+struct Add<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
+struct AddScalar<'a>(&'a [f32], f32, &'a mut [f32]);
+
+impl Loop for Relu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (out, &x) in self.1.iter_mut().zip(self.0) {
+            // Not less than zero; a NaN stays a NaN.
+            *out = if x < 0.0 { 0.0 } else { x };
+        }
+    }
+}
+
+impl Loop for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (out, (&a, &b)) in self.2.iter_mut().zip(self.0.iter().zip(self.1)) {
+            *out = a + b;
+        }
+    }
+}
+
+impl Loop for AddScalar<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (out, &a) in self.2.iter_mut().zip(self.0) {
+            *out = a + self.1;
+        }
     }
 }

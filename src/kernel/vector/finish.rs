@@ -18,7 +18,7 @@ pub struct Finish<'a> {
     pub activation: Activation,
 }
 
-impl Finish<'_> {
+impl<'a> Finish<'a> {
     pub fn is_nothing(&self) -> bool {
         self.columns.is_none() && self.rows.is_none() && self.addend.is_none() && self.activation == Activation::None
     }
@@ -28,6 +28,14 @@ impl Finish<'_> {
         self.columns.is_none_or(|bias| bias.len() == n)
             && self.rows.is_none_or(|bias| bias.len() == m)
             && self.addend.is_none_or(|addend| addend.holds(m, n, false))
+    }
+
+    /// The same for the transposed result, where that is a row: of a column without gaps, and with the same order of additions.
+    pub fn turned(&self) -> Option<Finish<'a>> {
+        let Finish { columns, rows, addend, activation } = *self;
+        let fits = (columns.is_none() || rows.is_none()) && addend.is_none_or(|addend| addend.stride() == 1);
+        let addend = addend.filter(|_| fits).map(|addend| addend.as_row());
+        fits.then_some(Finish { columns: rows, rows: columns, addend, activation })
     }
 
     /// On the elements of row `row` from column `first` on.

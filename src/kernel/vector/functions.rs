@@ -46,6 +46,27 @@ unsafe fn reduced<N: Real>(x: N, bias: f32) -> (N, N) {
     }
 }
 
+/// e^x where `scaled` is an instruction, for x from -110 to 90: of 2^(n / 16) e^r with |r| <= ln 2 / 32 the first comes from a table, and
+/// the second is 1 and little more.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn scaled_exp<N: Real>(x: N) -> N {
+    /// Adding it rounds to a sixteenth, the number of which is then in the low bits.
+    const SIXTEENTHS: f32 = ROUND / 16.0;
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let rounded = x.mul_add(N::splat(std::f32::consts::LOG2_E), N::splat(SIXTEENTHS));
+        let n = rounded.sub(N::splat(SIXTEENTHS));
+        let r = n.mul_add(N::splat(-LN2_LOW), n.mul_add(N::splat(-LN2_HIGH), x));
+        let tail = r.mul_add(N::splat(1.0 / 6.0), N::splat(0.499_983_8));
+        let growth = r.mul(r).mul_add(tail, r);
+        let root = rounded.sixteenth_root();
+        root.mul_add(growth, root).scaled(n)
+    }
+}
+
 /// e^x.
 ///
 /// # Safety
@@ -56,6 +77,9 @@ pub unsafe fn exp<N: Real>(x: N) -> N {
     unsafe {
         // In this order a NaN stays. Above 88.72 the result is infinite.
         let x = N::splat(89.0).min(N::splat(LOWEST).max(x));
+        if N::SCALES {
+            return scaled_exp(x);
+        }
         let (rounded, growth) = reduced(x, 0.0);
         growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)))
     }
@@ -71,8 +95,7 @@ pub unsafe fn exp_not_above_one<N: Real>(x: N) -> N {
     unsafe {
         let x = N::splat(LOWEST).max(x);
         if N::SCALES {
-            let (rounded, growth) = reduced(x, 0.0);
-            return growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)));
+            return scaled_exp(x);
         }
         // 2^24 times too large, so that no power is below the normal numbers.
         let (rounded, growth) = reduced(x, 127.0 + 24.0);
@@ -136,7 +159,7 @@ pub unsafe fn log_one_plus<N: Real>(x: N) -> N {
     // SAFETY: as demanded of the caller.
     unsafe {
         // 2 artanh(s): odd in s, which is at most a third.
-        let s = x.quotient(x.add(N::splat(2.0)));
+        let s = x.div(x.add(N::splat(2.0)));
         let square = s.mul(s);
         let tail = polynomial(square, [0.243_075_86, 0.214_260_31, 0.286_170_2, 0.399_988_73, 0.666_666_76]);
         s.mul(square).mul_add(tail, s.add(s))
@@ -154,7 +177,7 @@ pub unsafe fn tanh<N: Real>(x: N) -> N {
         let square = t.mul(t);
         let above = polynomial(square, [1.331_909_1e-8, 2.058_351_4e-5, 0.003_494_037_4, 0.133_797_21, 1.0]);
         let below = polynomial(square, [7.762_033e-7, 3.283_097e-4, 0.025_871_085, 0.467_130_36, 1.0]);
-        N::splat(1.0).min(t.mul(above).quotient(below)).with_sign_of(x)
+        N::splat(1.0).min(t.mul(above).div(below)).with_sign_of(x)
     }
 }
 
@@ -168,13 +191,12 @@ pub unsafe fn sigmoid<N: Real>(x: N) -> N {
     unsafe {
         if N::SCALES {
             // e^x over one more, which above 87 is 1. In this order a NaN stays.
-            let (rounded, growth) = reduced(N::splat(87.0).min(N::splat(LOWEST).max(x)), 0.0);
-            let power = growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)));
-            return power.quotient(power.add(N::splat(1.0)));
+            let power = scaled_exp(N::splat(87.0).min(N::splat(LOWEST).max(x)));
+            return power.div(power.add(N::splat(1.0)));
         }
         let power = exp_not_above_one(x.abs().negated());
         let above = N::if_less(x, N::splat(0.0), power, N::splat(1.0));
-        above.quotient(power.add(N::splat(1.0)))
+        above.div(power.add(N::splat(1.0)))
     }
 }
 
@@ -191,7 +213,7 @@ pub unsafe fn normal_cdf<N: Real>(x: N) -> N {
         let power = exp_not_above_one(t.mul(N::splat(-0.5)).mul(t));
         let above = polynomial(t, [1.958_354e-7, 0.014_711_718, 0.109_186_11, 0.342_854_9, 0.499_999_9]);
         let below = polynomial(t, [0.036_901_077, 0.273_184_87, 0.902_172_4, 1.483_586_2, 1.0]);
-        let tail = power.mul(above).quotient(below);
+        let tail = power.mul(above).div(below);
         N::if_less(x, N::splat(0.0), tail, N::splat(1.0).sub(tail))
     }
 }

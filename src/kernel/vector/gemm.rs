@@ -26,6 +26,7 @@
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
 use super::activation::Activation;
+use super::column;
 use super::finish::Finish;
 use super::held::Held;
 use super::micro::{MicroKernels, Scale};
@@ -164,7 +165,7 @@ impl Cut {
         let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
         // More rows need no more, nor does more of K.
         let kept = self.floats_kept(n, micro).min(MAX_KEPT);
-        panels.max(kept).max(m.min(thin::ROWS).saturating_mul(n).min(thin::SUMS))
+        panels.max(kept).max(thin::floats(m, n))
     }
 }
 
@@ -186,7 +187,7 @@ impl Shape {
     fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
         let of = |shape: &Shape| {
             let cut = Cut::new(shape, count, micro);
-            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows) * size_of::<f32>()
+            (cut.floats_of_b(shape.m, shape.n, micro) + cut.depth * micro.rows_of(1)) * size_of::<f32>()
         };
         if self.n == 1 { of(self).max(of(&self.turned())) } else { of(self) }
     }
@@ -240,7 +241,10 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
         // Not read, but multiplied with the sum of nothing: a NaN would spread from here.
         scale.alpha = 0.0;
     }
-    // A single column would leave all lanes but one idle; as a row of C^T it fills them.
+    if let Some(done) = column::compute(micro.isa, &Batch { shape, count, scale, operands }, site) {
+        return done;
+    }
+    // Any other single column would leave all lanes but one idle; as a row of C^T it fills them.
     let turned = shape.n == 1 && shape.m > 1 && count > 0 && operands(0).can_turn();
     if turned {
         shape = shape.turned();
@@ -281,19 +285,12 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
 impl<'a> Operands<'a> {
     /// Whether the result, a column, can be computed as a row.
     fn can_turn(&self) -> bool {
-        let Finish { columns, rows, addend, .. } = self.finish;
-        matches!(self.b, Right::Matrix(_))
-            && self.c.stride() == 1
-            && (columns.is_none() || rows.is_none())
-            && addend.is_none_or(|addend| addend.stride() == 1)
+        matches!(self.b, Right::Matrix(_)) && self.c.stride() == 1 && self.finish.turned().is_some()
     }
 
     /// Those of the product seen from the other side.
     fn turned(self) -> Operands<'a> {
-        let Right::Matrix(b) = self.b else { return self };
-        let Finish { columns, rows, addend, activation } = self.finish;
-        let addend = addend.map(|addend| addend.as_row());
-        let finish = Finish { columns: rows, rows: columns, addend, activation };
+        let (Right::Matrix(b), Some(finish)) = (self.b, self.finish.turned()) else { return self };
         Operands { a: b, b: Right::Matrix(self.a), c: self.c.as_row(), finish }
     }
 

@@ -94,7 +94,15 @@ impl Case {
 fn sets() -> Vec<MicroKernels> {
     let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
-    sets.into_iter().flat_map(|set| [false, true].map(|packs_a| MicroKernels { packs_a, ..set })).collect()
+    sets.into_iter()
+        .flat_map(|set| {
+            [false, true].map(|packs_a| {
+                let mut set = set;
+                set.packs_a = packs_a;
+                set
+            })
+        })
+        .collect()
 }
 
 #[test]

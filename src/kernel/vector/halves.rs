@@ -10,7 +10,7 @@
 use super::activation::Activation;
 use super::convert::{self, Stored};
 use super::gemm::{Shape, stretches};
-use super::micro::{MicroKernels, Scale, Strided};
+use super::micro::{From, MicroKernels, Scale, Strided, Tile as MicroTile};
 use super::pack;
 use super::panels::Panels;
 use super::site::{Matrix, MatrixMut, Site};
@@ -180,23 +180,25 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
             for first in self.rows.clone().step_by(most) {
                 let count = most.min(self.rows.end - first);
                 let at = first - self.rows.start;
-                let (data, steps) = match self.shape.transpose_a {
-                    true => (room.a[at..].as_ptr(), (self.rows.len(), 1)),
-                    false => (room.a[at * depth.len()..].as_ptr(), (1, depth.len())),
+                // Where K is 0 there is no A to point into.
+                let (offset, steps) = match self.shape.transpose_a {
+                    true => (at, (self.rows.len(), 1)),
+                    false => (at * depth.len(), (1, depth.len())),
                 };
+                let data = room.a.as_ptr().wrapping_add(offset);
                 let a = Strided { data, depth: steps.0, across: steps.1 };
                 for (index, panel) in panels().enumerate() {
                     let data = match self.operands.b {
-                        Right::Matrix(_) => room.b[index * self.cut.depth * width..].as_ptr(),
+                        Right::Matrix(_) => room.b.as_ptr().wrapping_add(index * self.cut.depth * width),
                         Right::Panels(panels) => panels.at(begin, depth.len(), panel.start),
                     };
                     let b = Strided { data, depth: width, across: 1 };
-                    let sums = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
+                    let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
+                    let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
+                    let tile = MicroTile { rows, columns, depth, a, b, from, c, c_stride: stride, scale };
                     // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums have `stride`
                     // columns, of which the panel's are some.
-                    unsafe {
-                        self.micro.multiply(count, panel.len(), depth.len(), a, b, sums, stride, scale);
-                    }
+                    unsafe { self.micro.multiply(&tile) };
                 }
             }
         }

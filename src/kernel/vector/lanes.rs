@@ -36,6 +36,8 @@ pub trait Vector: Number {
     unsafe fn load(from: *const f32) -> Self;
     /// `count` floats, at most LANES; -inf in the other lanes.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
+    /// The same with 0 in the other lanes.
+    unsafe fn load_first(from: *const f32, count: usize) -> Self;
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `count` lanes.
     unsafe fn store_part(self, to: *mut f32, count: usize);
@@ -141,6 +143,7 @@ mod avx2 {
                     _mm256_castsi256_ps(first(count)),
                 )
             }
+            fn load_first(from: *const f32, count: usize) -> V { _mm256_maskload_ps(from, first(count)) }
             fn store(self: V, to: *mut f32) { _mm256_storeu_ps(to, self) }
             fn store_part(self: V, to: *mut f32, count: usize) { _mm256_maskstore_ps(to, first(count), self) }
             fn last_lanes(self: V, count: usize) -> V {
@@ -203,6 +206,7 @@ mod avx512 {
             fn load_part(from: *const f32, count: usize) -> V {
                 _mm512_mask_loadu_ps(_mm512_set1_ps(f32::NEG_INFINITY), first(count), from)
             }
+            fn load_first(from: *const f32, count: usize) -> V { _mm512_maskz_loadu_ps(first(count), from) }
             fn store(self: V, to: *mut f32) { _mm512_storeu_ps(to, self) }
             fn store_part(self: V, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, first(count), self) }
             fn last_lanes(self: V, count: usize) -> V { _mm512_maskz_mov_ps(!first(Self::LANES - count), self) }

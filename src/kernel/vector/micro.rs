@@ -1,15 +1,15 @@
 //! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of the result in registers.
 //!
-//! They come from `gemm-f32`, one set per instruction set; the set is chosen at run time. What the driver builds
-//! on, and `gemm_tests` checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the
+//! One set per instruction set, chosen at run time: weir's own for AVX2 and AVX-512 (`tile`), those of `gemm-f32` for others. What
+//! the driver builds on, and `gemm_tests` checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the
 //! order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of an element do not depend on
 //! where in a tile it lies.
 
 use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::tile;
 use gemm_common::microkernel::MicroKernelFn;
 use gemm_f32::microkernel;
-
-type Function = MicroKernelFn<f32>;
 
 /// The micro-kernels of one instruction set.
 #[derive(Clone, Copy)]
@@ -19,12 +19,20 @@ pub struct MicroKernels {
     pub lanes: usize,
     /// Most columns of a tile, a multiple of `lanes`.
     pub width: usize,
-    /// Most rows of a tile.
+    /// Most rows of a tile that is as wide as can be.
     pub rows: usize,
     /// Whether rows of A are read well only if neighbours along M are neighbours in memory.
     pub packs_a: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// weir's own.
+    #[cfg(target_arch = "x86_64")]
+    Own,
     /// One function per number of vectors and number of rows; the rows count fastest.
-    pub table: &'static [Function],
+    Table(&'static [MicroKernelFn<f32>]),
 }
 
 /// Where a matrix begins and how far its steps are.
@@ -44,30 +52,59 @@ pub struct Scale {
     pub beta: f32,
 }
 
+/// A tile of C to compute: `scale.beta` * C + `scale.alpha` * A * B. With a beta of zero C is not read.
+#[derive(Clone, Copy)]
+pub struct Tile {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub a: Strided,
+    /// Neighbouring columns are neighbours in memory.
+    pub b: Strided,
+    pub from: From,
+    pub c: *mut f32,
+    pub c_stride: usize,
+    pub scale: Scale,
+}
+
+/// What B is read from.
+#[derive(Clone, Copy, Debug)]
+pub enum From {
+    /// Whole registers.
+    Panel,
+    /// Rows of a matrix that end with the tile's columns; these are whole registers where micro-kernels do not read in place.
+    Place,
+    /// The same, and what is read is stored in a panel whose rows are so far apart; parts of registers are filled up with zeros.
+    Copy(*mut f32, usize),
+}
+
 macro_rules! set {
     ($name:ident, $isa:ident, $lanes:expr, $packs_a:expr, $module:ident) => {
         fn $name() -> MicroKernels {
             use microkernel::$module::f32::{MR_DIV_N, NR, UKR};
-            static TABLE: [[Function; NR]; MR_DIV_N] = UKR;
+            static TABLE: [[MicroKernelFn<f32>; NR]; MR_DIV_N] = UKR;
             MicroKernels {
                 isa: Isa::$isa,
                 lanes: $lanes,
                 width: $lanes * MR_DIV_N,
                 rows: NR,
                 packs_a: $packs_a,
-                table: TABLE.as_flattened(),
+                kind: Kind::Table(TABLE.as_flattened()),
             }
         }
     };
 }
 
 set!(scalar, Portable, 1, false, scalar);
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-set!(fma, Avx2, 8, false, fma);
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-set!(avx512, Avx512, 16, false, avx512f);
 #[cfg(target_arch = "aarch64")]
 set!(neon, Neon, 4, true, neon);
+
+#[cfg(target_arch = "x86_64")]
+fn own(isa: Isa) -> MicroKernels {
+    let (lanes, registers) = tile::registers(isa);
+    let rows = tile::most_rows(isa, registers);
+    MicroKernels { isa, lanes, width: lanes * registers, rows, packs_a: false, kind: Kind::Own }
+}
 
 impl MicroKernels {
     /// The set of this process.
@@ -79,61 +116,96 @@ impl MicroKernels {
     pub fn of(isa: Isa) -> MicroKernels {
         assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
         match isa {
-            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx512(),
-            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            Isa::Avx2 => fma(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => own(Isa::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => own(Isa::Avx2),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => neon(),
             _ => scalar(),
         }
     }
 
-    /// Computes a tile of C: `scale.beta` * C + `scale.alpha` * A * B. With a beta of zero C is not read.
+    /// Whether tiles are read from any place, parts of registers too, and copied.
+    pub fn reads_in_place(&self) -> bool {
+        !matches!(self.kind, Kind::Table(_))
+    }
+
+    /// Most rows of a tile with so many columns.
+    pub fn rows_of(&self, columns: usize) -> usize {
+        match self.kind {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Own => tile::most_rows(self.isa, columns.div_ceil(self.lanes)),
+            Kind::Table(_) => self.rows,
+        }
+    }
+
+    /// Most columns of a tile with so many rows.
+    pub fn columns_of(&self, rows: usize) -> usize {
+        match self.kind {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Own => tile::most_registers(self.isa, rows) * self.lanes,
+            Kind::Table(_) => self.width,
+        }
+    }
+
+    /// Computes a tile.
     ///
     /// # Safety
-    /// `1 <= rows <= self.rows` and `1 <= columns <= self.width`. `c` has `rows` rows of `columns` writable floats,
-    /// `c_stride` apart. `a` has `rows` times `depth` readable floats. `b` has `depth` times `columns` rounded up
-    /// to whole vectors (`lanes`), and neighbouring columns of it are neighbours in memory (`b.across` is 1).
-    #[expect(clippy::too_many_arguments, reason = "the operands of a product")]
-    pub unsafe fn multiply(
-        &self,
-        rows: usize,
-        columns: usize,
-        depth: usize,
-        a: Strided,
-        b: Strided,
-        c: *mut f32,
-        c_stride: usize,
-        scale: Scale,
-    ) {
-        debug_assert!((1..=self.rows).contains(&rows) && (1..=self.width).contains(&columns) && b.across == 1);
-        let function = self.table[(columns.div_ceil(self.lanes) - 1) * self.rows + rows - 1];
-        // What becomes of the old C: 0 nothing, 1 it is added to, 2 it is scaled first.
-        let old = if scale.beta == 0.0 { 0 } else { 2 - (scale.beta == 1.0) as u8 };
-        // The micro-kernels speak of column-major tiles: their rows are our columns, and their left operand is our B.
-        // SAFETY: as demanded of the caller; a set is given out only where its instructions exist (`of`).
-        unsafe {
-            function(
-                columns,
-                rows,
-                depth,
-                c,
-                b.data,
-                a.data,
-                c_stride as isize,
-                1,
-                b.depth as isize,
-                a.depth as isize,
-                a.across as isize,
-                scale.beta,
-                scale.alpha,
-                old,
-                false,
-                false,
-                false,
-                std::ptr::null(),
-            );
+    /// At least one row and one column, at most `rows_of` and `width` of them. `c` has `rows` rows of `columns` writable floats, `c_stride`
+    /// apart; `a` has `rows` times `depth` readable floats, `b` `depth` times `columns`, in a panel rounded up to whole vectors
+    /// (`lanes`). The panel of a copy has `depth` rows of writable whole
+    /// vectors. What is written overlaps nothing that is read.
+    pub unsafe fn multiply(&self, tile: &Tile) {
+        debug_assert!(
+            (1..=self.width).contains(&tile.columns) && (1..=self.rows_of(tile.columns)).contains(&tile.rows)
+        );
+        debug_assert!(match tile.from {
+            From::Panel => true,
+            From::Place => self.reads_in_place() || tile.columns.is_multiple_of(self.lanes),
+            From::Copy(..) => self.reads_in_place(),
+        });
+        match self.kind {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as demanded of the caller.
+            Kind::Own => unsafe { tile::compute(self.isa, tile) },
+            Kind::Table(table) => {
+                let function = table[(tile.columns.div_ceil(self.lanes) - 1) * self.rows + tile.rows - 1];
+                // SAFETY: as demanded of the caller; a set is given out only where its instructions exist (`of`).
+                unsafe { call(function, tile) }
+            }
         }
+    }
+}
+
+/// # Safety
+/// As `multiply`, with the function for such a tile.
+unsafe fn call(function: MicroKernelFn<f32>, tile: &Tile) {
+    let Tile { rows, columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+    // What becomes of the old C: 0 nothing, 1 it is added to, 2 it is scaled first.
+    let old = if scale.beta == 0.0 { 0 } else { 2 - (scale.beta == 1.0) as u8 };
+    // The micro-kernels speak of column-major tiles: their rows are our columns, and their left operand is our B.
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        function(
+            columns,
+            rows,
+            depth,
+            c,
+            b.data,
+            a.data,
+            c_stride as isize,
+            1,
+            b.depth as isize,
+            a.depth as isize,
+            a.across as isize,
+            scale.beta,
+            scale.alpha,
+            old,
+            false,
+            false,
+            false,
+            std::ptr::null(),
+        );
     }
 }

@@ -2,8 +2,8 @@
 //! exception are the matrix products, which cut their own work because their tiles are not contiguous.
 //!
 //! - `isa`: which instruction sets are used, for all of them; `amx`: whether the process may use AMX.
-//! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`: its innermost loop per instruction set; `pack`:
-//!   its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes; `halves`: of f16 and bf16.
+//! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`, `tile`: its innermost loop per instruction set;
+//!   `pack`: its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes; `halves`: of f16 and bf16.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
 //! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
@@ -28,6 +28,7 @@ mod amx;
 pub mod argmax;
 pub mod binary;
 pub mod cell;
+mod column;
 pub mod columns;
 pub mod conv;
 pub mod convert;
@@ -59,6 +60,8 @@ pub mod softmax_halves;
 pub mod standalone;
 mod thin;
 mod thin_turned;
+#[cfg(target_arch = "x86_64")]
+mod tile;
 mod wide;
 pub mod window;
 

@@ -3,14 +3,11 @@
 //! to compute with, or trap.
 
 use super::isa::Isa;
-use super::lanes::Vector;
 use super::movement::Transpose;
 
 /// Columns of a transposed source that are read side by side, a cache line of the panel. More of them, a power of two apart,
 /// would push each other out of the cache.
 const GROUP: usize = 16;
-/// Rows of a source that are read side by side: processors fetch several long runs ahead faster than one.
-const ROWS: usize = 8;
 /// Floats of a cache line.
 const LINE: usize = 16;
 
@@ -58,70 +55,11 @@ unsafe fn fixed<const WIDTH: usize>(
     }
 }
 
-/// Panels `width` wide and `pitch` apart, side by side: some rows of the source for all panels, and then the next ones, so that
-/// far apart rows are read in long runs.
-#[derive(Clone, Copy)]
-pub struct Beside {
-    pub width: usize,
-    pub pitch: usize,
-}
-
-/// Copies `depth` rows of `count` floats into panels, and fills the last one up with zeros to `padded` columns in all.
-///
-/// # Safety
-/// As `rows`, for all panels; the width is a multiple of the level's registers.
-pub unsafe fn beside(
-    isa: Isa,
-    source: *const f32,
-    source_stride: usize,
-    (depth, count, padded): (usize, usize, usize),
-    panels: *mut f32,
-    to: Beside,
-) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let whole = count - count % to.width;
-    // SAFETY: passed on; the level was compared. The last panel, if it is narrower, is copied by itself.
-    unsafe {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => x86::avx512(source, source_stride, (depth, whole), panels, to),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => x86::avx2(source, source_stride, (depth, whole), panels, to),
-            _ => {
-                for first in (0..whole).step_by(to.width) {
-                    let panel = panels.add(first / to.width * to.pitch);
-                    rows(source.add(first), source_stride, (depth, to.width, to.width), panel, to.width);
-                }
-            }
-        }
-        if whole < count {
-            let panel = panels.add(whole / to.width * to.pitch);
-            rows(source.add(whole), source_stride, (depth, count - whole, padded - whole), panel, to.width);
-        }
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::thin_turned::Turn;
-    use super::{Beside, LINE, in_registers};
-    use std::arch::x86_64::{__m256, __m512, _mm512_setzero_ps, _mm512_storeu_ps};
-
-    /// # Safety
-    /// As `in_registers`.
-    #[target_feature(enable = "avx512f")]
-    pub unsafe fn avx512(source: *const f32, stride: usize, size: (usize, usize), panels: *mut f32, to: Beside) {
-        // SAFETY: passed on.
-        unsafe { in_registers::<__m512>(source, stride, size, panels, to) }
-    }
-
-    /// # Safety
-    /// As `in_registers`.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn avx2(source: *const f32, stride: usize, size: (usize, usize), panels: *mut f32, to: Beside) {
-        // SAFETY: passed on.
-        unsafe { in_registers::<__m256>(source, stride, size, panels, to) }
-    }
+    use super::LINE;
+    use std::arch::x86_64::{__m512, _mm512_setzero_ps, _mm512_storeu_ps};
 
     /// 16 columns of a transposed source, at least a cache line long: each line is read once, whole.
     ///
@@ -148,32 +86,6 @@ mod x86 {
                 }
             }
             k += LINE;
-        }
-    }
-}
-
-/// # Safety
-/// As `beside`, with whole panels, on a processor with the instructions of V.
-#[inline(always)]
-unsafe fn in_registers<V: Vector>(
-    source: *const f32,
-    source_stride: usize,
-    (depth, count): (usize, usize),
-    panels: *mut f32,
-    to: Beside,
-) {
-    for group in (0..depth).step_by(ROWS) {
-        for first in (0..count).step_by(to.width) {
-            for k in group..depth.min(group + ROWS) {
-                // SAFETY: as demanded of the caller; whole registers of whole panels.
-                unsafe {
-                    let from = source.add(k * source_stride + first);
-                    let panel = panels.add(first / to.width * to.pitch + k * to.width);
-                    for lane in (0..to.width).step_by(V::LANES) {
-                        V::load(from.add(lane)).store(panel.add(lane));
-                    }
-                }
-            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A matrix B that was packed once, in the panels that the micro-kernels of f32 read, for any number of products.
 //!
 //! Stretch after stretch of K, and in it panel after panel of as many columns as a micro-kernel takes. The layout
-//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it.
+//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. A single column is there once
+//! more, without gaps, behind the panels (`column`).
 
 use super::gemm::stretches;
 use super::micro::MicroKernels;
@@ -37,7 +38,7 @@ impl Panels {
         let width = micro.width;
         let bytes = n
             .checked_next_multiple_of(width)
-            .and_then(|columns| columns.checked_mul(k)?.checked_mul(size_of::<f32>()))
+            .and_then(|columns| columns.checked_add((n == 1) as usize)?.checked_mul(k)?.checked_mul(size_of::<f32>()))
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
         let panels = Panels { memory: Buffer::zeroed(bytes, "packed weights")?, k, n, width };
@@ -59,7 +60,21 @@ impl Panels {
                 }
             }
         }
+        if n == 1 {
+            let column = panels.memory.data().cast::<f32>().wrapping_add(k * width);
+            for at in 0..k {
+                // SAFETY: an element of B; behind the panels there is room for the column.
+                unsafe { *column.add(at) = if transposed { *b.at(0, at) } else { *b.at(at, 0) } };
+            }
+        }
         Ok(panels)
+    }
+
+    /// The column as a row, if it is the only one.
+    pub fn column(&self) -> Option<Matrix<'_, f32>> {
+        let data = self.memory.data().cast::<f32>().wrapping_add(self.k * self.width);
+        // SAFETY: K elements that were written when the column was packed, and that nobody writes again.
+        (self.n == 1).then(|| unsafe { Matrix::new(data, 1, self.k, self.k) })
     }
 
     /// Whether it is a packed `k` x `n` in panels of `width`.

@@ -1,25 +1,29 @@
 //! A piece of a product at work: some tiles of C, block by block.
 //!
-//! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Few rows
-//! read B where it is (`thin`), once; others have it copied into panels, unless it is small and they are not many.
+//! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Very few rows
+//! read B where it is in long runs (`thin`), once; so do the tiles of a B that lies near, or whose rows are no more than a tile's.
+//! Otherwise the first tiles copy B into panels while they read it, or it is packed before, if it is transposed or gathered.
 //!
 //! A thread that draws pieces from its home gets one part of a block of columns after the other. Where the panels of all
 //! stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them there.
 
 use super::gemm::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
 use super::held::Held;
-use super::micro::{MicroKernels, Scale, Strided};
+use super::micro::{From, MicroKernels, Scale, Strided, Tile};
 use super::pack;
 use super::site::Matrix;
 use super::thin::{self, Thin};
 use std::ops::Range;
 
-/// A B of so many floats lies in the first-level cache as it is.
-const TINY_B: usize = 8 << 10;
-/// With at most so many rows, copying a small B costs more than it gains. A larger one is copied for any number of rows: its rows
-/// are far apart, and reading them where they are is slower than the product.
-const PACK_ROWS: usize = 48;
-const SMALL_B: usize = 16 << 10;
+/// A B of so many floats lies in the second-level cache as it is, and its rows are not far apart.
+const NEAR_B: usize = 64 << 10;
+/// A B of so many floats lies in some cache.
+const CACHED_B: usize = 2 << 20;
+/// Least rows of tiles, and columns of tiles with few rows, that are faster than long runs.
+const LEAST_ROWS: usize = 4;
+const WIDE_RUN: usize = 32;
+/// Least columns of tiles that read a B once where it is, whatever its size: whole cache lines.
+const LEAST_RUN: usize = 16;
 
 /// One piece at work.
 pub struct Piece<'a> {
@@ -35,6 +39,19 @@ pub struct Piece<'a> {
     pub held: &'a Held,
     pub c: *mut f32,
     pub c_stride: usize,
+}
+
+/// How rows of a block read B.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Where it is, in tiles of at most so many columns.
+    Place(usize),
+    /// Where it is, and into panels.
+    Copy,
+    /// From panels in the scratch memory.
+    Pack,
+    /// From panels that were packed before.
+    Panels,
 }
 
 /// A stretch of K.
@@ -84,18 +101,16 @@ impl Piece<'_> {
         }
     }
 
-    /// B, if these rows are so few that it is read where it is.
+    /// B, if these rows are so few that it is read where it is, in long runs.
     fn thin(&self, rows: &Range<usize>) -> Option<Matrix<'_, f32>> {
-        match self.operands.b {
-            Right::Matrix(b)
-                if rows.len() <= thin::ROWS
-                    && self.scale == (Scale { alpha: 1.0, beta: 0.0 })
-                    && thin::is_there(self.micro.isa) =>
-            {
-                Some(b)
-            }
-            _ => None,
-        }
+        let Right::Matrix(b) = self.operands.b else { return None };
+        let rows = rows.len();
+        // Tiles multiply faster, if short runs are no worse, and if they are wide enough.
+        let cached = self.shape.k.saturating_mul(b.stride()) <= CACHED_B && !self.shape.transpose_b;
+        let tile =
+            self.micro.reads_in_place() && cached && rows >= LEAST_ROWS && self.micro.columns_of(rows) >= WIDE_RUN;
+        let plain = self.scale == (Scale { alpha: 1.0, beta: 0.0 });
+        (rows <= thin::ROWS && !tile && plain && thin::is_there(self.micro.isa)).then_some(b)
     }
 
     /// A few rows, as many columns as there is room for sums.
@@ -116,10 +131,11 @@ impl Piece<'_> {
                     a: self.a_in_place(stretch, rows),
                     b,
                     sums: self.panels,
+                    pitch: thin::pitch(columns.len()),
                 };
                 thin::sums(self.micro.isa, &thin);
                 for (index, row) in rows.clone().enumerate() {
-                    let sums = std::slice::from_raw_parts(self.panels.add(index * columns.len()), columns.len());
+                    let sums = std::slice::from_raw_parts(self.panels.add(index * thin.pitch), columns.len());
                     let c = self.c.add(row * self.c_stride + columns.start);
                     if stretch.first {
                         c.copy_from_nonoverlapping(sums.as_ptr(), sums.len());
@@ -158,74 +174,110 @@ impl Piece<'_> {
         }
     }
 
+    /// How these rows read B; `kept` says that others come after them.
+    fn way(&self, rows: usize, columns: usize, kept: bool) -> Way {
+        match self.operands.b {
+            Right::Panels(_) => Way::Panels,
+            Right::Matrix(b) if !self.shape.transpose_b => {
+                let once = self.micro.columns_of(rows);
+                // Registers that lie across cache lines are read twice each, every time.
+                let register = self.micro.lanes * size_of::<f32>();
+                // SAFETY: the address is not used.
+                let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(register)
+                    && b.stride().is_multiple_of(self.micro.lanes);
+                let near = aligned && self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
+                match self.micro.reads_in_place() {
+                    true if once >= LEAST_RUN && !kept => Way::Place(once),
+                    true if near => Way::Place(self.micro.width),
+                    true => Way::Copy,
+                    false if near && columns.is_multiple_of(self.micro.lanes) => Way::Place(self.micro.width),
+                    false => Way::Pack,
+                }
+            }
+            _ => Way::Pack,
+        }
+    }
+
     /// Rows of one block of columns. The panels of one stretch take the place of those before, or, if the block has a number
     /// to be `kept` by, those of all are there in the end, and may be there already.
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
-        let few = if rows.len() <= PACK_ROWS { SMALL_B } else { TINY_B };
-        let small = |b: &Matrix<'_, f32>| self.shape.k.saturating_mul(b.stride()) <= few;
-        let pack = match self.operands.b {
-            Right::Matrix(b) => Some(self.shape.transpose_b || !small(&b)),
-            Right::Gather(..) => Some(true),
-            Right::Panels(_) => None,
-        };
-        let kept = kept.filter(|_| pack == Some(true));
+        let way = self.way(rows.len(), columns.len(), kept.is_some());
+        let kept = kept.filter(|_| [Way::Pack, Way::Copy].contains(&way));
         let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
         let held = self.held.replace(kept);
+        let most_rows = self.micro.rows_of(match way {
+            Way::Panels => self.micro.width.min(columns.len()),
+            Way::Place(most) => self.widest(columns, most),
+            Way::Pack | Way::Copy => self.widest(columns, self.micro.width),
+        });
         for stretch in self.stretches(room) {
-            // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
-            unsafe {
-                match (self.operands.b, pack) {
-                    _ if held => {}
-                    (_, None) => {}
-                    (Right::Matrix(b), Some(true)) if !self.shape.transpose_b => self.pack_beside(b, stretch, columns),
-                    (_, Some(pack)) => {
-                        for (index, panel) in parts(columns, self.micro.width).enumerate() {
-                            if pack || panel.len() % self.micro.lanes != 0 {
-                                self.pack_b(stretch, &panel, index);
-                            }
-                        }
-                    }
-                }
+            if way == Way::Pack && !held {
+                // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
+                unsafe { self.pack(stretch, columns) };
             }
-            for rows in parts(rows, self.micro.rows) {
+            for rows_of_tiles in evenly(rows, most_rows, 1) {
+                // The first ones have copied B for the others.
+                let copied = held || rows_of_tiles.start > rows.start;
+                let way = if way == Way::Copy && copied { Way::Pack } else { way };
                 // SAFETY: passed on.
-                unsafe { self.row_of_tiles(stretch, &rows, columns, pack.unwrap_or(true)) };
+                unsafe { self.row_of_tiles(stretch, &rows_of_tiles, columns, way) };
             }
         }
     }
 
+    /// Columns of the widest tile of a block, at most so many.
+    fn widest(&self, columns: &Range<usize>, most: usize) -> usize {
+        evenly(columns, most, self.micro.lanes).map(|panel| panel.len()).max().unwrap_or(most)
+    }
+
     /// Copies all columns of a block into panels.
-    unsafe fn pack_beside(&self, b: Matrix<'_, f32>, stretch: Stretch, columns: &Range<usize>) {
-        let (width, pitch) = (self.micro.width, self.cut.depth * self.micro.width);
-        let size = (stretch.depth, columns.len(), columns.len().next_multiple_of(self.micro.lanes));
-        // SAFETY: columns and stretch are inside B; a block has no more panels than the scratch memory.
-        unsafe {
-            let source = b.at(stretch.begin, columns.start);
-            let panels = self.panels.add(stretch.room);
-            pack::beside(self.micro.isa, source, b.stride(), size, panels, pack::Beside { width, pitch });
+    unsafe fn pack(&self, stretch: Stretch, columns: &Range<usize>) {
+        for (index, panel) in evenly(columns, self.micro.width, self.micro.lanes).enumerate() {
+            // SAFETY: passed on.
+            unsafe { self.pack_b(stretch, &panel, index) };
         }
     }
 
     /// As many rows as a micro-tile has, all columns of the block, one stretch of K.
-    unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, packed: bool) {
+    unsafe fn row_of_tiles(&self, stretch: Stretch, rows: &Range<usize>, columns: &Range<usize>, way: Way) {
         let scale = Scale { beta: if stretch.first { self.scale.beta } else { 1.0 }, ..self.scale };
-        // SAFETY: rows are inside A and C, columns inside B and C. A micro-kernel reads whole vectors of B: what is no
-        // whole vector wide was packed, and then filled up with zeros.
+        let (width, lanes) = (self.micro.width, self.micro.lanes);
+        // Packed weights have whole panels but for the last one.
+        let (most, unit) = match way {
+            Way::Panels => (width, width),
+            Way::Place(most) => (most, lanes),
+            Way::Copy | Way::Pack => (width, lanes),
+        };
+        // SAFETY: rows are inside A and C, columns inside B and C. What a micro-kernel reads from a panel is filled up to whole
+        // vectors.
         unsafe {
             let a = self.operand_a(stretch, rows);
-            for (index, panel) in parts(columns, self.micro.width).enumerate() {
-                let b = match self.operands.b {
-                    Right::Panels(panels) => {
-                        let data = panels.at(stretch.begin, stretch.depth, panel.start);
-                        Strided { data, depth: self.micro.width, across: 1 }
+            for (index, panel) in evenly(columns, most, unit).enumerate() {
+                let (data, pitch, from) = match (self.operands.b, way) {
+                    (Right::Panels(panels), _) => {
+                        (panels.at(stretch.begin, stretch.depth, panel.start), width, From::Panel)
                     }
-                    Right::Matrix(b) if !packed && panel.len() % self.micro.lanes == 0 => {
-                        Strided { data: b.at(stretch.begin, panel.start), depth: b.stride(), across: 1 }
+                    (Right::Matrix(b), Way::Place(_)) => {
+                        let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
+                        (b.at(stretch.begin, panel.start), b.stride(), from)
                     }
-                    _ => Strided { data: self.panel_of_b(stretch, index), depth: self.micro.width, across: 1 },
+                    (Right::Matrix(b), Way::Copy) => {
+                        let to = From::Copy(self.panel_of_b(stretch, index), width);
+                        (b.at(stretch.begin, panel.start), b.stride(), to)
+                    }
+                    _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
                 };
-                let c = self.c.add(rows.start * self.c_stride + panel.start);
-                self.micro.multiply(rows.len(), panel.len(), stretch.depth, a, b, c, self.c_stride, scale);
+                self.micro.multiply(&Tile {
+                    rows: rows.len(),
+                    columns: panel.len(),
+                    depth: stretch.depth,
+                    a,
+                    b: Strided { data, depth: pitch, across: 1 },
+                    from,
+                    c: self.c.add(rows.start * self.c_stride + panel.start),
+                    c_stride: self.c_stride,
+                    scale,
+                });
             }
         }
         if stretch.last {
@@ -256,8 +308,8 @@ impl Piece<'_> {
             if transpose_a || !self.micro.packs_a {
                 return self.a_in_place(stretch, rows);
             }
-            let (panel, stride) = (self.panels.add(self.cut.floats_of_b(m, n, self.micro)), self.micro.rows);
-            let size = (stretch.depth, rows.len(), rows.len());
+            let panel = self.panels.add(self.cut.floats_of_b(m, n, self.micro));
+            let (stride, size) = (rows.len(), (stretch.depth, rows.len(), rows.len()));
             pack::columns(self.micro.isa, a.at(rows.start, stretch.begin), a.stride(), size, panel, stride);
             Strided { data: panel, depth: stride, across: 1 }
         }
@@ -293,6 +345,15 @@ impl Piece<'_> {
         // SAFETY: as demanded of the caller; a block of columns has no more panels than the scratch memory.
         unsafe { self.panels.add(stretch.room + index * self.cut.depth * self.micro.width) }
     }
+}
+
+/// Cuts a range into as few parts of at most `most` as there can be, all about as large, and but for the last one multiples of `unit`.
+fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let Range { start, end } = *range;
+    let units = (end - start).div_ceil(unit);
+    let parts = units.div_ceil(most / unit);
+    let at = move |part: usize| end.min(start + part * units / parts.max(1) * unit);
+    (0..parts).map(move |part| at(part)..at(part + 1))
 }
 
 /// Cuts a range into parts of `size`, the last one maybe smaller.

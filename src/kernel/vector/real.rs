@@ -25,10 +25,11 @@ pub trait Real: Number {
     unsafe fn round(self) -> Self;
     /// The quotient, correctly rounded.
     unsafe fn div(self, divisor: Self) -> Self;
-    /// The quotient of finite numbers to a unit in the last place, for divisors from 2^-60 to 2^126.
-    unsafe fn quotient(self, divisor: Self) -> Self;
-    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128.
+    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction n may be
+    /// between two integers, and the lower one counts.
     unsafe fn scaled(self, n: Self) -> Self;
+    /// 2^(j / 16), where j is the number in the lowest four bits.
+    unsafe fn sixteenth_root(self) -> Self;
     /// m and e with self = m * 2^e and m from 3/4 to 3/2. Of infinity m is 1 and e infinity, of zero 1 and -infinity; of a
     /// NaN, and below zero, one of them is NaN.
     unsafe fn split(self) -> (Self, Self);
@@ -40,6 +41,25 @@ const LIFT: f32 = 8_388_608.0;
 const SIGN: u32 = 0x8000_0000;
 const THREE_QUARTERS: u32 = 0x3f40_0000;
 const FRACTION: u32 = 0x007f_ffff;
+/// 2^(j / 16), rounded to nearest.
+const ROOTS: [f32; 16] = [
+    1.0,
+    1.044_273_7,
+    1.090_507_7,
+    1.138_788_6,
+    1.189_207_1,
+    1.241_857_8,
+    1.296_839_6,
+    1.354_255_6,
+    std::f32::consts::SQRT_2,
+    1.476_826_2,
+    1.542_210_8,
+    1.610_490_3,
+    1.681_792_9,
+    1.756_252_2,
+    1.834_008_1,
+    1.915_206_6,
+];
 
 impl Real for f32 {
     const SCALES: bool = false;
@@ -84,15 +104,15 @@ impl Real for f32 {
         self / divisor
     }
     #[inline(always)]
-    unsafe fn quotient(self, divisor: f32) -> f32 {
-        self / divisor
-    }
-    #[inline(always)]
     unsafe fn scaled(self, n: f32) -> f32 {
         // In two steps, of which the second rounds: up to 2^24 apart from what would be too small or large in one.
         let (first, second) = if n < 0.0 { (n + 24.0, 1.0 / 16_777_216.0) } else { (n - 2.0, 4.0) };
         let power = f32::from_bits(((first + (12_582_912.0 + 127.0)).to_bits()) << 23);
         self * power * second
+    }
+    #[inline(always)]
+    unsafe fn sixteenth_root(self) -> f32 {
+        ROOTS[(self.to_bits() & 15) as usize]
     }
     #[inline(always)]
     unsafe fn split(self) -> (f32, f32) {
@@ -157,12 +177,17 @@ mod avx2 {
             fn sqrt(self: V) -> V { _mm256_sqrt_ps(self) }
             fn round(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
             fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
-            fn quotient(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn scaled(self: V, n: V) -> V {{
                 // As f32 does; a blend looks at the sign.
                 let add = _mm256_blendv_ps(V::splat(12_582_912.0 + 125.0), V::splat(12_582_912.0 + 151.0), n);
                 let second = _mm256_blendv_ps(V::splat(4.0), V::splat(1.0 / 16_777_216.0), n);
                 n.add(add).low_bits_as_exponent().mul(self).mul(second)
+            }}
+            fn sixteenth_root(self: V) -> V {{
+                let bits = _mm256_castps_si256(self);
+                let half = |from: usize| _mm256_permutevar8x32_ps(_mm256_loadu_ps(ROOTS[from..].as_ptr()), bits);
+                // A blend looks at the sign.
+                _mm256_blendv_ps(half(0), half(8), _mm256_castsi256_ps(_mm256_slli_epi32::<28>(bits)))
             }}
             fn split(self: V) -> (V, V) {{
                 let small = _mm256_cmp_ps::<_CMP_LT_OQ>(self, V::splat(f32::MIN_POSITIVE));
@@ -218,13 +243,10 @@ mod avx512 {
                 _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self)
             }
             fn div(self: V, divisor: V) -> V { _mm512_div_ps(self, divisor) }
-            fn quotient(self: V, divisor: V) -> V {{
-                // The division is slow; an estimate to 2^-14 and what it leaves over are not.
-                let inverse = _mm512_rcp14_ps(divisor);
-                let estimate = self.mul(inverse);
-                _mm512_fmadd_ps(_mm512_fnmadd_ps(estimate, divisor, self), inverse, estimate)
-            }}
             fn scaled(self: V, n: V) -> V { _mm512_scalef_ps(self, n) }
+            fn sixteenth_root(self: V) -> V {
+                _mm512_permutexvar_ps(_mm512_castps_si512(self), _mm512_loadu_ps(ROOTS.as_ptr()))
+            }
             fn split(self: V) -> (V, V) {{
                 let m = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(self);
                 let e = _mm512_getexp_ps(self);

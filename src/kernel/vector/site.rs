@@ -45,6 +45,10 @@ impl<'a, T> Matrix<'a, T> {
         self.stride
     }
 
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// The elements of a row.
     pub fn row(&self, row: usize) -> &'a [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
@@ -59,6 +63,23 @@ impl<'a, T> Matrix<'a, T> {
     pub fn as_row(&self) -> Self {
         assert!(self.columns == 1 && self.stride == 1, "{} columns, {} apart", self.columns, self.stride);
         Matrix { rows: 1, columns: self.rows, stride: self.rows, ..*self }
+    }
+
+    /// Whether something is so for all elements of a matrix of this shape.
+    pub fn all(&self, shape: (usize, usize), so: impl Fn(T) -> bool) -> bool
+    where
+        T: Copy,
+    {
+        assert!(self.holds(shape.0, shape.1, false));
+        // Elements that are looked at before it is known whether to go on: loops without an end within are fast.
+        const STRIP: usize = 512;
+        let strip = |elements: &[T]| elements.iter().fold(true, |all, &element| all & so(element));
+        let all = |elements: &[T]| elements.chunks(STRIP).all(strip);
+        if self.rows > 0 && self.stride == self.columns {
+            // SAFETY: rows without gaps, readable as `new` demands.
+            return all(unsafe { std::slice::from_raw_parts(self.data, self.rows * self.columns) });
+        }
+        (0..self.rows).all(|row| all(self.row(row)))
     }
 
     /// The address of an element.

@@ -78,71 +78,82 @@ mod x86 {
 const PIECE: usize = 4;
 const MOST_LANES: usize = 16;
 
-/// R rows; PIECES pieces are read together.
+/// R rows; WIDE registers of columns at a time, so that there are sums enough to add to one while another is not ready; PIECES pieces
+/// are read together.
 ///
 /// # Safety
 /// As `thin::sums`, where neighbours along K are neighbours in B; on a processor with the instructions of V.
 #[inline(always)]
-pub unsafe fn rows<V: Turn, const R: usize, const PIECES: usize>(thin: &Thin) {
-    for first in (0..thin.columns).step_by(V::LANES) {
-        let count = V::LANES.min(thin.columns - first);
-        // SAFETY: passed on; columns below their number. Lanes behind the last column are the last one once more.
-        unsafe {
+pub unsafe fn rows<V: Turn, const R: usize, const WIDE: usize, const PIECES: usize>(thin: &Thin) {
+    let wide = WIDE * V::LANES;
+    let in_blocks = thin.columns - thin.columns % wide;
+    // SAFETY: passed on; columns below their number. Lanes behind the last column are the last one once more.
+    unsafe {
+        for first in (0..in_blocks).step_by(wide) {
             let from = thin.b.data.add(first * thin.b.across);
-            if count == V::LANES {
-                let sums = register::<V, R, PIECES>(thin, |i| from.add(i * thin.b.across));
+            let sums = registers::<V, R, WIDE, PIECES>(thin, |i| from.add(i * thin.b.across));
+            for (w, sums) in sums.into_iter().enumerate() {
                 for (r, sum) in sums.into_iter().enumerate() {
-                    sum.store(thin.sums.add(r * thin.columns + first));
+                    sum.store(thin.sums.add(r * thin.pitch + first + w * V::LANES));
                 }
-            } else {
-                let sums = register::<V, R, PIECES>(thin, |i| from.add(i.min(count - 1) * thin.b.across));
-                for (r, sum) in sums.into_iter().enumerate() {
-                    sum.store_part(thin.sums.add(r * thin.columns + first), count);
-                }
+            }
+        }
+        for first in (in_blocks..thin.columns).step_by(V::LANES) {
+            let count = V::LANES.min(thin.columns - first);
+            let from = thin.b.data.add(first * thin.b.across);
+            let [sums] = registers::<V, R, 1, PIECES>(thin, |i| from.add(i.min(count - 1) * thin.b.across));
+            for (r, sum) in sums.into_iter().enumerate() {
+                sum.store_part(thin.sums.add(r * thin.pitch + first), count);
             }
         }
     }
 }
 
-/// The sums of as many columns as a register has lanes, whose rows of B are `row`.
+/// The sums of WIDE times as many columns as a register has lanes, whose rows of B are `row`.
 ///
 /// # Safety
 /// As `rows`.
 #[inline(always)]
-unsafe fn register<V: Turn, const R: usize, const PIECES: usize>(
+unsafe fn registers<V: Turn, const R: usize, const WIDE: usize, const PIECES: usize>(
     thin: &Thin,
     row: impl Fn(usize) -> *const f32,
-) -> [V; R] {
+) -> [[V; R]; WIDE] {
     let depth = thin.depth;
     let (in_lines, in_pieces) = (depth - depth % (PIECE * PIECES), depth - depth % PIECE);
     // SAFETY: as demanded of the caller; places along K below the depth.
     unsafe {
-        let mut sums = [V::splat(0.0); R];
-        let read = |k: usize, i: usize| V::gather(|lane| row(i + PIECE * lane).add(k));
+        let mut sums = [[V::splat(0.0); R]; WIDE];
+        let read = |k: usize, w: usize, i: usize| V::gather(|lane| row(w * V::LANES + i + PIECE * lane).add(k));
         for k in (0..in_lines).step_by(PIECE * PIECES) {
-            let mut pieces = [[V::splat(0.0); PIECE]; PIECES];
-            for i in 0..PIECE {
-                for (p, piece) in pieces.iter_mut().enumerate() {
-                    piece[i] = read(k + PIECE * p, i);
+            for (w, sums) in sums.iter_mut().enumerate() {
+                let mut pieces = [[V::splat(0.0); PIECE]; PIECES];
+                for i in 0..PIECE {
+                    for (p, piece) in pieces.iter_mut().enumerate() {
+                        piece[i] = read(k + PIECE * p, w, i);
+                    }
                 }
-            }
-            for (p, piece) in pieces.into_iter().enumerate() {
-                add(thin, k + PIECE * p, V::turn(piece), &mut sums);
+                for (p, piece) in pieces.into_iter().enumerate() {
+                    add(thin, k + PIECE * p, V::turn(piece), sums);
+                }
             }
         }
         for k in (in_lines..in_pieces).step_by(PIECE) {
-            let mut piece = [V::splat(0.0); PIECE];
-            for (i, lanes) in piece.iter_mut().enumerate() {
-                *lanes = read(k, i);
+            for (w, sums) in sums.iter_mut().enumerate() {
+                let mut piece = [V::splat(0.0); PIECE];
+                for (i, lanes) in piece.iter_mut().enumerate() {
+                    *lanes = read(k, w, i);
+                }
+                add(thin, k, V::turn(piece), sums);
             }
-            add(thin, k, V::turn(piece), &mut sums);
         }
         for k in in_pieces..depth {
-            let mut lanes = [0.0f32; MOST_LANES];
-            for (i, lane) in lanes[..V::LANES].iter_mut().enumerate() {
-                *lane = *row(i).add(k);
+            for (w, sums) in sums.iter_mut().enumerate() {
+                let mut lanes = [0.0f32; MOST_LANES];
+                for (i, lane) in lanes[..V::LANES].iter_mut().enumerate() {
+                    *lane = *row(w * V::LANES + i).add(k);
+                }
+                add(thin, k, [V::load(lanes.as_ptr())], sums);
             }
-            add(thin, k, [V::load(lanes.as_ptr())], &mut sums);
         }
         sums
     }

@@ -1,51 +1,130 @@
-//! Sixteen floats at once, for sums that are the same bits on every instruction set.
+//! Sixteen numbers at once, for sums that are the same bits on every instruction set.
 //!
-//! Whatever the registers are, there are sixteen lanes, none is fused, and a total adds them in one order: each as f64 to the one
-//! eight further, then four, two and one. `lanes` has as many lanes as a register and fuses; its results differ in the last bits.
+//! Whatever the registers are, there are sixteen lanes, none is fused unless that is exact, and a total adds them in one order: each
+//! as f64 to the one eight further, then four, two and one. `lanes` has as many lanes as a register and fuses; its results differ
+//! in the last bits. Memory holds floats or what else `Stored` are; lanes are floats.
+
+use super::convert::Stored;
+use super::isa::Isa;
+use crate::base::dtype;
 
 /// # Safety
-/// Of every method: the processor has the instructions of the type, and so many floats are readable, or writable, at the address.
+/// Of every method: the processor has the instructions of the type, and so many elements are readable, or writable, at the address.
 pub trait Wide: Copy {
+    /// Sums of squares, in f64.
+    type Squares: Copy;
+
     unsafe fn splat(x: f32) -> Self;
-    unsafe fn load(from: *const f32) -> Self;
+    unsafe fn load<T: Stored>(from: *const T) -> Self;
+    unsafe fn store<T: Stored>(self, to: *mut T);
     /// The first `count` < 16, and zeros.
-    unsafe fn load_part(from: *const f32, count: usize) -> Self;
-    unsafe fn store(self, to: *mut f32);
-    unsafe fn store_part(self, to: *mut f32, count: usize);
+    unsafe fn load_floats(from: *const f32, count: usize) -> Self;
+    unsafe fn store_floats(self, to: *mut f32, count: usize);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
     /// The first `count` < 16 lanes, and zeros.
     unsafe fn first(self, count: usize) -> Self;
     unsafe fn total(self) -> f64;
+    unsafe fn no_squares() -> Self::Squares;
+    unsafe fn add_squares(self, to: Self::Squares) -> Self::Squares;
+    unsafe fn join_squares(a: Self::Squares, b: Self::Squares) -> Self::Squares;
+    unsafe fn total_of_squares(squares: Self::Squares) -> f64;
+
+    /// The first `count` < 16, and zeros.
+    #[inline(always)]
+    unsafe fn load_part<T: Stored>(from: *const T, count: usize) -> Self {
+        // SAFETY: as demanded of the caller; sixteen elements are in the array.
+        unsafe {
+            if T::DTYPE == dtype::F32 {
+                return Self::load_floats(from.cast(), count);
+            }
+            let mut some = [T::narrowed(0.0); LANES];
+            std::ptr::copy_nonoverlapping(from, some.as_mut_ptr(), count);
+            Self::load(some.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part<T: Stored>(self, to: *mut T, count: usize) {
+        // SAFETY: as in `load_part`.
+        unsafe {
+            if T::DTYPE == dtype::F32 {
+                return self.store_floats(to.cast(), count);
+            }
+            let mut all = [T::narrowed(0.0); LANES];
+            self.store(all.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(all.as_ptr(), to, count);
+        }
+    }
 }
 
 pub const LANES: usize = 16;
 
+/// Work on sixteen numbers at a time, which is compiled for every level.
+pub trait Work {
+    /// To be `#[inline(always)]`, with all that it calls in its loops.
+    ///
+    /// # Safety
+    /// As of `Wide`.
+    unsafe fn run<W: Wide>(self);
+}
+
+/// Does it with the instructions of a level that the processor has.
+pub fn on<J: Work>(isa: Isa, work: J) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512.
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { avx512(work) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2, FMA and F16C.
+        Isa::Avx2 => unsafe { avx2(work) },
+        // SAFETY: arrays need no instructions that a processor may lack.
+        _ => unsafe { work.run::<[f32; LANES]>() },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn avx512<J: Work>(work: J) {
+    // SAFETY: the processor has AVX-512.
+    unsafe { work.run::<std::arch::x86_64::__m512>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn avx2<J: Work>(work: J) {
+    // SAFETY: the processor has AVX2, FMA and F16C.
+    unsafe { work.run::<Avx2>() }
+}
+
 impl Wide for [f32; LANES] {
+    type Squares = [f64; LANES];
+
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
         [x; LANES]
     }
     #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
+    unsafe fn load<T: Stored>(from: *const T) -> Self {
         // SAFETY: as demanded of the caller.
-        unsafe { from.cast::<Self>().read() }
+        unsafe { from.cast::<[T; LANES]>().read() }.map(T::widened)
     }
     #[inline(always)]
-    unsafe fn load_part(from: *const f32, count: usize) -> Self {
+    unsafe fn load_floats(from: *const f32, count: usize) -> Self {
         let mut x = [0.0; LANES];
         // SAFETY: as demanded of the caller.
         unsafe { std::ptr::copy_nonoverlapping(from, x.as_mut_ptr(), count) };
         x
     }
     #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
+    unsafe fn store<T: Stored>(self, to: *mut T) {
         // SAFETY: as demanded of the caller.
-        unsafe { to.cast::<Self>().write(self) }
+        unsafe { to.cast::<[T; LANES]>().write(self.map(T::narrowed)) }
     }
     #[inline(always)]
-    unsafe fn store_part(self, to: *mut f32, count: usize) {
+    unsafe fn store_floats(self, to: *mut f32, count: usize) {
         // SAFETY: as demanded of the caller.
         unsafe { std::ptr::copy_nonoverlapping(self.as_ptr(), to, count) };
     }
@@ -67,7 +146,23 @@ impl Wide for [f32; LANES] {
     }
     #[inline(always)]
     unsafe fn total(self) -> f64 {
-        let mut sums: [f64; LANES] = std::array::from_fn(|j| f64::from(self[j]));
+        // SAFETY: arrays need nothing.
+        unsafe { Self::total_of_squares(self.map(f64::from)) }
+    }
+    #[inline(always)]
+    unsafe fn no_squares() -> [f64; LANES] {
+        [0.0; LANES]
+    }
+    #[inline(always)]
+    unsafe fn add_squares(self, to: [f64; LANES]) -> [f64; LANES] {
+        std::array::from_fn(|j| to[j] + f64::from(self[j]) * f64::from(self[j]))
+    }
+    #[inline(always)]
+    unsafe fn join_squares(a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
+        std::array::from_fn(|j| a[j] + b[j])
+    }
+    #[inline(always)]
+    unsafe fn total_of_squares(mut sums: [f64; LANES]) -> f64 {
         let mut half = LANES / 2;
         while half > 0 {
             for j in 0..half {
@@ -86,14 +181,15 @@ pub type Avx2 = [std::arch::x86_64::__m256; 2];
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Wide;
+    use crate::kernel::vector::convert::Stored;
     use std::arch::x86_64::*;
 
     /// Methods that are one expression of intrinsics.
     macro_rules! methods {
-        ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr })*) => {
+        ($(fn $name:ident $([$($generic:tt)*])? ($($argument:ident: $type:ty),*) $(-> $result:ty)? { $body:expr })*) => {
             $(
                 #[inline(always)]
-                unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                unsafe fn $name $(<$($generic)*>)? ($($argument: $type),*) $(-> $result)? {
                     // SAFETY: as demanded of the caller.
                     unsafe { $body }
                 }
@@ -123,18 +219,20 @@ mod x86 {
     }
 
     impl Wide for super::Avx2 {
+        type Squares = [__m256d; 4];
+
         methods! {
             fn splat(x: f32) -> Self { [_mm256_set1_ps(x); 2] }
-            fn load(from: *const f32) -> Self { [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))] }
-            fn load_part(from: *const f32, count: usize) -> Self {
+            fn load[T: Stored](from: *const T) -> Self { [T::load_avx2(from), T::load_avx2(from.add(8))] }
+            fn store[T: Stored](self: Self, to: *mut T) {{
+                T::store_avx2(self[0], to);
+                T::store_avx2(self[1], to.add(8));
+            }}
+            fn load_floats(from: *const f32, count: usize) -> Self {
                 // No lane of the second is read where there are none: its address may be beyond the memory.
                 [_mm256_maskload_ps(from, first(count, 0)), _mm256_maskload_ps(from.wrapping_add(8), first(count, 8))]
             }
-            fn store(self: Self, to: *mut f32) {{
-                _mm256_storeu_ps(to, self[0]);
-                _mm256_storeu_ps(to.add(8), self[1]);
-            }}
-            fn store_part(self: Self, to: *mut f32, count: usize) {{
+            fn store_floats(self: Self, to: *mut f32, count: usize) {{
                 _mm256_maskstore_ps(to, first(count, 0), self[0]);
                 _mm256_maskstore_ps(to.wrapping_add(8), first(count, 8), self[1]);
             }}
@@ -144,30 +242,68 @@ mod x86 {
             fn first(self: Self, count: usize) -> Self {
                 [0, 1].map(|i| _mm256_and_ps(self[i], _mm256_castsi256_ps(first(count, 8 * i as i32))))
             }
-            fn total(self: Self) -> f64 {{
-                let low = |v| _mm256_cvtps_pd(_mm256_castps256_ps128(v));
-                let high = |v| _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(v));
-                fold(_mm256_add_pd(low(self[0]), low(self[1])), _mm256_add_pd(high(self[0]), high(self[1])))
+            fn total(self: Self) -> f64 { Self::total_of_squares(widened(self)) }
+            fn no_squares() -> [__m256d; 4] { [_mm256_setzero_pd(); 4] }
+            fn add_squares(self: Self, to: [__m256d; 4]) -> [__m256d; 4] {{
+                let x = widened(self);
+                [0, 1, 2, 3].map(|i| _mm256_fmadd_pd(x[i], x[i], to[i]))
             }}
+            fn join_squares(a: [__m256d; 4], b: [__m256d; 4]) -> [__m256d; 4] {
+                [0, 1, 2, 3].map(|i| _mm256_add_pd(a[i], b[i]))
+            }
+            fn total_of_squares(x: [__m256d; 4]) -> f64 {
+                fold(_mm256_add_pd(x[0], x[2]), _mm256_add_pd(x[1], x[3]))
+            }
+        }
+    }
+
+    /// Sixteen lanes as f64.
+    #[inline(always)]
+    unsafe fn widened(x: super::Avx2) -> [__m256d; 4] {
+        // SAFETY: a processor with AVX2, as the callers'.
+        unsafe {
+            let low = |v| _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+            let high = |v| _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(v));
+            [low(x[0]), high(x[0]), low(x[1]), high(x[1])]
         }
     }
 
     impl Wide for __m512 {
+        type Squares = [__m512d; 2];
+
         methods! {
             fn splat(x: f32) -> Self { _mm512_set1_ps(x) }
-            fn load(from: *const f32) -> Self { _mm512_loadu_ps(from) }
-            fn load_part(from: *const f32, count: usize) -> Self { _mm512_maskz_loadu_ps((1u16 << count) - 1, from) }
-            fn store(self: Self, to: *mut f32) { _mm512_storeu_ps(to, self) }
-            fn store_part(self: Self, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, (1u16 << count) - 1, self) }
+            fn load[T: Stored](from: *const T) -> Self { T::load_avx512(from) }
+            fn store[T: Stored](self: Self, to: *mut T) { T::store_avx512(self, to) }
+            fn load_floats(from: *const f32, count: usize) -> Self { _mm512_maskz_loadu_ps((1u16 << count) - 1, from) }
+            fn store_floats(self: Self, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, (1u16 << count) - 1, self) }
             fn add(self: Self, other: Self) -> Self { _mm512_add_ps(self, other) }
             fn sub(self: Self, other: Self) -> Self { _mm512_sub_ps(self, other) }
             fn mul(self: Self, other: Self) -> Self { _mm512_mul_ps(self, other) }
             fn first(self: Self, count: usize) -> Self { _mm512_maskz_mov_ps((1u16 << count) - 1, self) }
-            fn total(self: Self) -> f64 {{
-                let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(self)));
-                let eight = _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(self)), _mm512_cvtps_pd(high));
+            fn total(self: Self) -> f64 { Self::total_of_squares(halves(self)) }
+            fn no_squares() -> [__m512d; 2] { [_mm512_setzero_pd(); 2] }
+            fn add_squares(self: Self, to: [__m512d; 2]) -> [__m512d; 2] {{
+                let x = halves(self);
+                [_mm512_fmadd_pd(x[0], x[0], to[0]), _mm512_fmadd_pd(x[1], x[1], to[1])]
+            }}
+            fn join_squares(a: [__m512d; 2], b: [__m512d; 2]) -> [__m512d; 2] {
+                [_mm512_add_pd(a[0], b[0]), _mm512_add_pd(a[1], b[1])]
+            }
+            fn total_of_squares(x: [__m512d; 2]) -> f64 {{
+                let eight = _mm512_add_pd(x[0], x[1]);
                 fold(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd::<1>(eight))
             }}
+        }
+    }
+
+    /// Sixteen lanes as f64.
+    #[inline(always)]
+    unsafe fn halves(x: __m512) -> [__m512d; 2] {
+        // SAFETY: a processor with AVX-512, as the callers'.
+        unsafe {
+            let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x)));
+            [_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(high)]
         }
     }
 }
@@ -175,46 +311,57 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::vector::isa::Isa;
+    use crate::memory::{Bf16, F16};
 
-    unsafe fn sum_and_copy<W: Wide>(x: &[f32], to: &mut [f32]) -> f64 {
-        // SAFETY: the caller has the processor; whole vectors, then what is left.
-        unsafe {
-            let (mut sum, whole) = (W::splat(0.0), x.len() - x.len() % LANES);
-            for at in (0..whole).step_by(LANES) {
-                sum = sum.add(W::load(x.as_ptr().add(at)));
-                W::load(x.as_ptr().add(at)).store(to.as_mut_ptr().add(at));
+    /// The sum and the sum of squares of x, and a copy of it.
+    struct Copied<'a, T> {
+        x: &'a [T],
+        to: &'a mut [T],
+        sums: &'a mut [f64; 2],
+    }
+
+    impl<T: Stored> Work for Copied<'_, T> {
+        #[inline(always)]
+        unsafe fn run<W: Wide>(self) {
+            let (x, to, len) = (self.x.as_ptr(), self.to.as_mut_ptr(), self.x.len());
+            let whole = len - len % LANES;
+            // SAFETY: as demanded of the caller; whole vectors, then what is left.
+            unsafe {
+                let (mut sum, mut squares) = (W::splat(0.0), W::no_squares());
+                for at in (0..whole).step_by(LANES) {
+                    let x = W::load(x.add(at));
+                    (sum, squares) = (sum.add(x), x.add_squares(squares));
+                    x.store(to.add(at));
+                }
+                let last = W::load_part(x.add(whole), len - whole);
+                last.store_part(to.add(whole), len - whole);
+                let squares = W::join_squares(squares, last.add_squares(W::no_squares()));
+                *self.sums = [sum.add(last).total(), W::total_of_squares(squares)];
             }
-            let last = W::load_part(x.as_ptr().add(whole), x.len() - whole);
-            last.store_part(to.as_mut_ptr().add(whole), x.len() - whole);
-            sum.add(last).total()
+        }
+    }
+
+    fn check<T: Stored + PartialEq + std::fmt::Debug>() {
+        for len in 0..70 {
+            let x: Vec<T> = (0..len).map(|i| T::narrowed((i as f32 * 0.37).sin() * 1e3)).collect();
+            let mut want = None;
+            for isa in Isa::available() {
+                let (mut y, mut sums) = (vec![T::narrowed(7.0); len + 16], [0.0; 2]);
+                on(isa, Copied { x: &x, to: &mut y[..], sums: &mut sums });
+                assert!(y[..len] == x && y[len..].iter().all(|&y| y == T::narrowed(7.0)), "{isa:?} {len}");
+                assert_eq!(*want.get_or_insert(sums.map(f64::to_bits)), sums.map(f64::to_bits), "{isa:?} {len}");
+                let exact: f64 = x.iter().map(|&x| f64::from(x.widened())).sum();
+                let squares: f64 = x.iter().map(|&x| f64::from(x.widened()).powi(2)).sum();
+                assert!((sums[0] - exact).abs() <= 1e-3, "{isa:?} {len}: {sums:?}, expected {exact}");
+                assert!((sums[1] - squares).abs() <= 1e-12 * squares, "{isa:?} {len}: {sums:?}, expected {squares}");
+            }
         }
     }
 
     #[test]
     fn all_levels_add_alike_and_touch_nothing_else() {
-        for len in 0..70 {
-            let x: Vec<f32> = (0..len).map(|i| (i as f32 * 0.37).sin() * 1e3).collect();
-            let mut y = vec![7f32; len + 16];
-            // SAFETY: arrays need nothing, and `available` says what the processor has.
-            let want = unsafe { sum_and_copy::<[f32; LANES]>(&x, &mut y) };
-            assert!(y[..len] == x && y[len..].iter().all(|&y| y == 7.0), "{len}");
-            let exact: f64 = x.iter().map(|&x| f64::from(x)).sum();
-            assert!((want - exact).abs() <= 1e-3, "{len}: {want}, expected {exact}");
-            #[cfg(target_arch = "x86_64")]
-            for isa in Isa::available() {
-                let mut y = vec![7f32; len + 16];
-                // SAFETY: as above.
-                let got = unsafe {
-                    match isa {
-                        Isa::Avx2 => sum_and_copy::<Avx2>(&x, &mut y),
-                        Isa::Portable | Isa::Neon => sum_and_copy::<[f32; LANES]>(&x, &mut y),
-                        _ => sum_and_copy::<std::arch::x86_64::__m512>(&x, &mut y),
-                    }
-                };
-                assert_eq!(got.to_bits(), want.to_bits(), "{isa:?} {len}");
-                assert!(y[..len] == x && y[len..].iter().all(|&y| y == 7.0), "{isa:?} {len}");
-            }
-        }
+        check::<f32>();
+        check::<F16>();
+        check::<Bf16>();
     }
 }

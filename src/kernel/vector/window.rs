@@ -56,6 +56,13 @@ impl Axis {
         begin..end.min(self.output).max(begin)
     }
 
+    /// Whether there is an element under each tap of a window.
+    pub fn fills(&self, window: usize) -> bool {
+        let first = window * self.stride;
+        let last = first + (self.taps - 1) * self.dilation;
+        self.edge == Edge::Reflect || (first >= self.before && last < self.input + self.before)
+    }
+
     /// The windows all of whose taps are between the ends.
     pub fn interior(&self) -> Range<usize> {
         let (first, last) = (self.inside(0), self.inside(self.taps - 1));
@@ -111,6 +118,7 @@ mod tests {
                 assert!((begin..end).all(|tap| axis.element(window, tap).is_some()), "{axis:?} window {window}");
                 assert_eq!(axis.count(window), all);
                 assert_eq!(axis.interior().contains(&window), all == taps, "{axis:?} window {window}");
+                assert_eq!(axis.fills(window), all == taps, "{axis:?} window {window}");
             }
         }
     }

@@ -158,6 +158,6 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(refused(Op::WEIR_NORM_BATCH, 0, &[x, one, one, one, f32s(&[5])]), text);
     let text = "input 0: expected a shape with axis 1, got f32[6]";
     assert_eq!(refused(Op::WEIR_NORM_RMS, 0, &[one, one, one]), text);
-    let text = "input 1: expected f32 elements, got s32[6,4]";
+    let text = "input 1: expected f32[6,4], got s32[6,4]";
     assert_eq!(refused(Op::WEIR_NORM_RMS, 0, &[x, Desc::new(dtype::S32, &[6, 4]), one]), text);
 }

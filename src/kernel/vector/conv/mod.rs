@@ -24,7 +24,7 @@ use super::gemm::{self, Batch, Gather, Operands, Right};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut, Site};
-use super::window::Axis;
+use super::window::{Axis, Edge};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -288,12 +288,10 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory has a row of `line` for each window, and is this claim's.
-            let rows = unsafe {
-                let rows = site.scratch(claim.slot()).cast::<f32>();
-                rows.write_bytes(0, windows * line);
-                std::slice::from_raw_parts_mut(rows, windows * line)
-            };
+            // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has a row of `line` for each window,
+            // and is this claim's.
+            let rows =
+                unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
             turned(conv, of.x, rows);
             let c = rows_of(conv, &out, number);
             let at = c.data().wrapping_add(filters.start * windows);
@@ -307,8 +305,14 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             // SAFETY: claimed rows of the output, which were written, and follow one another.
             let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
             if let Some(bias) = of.bias {
-                for (row, bias) in out.chunks_exact_mut(windows).zip(&bias[filters]) {
-                    row.iter_mut().for_each(|x| *x += bias);
+                match windows {
+                    // So many are known to the compiler.
+                    1 => add_to_each::<1>(out, &bias[filters]),
+                    2 => add_to_each::<2>(out, &bias[filters]),
+                    4 => add_to_each::<4>(out, &bias[filters]),
+                    _ => out.chunks_exact_mut(windows).zip(&bias[filters]).for_each(|(row, bias)| {
+                        row.iter_mut().for_each(|x| *x += bias);
+                    }),
                 }
             }
             conv.activation.apply(isa, out);
@@ -318,11 +322,21 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
     })
 }
 
-/// Patches with a row for each window. Zeros are there.
+/// Adds a number to each row of COUNT.
+fn add_to_each<const COUNT: usize>(rows: &mut [f32], numbers: &[f32]) {
+    for (row, number) in rows.as_chunks_mut::<COUNT>().0.iter_mut().zip(numbers) {
+        row.iter_mut().for_each(|x| *x += number);
+    }
+}
+
+/// Patches with a row for each window.
 fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
     for (window, out) in out.chunks_exact_mut(conv.line()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
+        if !rows.fills(row) || !columns.fills(column) {
+            out.fill(0.0);
+        }
         for tap in 0..rows.taps {
             let Some(at) = rows.element(row, tap) else { continue };
             // The same line of every channel.
@@ -350,6 +364,9 @@ fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize),
             }
         }
     }
+    if axis.edge == Edge::Zero && axis.dilation == 1 {
+        return;
+    }
     for tap in (0..begin).chain(end..axis.taps) {
         if let Some(at) = axis.element(window, tap) {
             copies::<1>(count, (&x[at..], x_step), (&mut out[tap..], step));
@@ -361,10 +378,10 @@ fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize),
 fn copies<const SIZE: usize>(count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let Some(last) = count.checked_sub(1) else { return };
     assert!(last * x_step + SIZE <= x.len() && last * step + SIZE <= out.len());
-    for i in 0..count {
+    let (mut from, mut to) = (x.as_ptr(), out.as_mut_ptr());
+    for _ in 0..count {
         // SAFETY: the last ones are inside, as was just compared; arrays of floats have the alignment of a float.
-        unsafe {
-            *out.as_mut_ptr().add(i * step).cast::<[f32; SIZE]>() = *x.as_ptr().add(i * x_step).cast::<[f32; SIZE]>();
-        }
+        unsafe { *to.cast::<[f32; SIZE]>() = *from.cast::<[f32; SIZE]>() };
+        (from, to) = (from.wrapping_add(x_step), to.wrapping_add(step));
     }
 }

@@ -222,7 +222,7 @@ formulas! {
         // tanh(ln(1 + e)) is n / (n + 2) with n = e (e + 2), e = e^x; from 20 on that is 1.
         let e = exp(N::splat(20.0).min(x));
         let n = e.mul(e.add(N::splat(2.0)));
-        damped(x, n.quotient(n.add(N::splat(2.0))))
+        damped(x, n.div(n.add(N::splat(2.0))))
     };
     Softplus(alpha)[2]: |x| {
         let u = x.mul(alpha);

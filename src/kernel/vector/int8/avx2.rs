@@ -15,7 +15,8 @@ loops!(
 const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
 const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
-const DOTS: Option<dots::Way> = Some(dots::Way { step: <Wide as dots::Lanes>::STEP, run: run_dots });
+const DOTS: Option<dots::Way> =
+    Some(dots::Way { step: <Wide as dots::Lanes>::STEP, rows: dots::MAX_ROWS_SHORT, run: run_dots });
 
 #[target_feature(enable = "avx2")]
 unsafe fn pack_a(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
@@ -57,6 +58,7 @@ unsafe fn tile<const ROWS: usize>(groups: usize, a: Rows, b: Panel, terms: Optio
             }
         }
         for group in 0..groups {
+            _mm_prefetch::<_MM_HINT_T1>(b.next.wrapping_add(group * b.step).cast());
             let b = b.data.add(group * COLUMNS).cast::<__m256i>();
             let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
             for (row, sums) in sums.iter_mut().enumerate() {

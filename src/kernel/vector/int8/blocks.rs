@@ -20,7 +20,7 @@
 use super::finish::{Place, Stash};
 use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms};
 use super::panel::{Source, pitch};
-use super::plan::Plan;
+use super::plan::{Plan, is_far};
 use super::{CELL, Piece, Product, Rule, TILE, parts};
 use std::ops::Range;
 
@@ -116,7 +116,8 @@ impl Piece<'_> {
             }
             let (row, column) = (stretch.begin, columns.start);
             let data = if transpose_b { b.at(column, row) } else { b.at(row, column) };
-            let source = Source { data, stride: b.stride(), along: transpose_b, depth: stretch.depth, flip: 0 };
+            let far = is_far(self.product);
+            let source = Source { data, stride: b.stride(), along: transpose_b, depth: stretch.depth, flip: 0, far };
             let sums = if zero_a == 0 { std::ptr::null_mut() } else { terms.as_mut_ptr() };
             (set.pack_b)(&source, stretch.cells, columns.len(), self.panel_b(stretch), sums);
             if zero_a != 0 {
@@ -140,7 +141,14 @@ impl Piece<'_> {
                 if !self.in_place(stretch, rows.len()) {
                     let packed = self.packed_a(index);
                     from = packed;
-                    let source = Source { data, stride: a.stride(), along: !transpose_a, depth: stretch.depth, flip };
+                    let source = Source {
+                        data,
+                        stride: a.stride(),
+                        along: !transpose_a,
+                        depth: stretch.depth,
+                        flip,
+                        far: false,
+                    };
                     (set.pack_a)(&source, stretch.cells, rows.len(), packed.data.cast_mut(), packed.stride);
                     for row in rows.len()..set.rounded(rows.len()) {
                         packed.data.cast_mut().add(row * packed.stride).write_bytes(0, stretch.cells * CELL);

@@ -10,14 +10,16 @@ use super::{Piece, ROUND, parts};
 use std::ops::Range;
 
 /// Most rows and columns that are held.
-const MAX_ROWS: usize = 32;
+pub const MAX_ROWS: usize = 32;
 /// Most of them when K is short, and what a short K is less than: packing B costs less than adding up then.
-const MAX_ROWS_SHORT: usize = 12;
+pub const MAX_ROWS_SHORT: usize = 12;
 const SHORT: usize = 1024;
 pub const MAX_COLUMNS: usize = 8;
-/// Most rows that are held.
-pub fn most_rows(k: usize) -> usize {
-    if k < SHORT { MAX_ROWS_SHORT } else { MAX_ROWS }
+impl Way {
+    /// Most rows that are held.
+    pub fn most_rows(&self, k: usize) -> usize {
+        if k < SHORT { MAX_ROWS_SHORT } else { self.rows }
+    }
 }
 
 /// Streams whose sums are finished together; pieces begin at multiples of it.
@@ -30,6 +32,8 @@ const MOST_SUMS: usize = 16;
 pub struct Way {
     /// Numbers along K of a step.
     pub step: usize,
+    /// Most rows that are held if K is long.
+    pub rows: usize,
     pub run: unsafe fn(&Piece<'_>, Range<usize>),
 }
 
@@ -116,8 +120,16 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
             along: !product.transpose_a,
             depth: k,
             flip: flip_a,
+            far: false,
         };
-        let b = Source { data: matrix_b.at(0, 0), stride: matrix_b.stride(), along: transpose_b, depth: k, flip: 0 };
+        let b = Source {
+            data: matrix_b.at(0, 0),
+            stride: matrix_b.stride(),
+            along: transpose_b,
+            depth: k,
+            flip: 0,
+            far: false,
+        };
         let (held, stream, count, flip) = if HOLDS_A { (a, b, product.m, 0) } else { (b, a, product.n, flip_a) };
         let (held_zero, stream_zero) = if HOLDS_A { (zero_a, zero_b) } else { (zero_b, zero_a) };
         let layout = layout(count, k, L::STEP, L::Cell::DEPTH);

@@ -9,6 +9,13 @@ mod of_arch {
 
     pub type Line = __m128i;
 
+    /// Asks for the cache line of an address, which is not read.
+    #[inline(always)]
+    pub fn ask(data: *const u8) {
+        // SAFETY: any address will do.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(data.cast()) };
+    }
+
     /// # Safety
     /// 16 bytes are readable.
     #[inline(always)]
@@ -95,6 +102,10 @@ mod of_arch {
     use crate::kernel::vector::int8::panel::{Cell, Pair, Quad};
 
     pub type Line = [u32; 4];
+
+    /// There is no stable way to say it here.
+    #[inline(always)]
+    pub fn ask(_: *const u8) {}
 
     /// # Safety
     /// 16 bytes are readable.

@@ -9,16 +9,17 @@
 //! | amx         | 4 bytes       | tdpbusd: 16 x 16 sums of 64 products    | 32 x 32 |
 //! | avx512_vnni | 4 bytes       | vpdpbusd: four products into a sum      | 12 x 32 |
 //! | avx2        | 2 x 16 bits   | vpmaddwd and vpaddd                     | 6 x 16  |
+//! | avx2, low   | 4 bytes       | vpmaddubsw, vpmaddwd and vpaddd         | 6 x 16  |
 //! | portable    | 2 x 16 bits   | what the compiler makes of it           | 4 x 8   |
 //!
 //! Where a cell is four bytes, the rows of an unsigned matrix that lie along K are rows of cells as they are.
 //!
 //! A is unsigned, B is signed. Sixteen bits hold either, and their products two by two fit in 32 bits; the shorter way
-//! of AVX2, vpmaddubsw, would saturate at sixteen. So every set is exact.
+//! of AVX2, vpmaddubsw, would saturate at sixteen, and is gone where no two products can come so far. So every set is exact.
 
 use super::finish::{self, Rule, Stash};
 use super::panel::{self, Cell, Pair, Source};
-use super::{dots, thin};
+use super::{dots, lines, thin};
 use crate::kernel::vector::isa::Isa;
 
 /// A tile: `out` = A * B for `groups` groups, plus what the zero points add (`Terms`).
@@ -32,7 +33,7 @@ pub struct Rows {
     pub stride: usize,
 }
 
-/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group two cache lines from
+/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group a cache line or two from
 /// `next` on, then `step` bytes further.
 #[derive(Clone, Copy)]
 pub struct Panel {
@@ -121,6 +122,16 @@ impl Set {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 | Isa::Avx512 => &super::avx2::SET,
             _ => &portable::SET,
+        }
+    }
+
+    /// Another set for a level that the processor has, for operands of which the products of any two neighbours along K add
+    /// up to 16 bits.
+    pub fn low(isa: Isa) -> Option<&'static Set> {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 => Some(&super::avx2_low::SET),
+            _ => None,
         }
     }
 
@@ -216,6 +227,7 @@ mod portable {
             }
         }
         for group in 0..groups {
+            lines::ask(b.next.wrapping_add(group * b.step));
             // SAFETY: as demanded of the caller; arrays of cells have the alignment of a cell.
             let b = unsafe { &*b.data.add(group * COLUMNS).cast::<[u32; COLUMNS]>() };
             for (row, sums) in sums.iter_mut().enumerate() {

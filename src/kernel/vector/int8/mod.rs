@@ -17,6 +17,8 @@
 mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx2_low;
 mod blocks;
 mod dots;
 mod finish;
@@ -51,6 +53,8 @@ const TILE: (usize, usize) = (48, 64);
 const CELL: usize = size_of::<u32>();
 /// A cache line, in bytes.
 const ROUND: usize = 64;
+/// Shorter products gain nothing from small numbers.
+const LEAST_LOW: usize = 32;
 
 /// A product to compute.
 #[derive(Clone, Copy, Debug)]
@@ -78,10 +82,27 @@ impl Product<'_> {
     pub fn scratch_bytes(&self, isa: Isa) -> usize {
         let plan = Plan::new(self, isa);
         match plan.way {
-            Way::Blocks => plan.room().bytes,
+            Way::Blocks => {
+                let low = Set::low(isa).map_or(0, |set| Plan::with(self, set).room().bytes);
+                plan.room().bytes.max(low)
+            }
             Way::Thin(way) => thin::bytes(self.m, self.k, self.n, plan.set.depth, way.columns),
             Way::Dots(way) => dots::bytes(if plan.holds_a { self.m } else { self.n }, self.k, way.step, plan.set.depth),
         }
+    }
+
+    /// Whether the products of any two neighbours along K add up to 16 bits, because A or B has small numbers alone. As it
+    /// seldom is almost so, this looks through little of one that is not.
+    fn is_low(&self) -> bool {
+        let (Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
+        // 2 * 127 * 128.
+        let low_a = |byte: u8| byte ^ flip < 128;
+        // From -64 to 64: 2 * 255 * 64.
+        let low_b = |byte: u8| byte.wrapping_add(64) <= 128;
+        self.rule.alpha != 0.0
+            && k >= LEAST_LOW
+            && (a.all(if self.transpose_a { (k, m) } else { (m, k) }, low_a)
+                || b.all(if self.transpose_b { (n, k) } else { (k, n) }, low_b))
     }
 
     /// Estimated time of `compute` on one thread.
@@ -112,9 +133,15 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
         Offset::Row(row) => assert_eq!(row.len(), n),
         Offset::Column(column) => assert_eq!(column.len(), m),
     }
-    let plan = Plan::new(product, isa);
+    let mut plan = Plan::new(product, isa);
     if m * n == 0 {
         return Ok(());
+    }
+    // What is computed does not depend on it.
+    if let (Way::Blocks, None, Some(set)) = (plan.way, product.packed_b, Set::low(isa))
+        && product.is_low()
+    {
+        plan = Plan::with(product, set);
     }
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;

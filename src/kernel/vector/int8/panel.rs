@@ -105,8 +105,12 @@ pub struct Source {
     pub depth: usize,
     /// What each byte is combined with by exclusive or: 128 turns a signed byte into an unsigned one, 128 greater.
     pub flip: u8,
+    /// Whether the matrix is in memory rather than in a cache near by, so that what comes next is asked for.
+    pub far: bool,
 }
 
+/// Rows that are asked for before they are packed, if they are far.
+pub const AHEAD: usize = 16;
 /// Lanes that are turned at once.
 const SIDE: usize = 4;
 /// Cells from one panel to the next. Panels that are filled side by side do not lie a power of two apart, where they
@@ -290,6 +294,11 @@ unsafe fn straight<C: Cell, const SIGNED: bool>(
             std::array::from_fn(|i| source.data.add((group * C::DEPTH + i % C::DEPTH) * source.stride + first));
         let whole = lanes / 16 * 16;
         for lane in (0..whole).step_by(16) {
+            if source.far && (first + lane).is_multiple_of(64) {
+                for row in &rows[..C::DEPTH] {
+                    lines::ask(row.wrapping_add(lane + AHEAD * source.stride));
+                }
+            }
             let lines = C::weave::<SIGNED>(rows.map(|row| row.add(lane)), source.flip);
             for (i, line) in lines.into_iter().enumerate() {
                 lines::store(line, cells.add(lane + 4 * i));

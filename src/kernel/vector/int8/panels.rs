@@ -65,7 +65,7 @@ impl BytePanels {
             unsafe {
                 let data = if transposed { b.at(0, begin) } else { b.at(begin, 0) };
                 let depth = depth.min(k - begin);
-                let source = Source { data, stride: b.stride(), along: transposed, depth, flip: 0 };
+                let source = Source { data, stride: b.stride(), along: transposed, depth, flip: 0, far: false };
                 let sums = packed.sums_at(begin, 0).cast_mut();
                 (set.pack_b)(&source, cells, n, packed.panel(begin, cells, 0).cast_mut(), sums);
             }

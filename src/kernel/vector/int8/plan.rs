@@ -16,6 +16,8 @@ const MAX_NESTED: usize = 8192;
 const SHORT_PANEL: usize = 16;
 /// Most columns of a block, for short K.
 const MAX_BLOCK: usize = 1024;
+/// Most bytes of a matrix that a cache near by may hold.
+const FAR: usize = 4 << 20;
 /// Most numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
 const SHORT: usize = 32768;
 
@@ -56,12 +58,19 @@ pub struct Plan {
     pub items: usize,
 }
 
+/// The quotient by a power of two, as all numbers of a set are but those of rows. For small products plans cost as much as
+/// tiles, and most of that would be divisions.
+fn shifted(number: usize, by: usize) -> usize {
+    debug_assert!(by.is_power_of_two());
+    number >> by.trailing_zeros()
+}
+
 /// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums, zeros.
 pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
     let unit = set.depth * set.step;
-    let most = BYTES_OF_PANEL / (CELL * set.columns) * set.depth;
+    let most = shifted(BYTES_OF_PANEL / CELL, set.columns) * set.depth;
     if k <= most {
-        return (k.next_multiple_of(unit), 1);
+        return ((k + unit - 1) & !(unit - 1), 1);
     }
     let depth = k.div_ceil(k.div_ceil(most).max(1)).next_multiple_of(unit);
     // The last one may have become superfluous by rounding the others up.
@@ -70,11 +79,14 @@ pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
 
 impl Plan {
     pub fn new(product: &Product<'_>, isa: Isa) -> Plan {
-        let set = Set::of(isa);
+        Plan::with(product, Set::of(isa))
+    }
+
+    pub fn with(product: &Product<'_>, set: &'static Set) -> Plan {
         let (m, n) = (product.m, product.n);
         let k = if product.rule.alpha == 0.0 { 0 } else { product.k };
         let (depth, stretches) = stretches(k, set);
-        let cells = (depth / set.depth).max(1);
+        let cells = shifted(depth, set.depth).max(1);
         let block = |bytes_of_all: usize, cells: usize, step: usize, most: usize| {
             let all = most.next_multiple_of(step);
             if all <= MAX_BLOCK && all * cells * CELL <= bytes_of_all {
@@ -116,11 +128,11 @@ impl Plan {
 
     /// Cells of the panels of a tile's columns for one stretch.
     pub fn kept_of_stretch(&self) -> usize {
-        TILE.1.div_ceil(self.set.columns) * pitch(self.cells(), self.set.columns)
+        shifted(TILE.1, self.set.columns) * pitch(self.cells(), self.set.columns)
     }
 
     fn cells(&self) -> usize {
-        self.depth / self.set.depth
+        shifted(self.depth, self.set.depth)
     }
 
     /// Bytes of a row of A that was packed.
@@ -136,7 +148,7 @@ impl Plan {
             begin
         };
         let sums = if self.stashes { self.block_rows * self.block_columns } else { 0 };
-        let panels_of_b = if self.packed_b { 0 } else { self.block_columns / self.set.columns };
+        let panels_of_b = if self.packed_b { 0 } else { shifted(self.block_columns, self.set.columns) };
         let cells_of_b = panels_of_b * pitch(self.cells(), self.set.columns);
         let places = if self.nested { self.stretches } else { 1 };
         let kept = if self.keeps { self.stretches } else { 0 };
@@ -152,6 +164,11 @@ impl Plan {
     }
 }
 
+/// Whether B is in memory rather than in a cache near by.
+pub fn is_far(product: &Product<'_>) -> bool {
+    product.k.saturating_mul(product.n) > FAR
+}
+
 /// The way of a product whose K is `k`, and whether it holds A.
 fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
     let &Product { m, n, transpose_a, transpose_b, packed_b, .. } = product;
@@ -165,10 +182,11 @@ fn way(product: &Product<'_>, set: &Set, k: usize) -> (Way, bool) {
             _ => blocks,
         };
     }
+    let thin_rows = if is_far(product) { thin::MAX_ROWS_FAR } else { thin::MAX_ROWS };
     match (set.dots, set.thin) {
-        (Some(dots), _) if transpose_b && m <= dots::most_rows(k) && n >= m => (Way::Dots(dots), true),
+        (Some(dots), _) if transpose_b && m <= dots.most_rows(k) && n >= m => (Way::Dots(dots), true),
         (Some(dots), _) if !transpose_a && n <= dots::MAX_COLUMNS && m > n => (Way::Dots(dots), false),
-        (_, Some(thin)) if !transpose_b && m <= thin::MAX_ROWS && n > m => (Way::Thin(thin), false),
+        (_, Some(thin)) if !transpose_b && m <= thin_rows && n > m => (Way::Thin(thin), false),
         _ => blocks,
     }
 }

@@ -111,31 +111,39 @@ impl Case {
         if self.beta == 0.0 {
             c.fill(GUARD);
         }
+        // SAFETY: C has this shape and stride, and is nobody else's.
+        let out = unsafe { MatrixMut::new(c.as_mut_ptr(), self.m, self.n, self.ldc()) };
+        standalone::bytes_with(isa, pool, &self.product(), out).unwrap();
+        c
+    }
+
+    fn product(&self) -> Product<'_> {
         let offset = match self.add {
             Add::Fixed(value) => Offset::Fixed(value),
             Add::Row => Offset::Row(&self.offsets[..self.n]),
             Add::Column => Offset::Column(&self.offsets[..self.m]),
         };
-        // SAFETY: the operands have these shapes and strides, and C is nobody else's.
-        let (product, out) = unsafe {
-            let product = Product {
-                m: self.m,
-                n: self.n,
-                k: self.k,
-                a: Matrix::new(self.a.as_ptr(), self.rows_of_a(), self.lda() - self.gap, self.lda()),
-                transpose_a: self.transpose_a,
-                signed_a: self.signed_a,
-                b: Matrix::new(self.b.as_ptr(), self.rows_of_b(), self.ldb() - self.gap, self.ldb()),
-                transpose_b: self.transpose_b,
-                packed_b: None,
-                zero_a: self.zero_a,
-                zero_b: self.zero_b,
-                rule: Rule { alpha: self.alpha, beta: self.beta, offset },
-            };
-            (product, MatrixMut::new(c.as_mut_ptr(), self.m, self.n, self.ldc()))
+        // SAFETY: the operands have these shapes and strides.
+        let (a, b) = unsafe {
+            (
+                Matrix::new(self.a.as_ptr(), self.rows_of_a(), self.lda() - self.gap, self.lda()),
+                Matrix::new(self.b.as_ptr(), self.rows_of_b(), self.ldb() - self.gap, self.ldb()),
+            )
         };
-        standalone::bytes_with(isa, pool, &product, out).unwrap();
-        c
+        Product {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a,
+            transpose_a: self.transpose_a,
+            signed_a: self.signed_a,
+            b,
+            transpose_b: self.transpose_b,
+            packed_b: None,
+            zero_a: self.zero_a,
+            zero_b: self.zero_b,
+            rule: Rule { alpha: self.alpha, beta: self.beta, offset },
+        }
     }
 
     fn reference(&self) -> Vec<i32> {
@@ -257,6 +265,53 @@ fn the_products_of_four_numbers_do_not_saturate() {
         (case.a, case.b) = (vec![255; 13 * 4], vec![128; 4 * 33]);
         assert_eq!(case.compute(isa, None), [-130_560; 13 * 33], "{}", isa.name());
     }
+}
+
+#[test]
+fn small_numbers_alone_and_almost_alone_are_exact() {
+    let pool = ThreadPool::builtin(&PoolAttr { num_threads: Some(3), ..PoolAttr::default() }).unwrap();
+    // What A and B are made of at most, and whether no two products leave 16 bits.
+    let ends: [(&[u8], &[u8], bool); 6] = [
+        (&[0, 127], &[127, 128], true),
+        (&[0, 255], &[64, 192], true),
+        (&[127], &[128], true),
+        (&[255], &[192], true),
+        (&[128], &[65], false),
+        (&[255], &[127, 128], false),
+    ];
+    for (m, n, k) in [(9, 40, 61), (60, 70, 130), (14, 20, 2100)] {
+        for (a, b, low) in ends {
+            for flags in 0..4 {
+                let mut case = Case::new(m, n, k).with(|case| {
+                    (case.transpose_a, case.transpose_b, case.gap) = (flags & 1 != 0, flags & 2 != 0, flags);
+                    (case.zero_a, case.zero_b) = (flags as i32 * 50, flags as i32 - 2);
+                });
+                case.a.iter_mut().for_each(|byte| *byte = a[usize::from(*byte) % a.len()]);
+                case.b.iter_mut().for_each(|byte| *byte = b[usize::from(*byte) % b.len()]);
+                assert_eq!(case.product().is_low(), low, "{a:?} {b:?}");
+                case.check();
+                for isa in Isa::available() {
+                    assert!(case.compute(isa, Some(&pool)) == case.compute(isa, None), "{}", isa.name());
+                }
+                // The last two neighbours of the last row, which make it as wrong as it can be.
+                let (row, lda, ldb) = (m - 1, case.lda(), case.ldb());
+                for l in k - 2..k {
+                    case.a[if case.transpose_a { l * lda + row } else { row * lda + l }] = 255;
+                    case.b[if case.transpose_b { l } else { l * ldb }] = 127;
+                }
+                assert!(!case.product().is_low());
+                case.check();
+            }
+        }
+    }
+    // Signed numbers are 128 greater when they are packed.
+    let mut signed = Case::new(20, 20, 40).with(|case| case.signed_a = true);
+    signed.a.fill(255);
+    assert!(signed.product().is_low());
+    signed.check();
+    signed.a[799] = 0;
+    assert!(!signed.product().is_low());
+    signed.check();
 }
 
 #[test]

@@ -14,8 +14,10 @@ use super::panel::{self, Cell, Source};
 use super::{Piece, ROUND, parts};
 use std::ops::Range;
 
-/// Most rows of A.
-pub const MAX_ROWS: usize = 12;
+/// Most rows of A, and most of them if B is far: packing it asks for it ahead, which takes more of the memory's rate than
+/// reading so many rows of it side by side.
+pub const MAX_ROWS: usize = 8;
+pub const MAX_ROWS_FAR: usize = 2;
 /// Rows of B in a chunk.
 const CHUNK: usize = 32;
 /// Bytes for the sums of a strip.
@@ -96,7 +98,8 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
         let a = piece.scratch;
         let data = product.a.at(0, 0);
         let flip = if product.signed_a { 128 } else { 0 };
-        let source = Source { data, stride: product.a.stride(), along: !product.transpose_a, depth: k, flip };
+        let source =
+            Source { data, stride: product.a.stride(), along: !product.transpose_a, depth: k, flip, far: false };
         panel::pack_rows::<L::Cell>(&source, k.div_ceil(depth), m, a, layout.stride);
         let ones = a.add(m * layout.stride).cast::<u32>();
         std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::Cell::join::<false>([1; 4]));

@@ -2,7 +2,7 @@
 
 use super::finish::{self, Rule, Stash};
 use super::micro::{MAX_COLUMNS, Out, Panel, Rows, Set, Terms, Tile, loops, nothing};
-use super::panel::{self, Cell, Quad, Source, pitch};
+use super::panel::{self, AHEAD, Cell, Quad, Source, pitch};
 use super::{Piece, dots, thin};
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -29,7 +29,8 @@ pub static TILES: [Tile; 12] = [
     tile::<12, 1>,
 ];
 const THIN: Option<thin::Way> = Some(thin::Way { columns: <Wide as thin::Lanes>::COLUMNS, run: run_thin });
-const DOTS: Option<dots::Way> = Some(dots::Way { step: <Wide as dots::Lanes>::STEP, run: run_dots });
+const DOTS: Option<dots::Way> =
+    Some(dots::Way { step: <Wide as dots::Lanes>::STEP, rows: dots::MAX_ROWS, run: run_dots });
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn run_thin(piece: &Piece<'_>, columns: Range<usize>) {
@@ -189,6 +190,11 @@ unsafe fn pack_group(source: &Source, group: usize, groups: usize, lanes: usize,
             let mut rows = [_mm512_setzero_si512(); 4];
             let from = source.data.wrapping_add(4 * group * source.stride + first);
             if depth == 4 && lanes - first >= 64 {
+                if source.far {
+                    for i in AHEAD..AHEAD + 4 {
+                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(i * source.stride).cast());
+                    }
+                }
                 for (i, row) in rows.iter_mut().enumerate() {
                     *row = _mm512_loadu_si512(from.add(i * source.stride).cast());
                 }
@@ -237,14 +243,19 @@ unsafe fn pack_along(source: &Source, groups: usize, lanes: usize, first: usize,
         for group in (0..groups).step_by(16) {
             let depth = source.depth.saturating_sub(4 * group);
             let from = |lane: usize| source.data.wrapping_add((first + lane) * source.stride + 4 * group);
+            // The lanes behind these.
+            for i in 16..32 {
+                _mm_prefetch::<_MM_HINT_T1>(from(i).cast());
+            }
+            let mut rows = [_mm512_setzero_si512(); 16];
             let cells = if depth >= 64 && lanes >= first + 16 {
-                turned(std::array::from_fn(|i| {
-                    // The lanes behind these.
-                    _mm_prefetch::<_MM_HINT_T1>(from(16 + i).cast());
-                    _mm512_loadu_si512(from(i).cast())
-                }))
+                let mut at = from(0);
+                for row in &mut rows {
+                    *row = _mm512_loadu_si512(at.cast());
+                    at = at.wrapping_add(source.stride);
+                }
+                turned(rows)
             } else {
-                let mut rows = [_mm512_setzero_si512(); 16];
                 for (i, row) in rows.iter_mut().enumerate().take(lanes.saturating_sub(first)) {
                     *row = _mm512_maskz_loadu_epi8(mask(depth), from(i).cast());
                 }

@@ -217,8 +217,10 @@ mod x86 {
         if at + block == size { size } else { (at + block).min(size - block) }
     }
 
-    /// Rows so many bytes apart lie in pages of their own, and what a processor fetches in advance is within a page.
+    /// Rows so many bytes apart lie in pages of their own, and what a processor fetches in advance is within a page. If they are a
+    /// multiple of a page apart their first bytes also compete for the same few places of the first-level cache.
     const FAR: isize = 2048;
+    const LINE: usize = 64;
 
     /// A tile of at least one block each way; false if it is thinner.
     #[inline(always)]
@@ -233,28 +235,31 @@ mod x86 {
         if rows < R::LANES * N || columns < N {
             return false;
         }
-        let mut r = 0;
-        while r < rows {
-            if from_stride >= FAR {
-                // The rows below come next, in this tile or in the one after it.
-                for below in r + R::LANES * N..r + 2 * R::LANES * N {
-                    let row = from.wrapping_offset(below as isize * from_stride);
-                    for line in (0..columns * SIZE).step_by(64) {
-                        // SAFETY: a prefetch reads nothing; the address may be any.
-                        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(line).cast()) };
+        // Of rows that are far apart a line at a time, before it is gone; the next one is asked for meanwhile.
+        let far = from_stride >= FAR;
+        let at_once = if far { LINE / SIZE } else { columns };
+        let mut first = 0;
+        while first < columns {
+            let (mut r, mut c) = (0, first);
+            while r < rows {
+                for row in if far { r..r + R::LANES * N } else { 0..0 } {
+                    let line = from.wrapping_offset(row as isize * from_stride).wrapping_add(first * SIZE + LINE);
+                    // SAFETY: a prefetch reads nothing; the address may be any.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+                }
+                c = first;
+                while c < columns.min(first + at_once) {
+                    // SAFETY: as demanded of the caller; the block lies in the tile.
+                    unsafe {
+                        let from = from.offset(r as isize * from_stride).add(c * SIZE);
+                        let to = to.offset(c as isize * to_stride).add(r * SIZE);
+                        block::<R, SIZE, N>(from, from_stride, to, to_stride);
                     }
+                    c = next(c, N, columns);
                 }
+                r = next(r, R::LANES * N, rows);
             }
-            let mut c = 0;
-            while c < columns {
-                // SAFETY: as demanded of the caller; the block lies in the tile.
-                unsafe {
-                    let from = from.offset(r as isize * from_stride).add(c * SIZE);
-                    block::<R, SIZE, N>(from, from_stride, to.offset(c as isize * to_stride).add(r * SIZE), to_stride);
-                }
-                c = next(c, N, columns);
-            }
-            r = next(r, R::LANES * N, rows);
+            first = c;
         }
         true
     }

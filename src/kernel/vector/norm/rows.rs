@@ -1,14 +1,13 @@
-//! Rows by their own mean and variance, in registers.
+//! Rows by their own statistics, in registers.
 //!
-//! A row takes three passes while it is in the cache: mean, mean of squared differences, and the result. The first two end in a
-//! chain of steps that wait for one another, so short rows go through a pass several at a time: the chain of one runs beside the
-//! sums of the next.
+//! A row takes three passes while it is in the cache: mean, mean of squared differences, and the result; or two: mean of squares, and
+//! the result. All but the last end in a chain of steps that wait for one another, so short rows go through a pass several at a
+//! time: the chain of one runs beside the sums of the next.
 
-use super::Rows;
+use super::{Affine, all};
+use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
-#[cfg(target_arch = "x86_64")]
-use crate::kernel::vector::wide::Avx2;
-use crate::kernel::vector::wide::{LANES, Wide};
+use crate::kernel::vector::wide::{self, LANES, Wide, Work};
 
 /// Numbers that are added up in f32.
 const BLOCK: usize = 4096;
@@ -18,61 +17,103 @@ const ROWS: usize = 8;
 /// Sums side by side.
 const SUMS: usize = 4;
 
-/// Normalises rows by mean and variance.
-pub(super) fn by_variance(isa: Isa, rows: &mut Rows<'_>) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has AVX-512.
-        isa if isa >= Isa::Avx512 => unsafe { avx512(rows) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has AVX2.
-        Isa::Avx2 => unsafe { avx2(rows) },
-        // SAFETY: arrays need no instructions that a processor may lack.
-        _ => unsafe { run::<[f32; LANES]>(rows) },
+/// What a row is normalised by.
+#[derive(Clone, Copy, Debug)]
+pub enum By {
+    /// Mean and variance.
+    Variance,
+    /// The mean of squares.
+    Squares,
+}
+
+/// Rows of `len` elements, one after the other.
+#[derive(Debug)]
+pub struct Rows<'a, T, P> {
+    pub by: By,
+    pub epsilon: f32,
+    pub x: &'a [T],
+    pub out: &'a mut [T],
+    pub len: usize,
+    /// Consecutive elements that have one scale and shift, `channels` times in a row: 1 and `len`, or a channel's.
+    pub inner: usize,
+    /// Number of the first row; row i begins at channel i * len / inner, again from 0 after `cycle` rows.
+    pub first: usize,
+    pub cycle: usize,
+    pub affine: Affine<'a, P>,
+}
+
+impl<T: Stored, P: Stored> Rows<'_, T, P> {
+    pub fn normalise(self, isa: Isa) {
+        assert!(self.x.len() == self.out.len() && self.len.is_multiple_of(self.inner));
+        wide::on(isa, self);
+    }
+
+    /// A row of the result.
+    ///
+    /// # Safety
+    /// As of `Wide`.
+    #[inline(always)]
+    unsafe fn write<W: Wide>(&mut self, number: usize, mean: f32, factor: f32) {
+        let (len, inner) = (self.len, self.inner);
+        let channels = len / inner;
+        // A division is as long as a short row's sums.
+        let at = if self.cycle == 1 { 0 } else { (self.first + number) % self.cycle * channels };
+        let affine = self.affine.part(at, channels);
+        let (x, out) = (&self.x[number * len..][..len], &mut self.out[number * len..][..len]);
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            if inner == 1 {
+                return match (affine.scale, affine.shift) {
+                    (None, None) => each::<W, T, P, false, false>(x, mean, factor, (&[], &[]), out),
+                    (Some(scale), None) => each::<W, T, P, true, false>(x, mean, factor, (scale, &[]), out),
+                    (None, Some(shift)) => each::<W, T, P, false, true>(x, mean, factor, (&[], shift), out),
+                    (Some(scale), Some(shift)) => each::<W, T, P, true, true>(x, mean, factor, (scale, shift), out),
+                };
+            }
+            for c in 0..channels {
+                let (x, out) = (&x[c * inner..][..inner], &mut out[c * inner..][..inner]);
+                let (scale, shift) = affine.of(c);
+                all::<W, T>(x, mean, factor * scale, shift, out);
+            }
+        }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn avx512(rows: &mut Rows<'_>) {
-    // SAFETY: the processor has AVX-512.
-    unsafe { run::<std::arch::x86_64::__m512>(rows) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(rows: &mut Rows<'_>) {
-    // SAFETY: the processor has AVX2.
-    unsafe { run::<Avx2>(rows) }
-}
-
-/// # Safety
-/// As of `Wide`.
-#[inline(always)]
-unsafe fn run<W: Wide>(rows: &mut Rows<'_>) {
-    let (len, count) = (rows.len, rows.x.len() / rows.len);
-    let (inverse, epsilon) = (1.0 / len as f64, f64::from(rows.epsilon));
-    let at_once = (GROUP / len).clamp(1, ROWS);
-    let mut first = 0;
-    while first < count {
-        let some = at_once.min(count - first);
-        let (mut means, mut factors) = ([0f32; ROWS], [0f32; ROWS]);
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            for (i, mean) in means[..some].iter_mut().enumerate() {
-                let x = &rows.x[(first + i) * len..][..len];
-                *mean = (sum::<W, false>(x, 0.0) * inverse) as f32;
+impl<T: Stored, P: Stored> Work for Rows<'_, T, P> {
+    #[inline(always)]
+    unsafe fn run<W: Wide>(mut self) {
+        let (len, count) = (self.len, self.x.len() / self.len);
+        let (inverse, epsilon) = (1.0 / len as f64, f64::from(self.epsilon));
+        let factor = |power: f64| (1.0 / (power * inverse + epsilon).sqrt()) as f32;
+        let at_once = (GROUP / len).clamp(1, ROWS);
+        let mut first = 0;
+        while first < count {
+            let some = at_once.min(count - first);
+            let rows = &self.x[first * len..][..some * len];
+            let (mut means, mut factors) = ([0f32; ROWS], [0f32; ROWS]);
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                match self.by {
+                    By::Variance => {
+                        for (mean, x) in means.iter_mut().zip(rows.chunks_exact(len)) {
+                            *mean = (sum::<W, T, false>(x, 0.0) * inverse) as f32;
+                        }
+                        for (i, x) in rows.chunks_exact(len).enumerate() {
+                            factors[i] = factor(sum::<W, T, true>(x, means[i]));
+                        }
+                    }
+                    By::Squares => {
+                        for (of_row, x) in factors.iter_mut().zip(rows.chunks_exact(len)) {
+                            *of_row = factor(squares::<W, T>(x));
+                        }
+                    }
+                }
+                for i in 0..some {
+                    self.write::<W>(first + i, means[i], factors[i]);
+                }
             }
-            for (i, factor) in factors[..some].iter_mut().enumerate() {
-                let x = &rows.x[(first + i) * len..][..len];
-                *factor = (1.0 / (sum::<W, true>(x, means[i]) * inverse + epsilon).sqrt()) as f32;
-            }
-            for i in 0..some {
-                write::<W>(rows, first + i, means[i], factors[i]);
-            }
+            first += some;
         }
-        first += some;
     }
 }
 
@@ -81,14 +122,14 @@ unsafe fn run<W: Wide>(rows: &mut Rows<'_>) {
 /// # Safety
 /// As of `Wide`.
 #[inline(always)]
-unsafe fn sum<W: Wide, const SQUARES: bool>(x: &[f32], mean: f32) -> f64 {
+unsafe fn sum<W: Wide, T: Stored, const SQUARES: bool>(x: &[T], mean: f32) -> f64 {
     let mut total = 0.0;
     let mut begin = 0;
     while begin < x.len() {
         let len = BLOCK.min(x.len() - begin);
         let block = &x[begin..][..len];
         let (whole, steps) = (len - len % LANES, len - len % (SUMS * LANES));
-        // SAFETY: as demanded of the caller; addresses are of the block's floats.
+        // SAFETY: as demanded of the caller; addresses are of the block's elements.
         unsafe {
             let (data, mean) = (block.as_ptr(), W::splat(mean));
             let term = |x: W| if SQUARES { x.sub(mean).mul(x.sub(mean)) } else { x };
@@ -114,33 +155,31 @@ unsafe fn sum<W: Wide, const SQUARES: bool>(x: &[f32], mean: f32) -> f64 {
     total
 }
 
-/// A row of the result.
+/// The sum of x^2, in f64: squares leave the range of f32.
 ///
 /// # Safety
 /// As of `Wide`.
 #[inline(always)]
-unsafe fn write<W: Wide>(rows: &mut Rows<'_>, number: usize, mean: f32, factor: f32) {
-    let (len, inner) = (rows.len, rows.inner);
-    let (x, out) = (&rows.x[number * len..][..len], &mut rows.out[number * len..][..len]);
-    let channels = len / inner;
-    // A division is as long as a short row's sums.
-    let at = if rows.cycle == 1 { 0 } else { (rows.first + number) % rows.cycle * channels };
-    let affine = rows.affine.part(at, channels);
-    // SAFETY: as demanded of the caller.
+unsafe fn squares<W: Wide, T: Stored>(x: &[T]) -> f64 {
+    let len = x.len();
+    let (data, whole, steps) = (x.as_ptr(), len - len % LANES, len - len % (2 * LANES));
+    // SAFETY: as demanded of the caller; addresses are of elements of x.
     unsafe {
-        if inner == 1 {
-            return match (affine.scale, affine.shift) {
-                (None, None) => each::<W, false, false>(x, mean, factor, (x, x), out),
-                (Some(scale), None) => each::<W, true, false>(x, mean, factor, (scale, x), out),
-                (None, Some(shift)) => each::<W, false, true>(x, mean, factor, (x, shift), out),
-                (Some(scale), Some(shift)) => each::<W, true, true>(x, mean, factor, (scale, shift), out),
-            };
+        let (mut even, mut odd) = (W::no_squares(), W::no_squares());
+        let mut at = 0;
+        while at < steps {
+            even = W::load(data.add(at)).add_squares(even);
+            odd = W::load(data.add(at + LANES)).add_squares(odd);
+            at += 2 * LANES;
         }
-        for c in 0..channels {
-            let (x, out) = (&x[c * inner..][..inner], &mut out[c * inner..][..inner]);
-            let factor = factor * affine.scale.map_or(1.0, |scale| scale[c]);
-            all::<W>(x, mean, factor, affine.shift.map_or(0.0, |shift| shift[c]), out);
+        if at < whole {
+            even = W::load(data.add(at)).add_squares(even);
+            at += LANES;
         }
+        if at < len {
+            odd = W::load_part(data.add(at), len - at).add_squares(odd);
+        }
+        W::total_of_squares(W::join_squares(even, odd))
     }
 }
 
@@ -149,15 +188,15 @@ unsafe fn write<W: Wide>(rows: &mut Rows<'_>, number: usize, mean: f32, factor: 
 /// # Safety
 /// As of `Wide`.
 #[inline(always)]
-unsafe fn each<W: Wide, const SCALE: bool, const SHIFT: bool>(
-    x: &[f32],
+unsafe fn each<W: Wide, T: Stored, P: Stored, const SCALE: bool, const SHIFT: bool>(
+    x: &[T],
     mean: f32,
     factor: f32,
-    (scale, shift): (&[f32], &[f32]),
-    out: &mut [f32],
+    (scale, shift): (&[P], &[P]),
+    out: &mut [T],
 ) {
     let (len, whole) = (x.len(), x.len() - x.len() % LANES);
-    assert!(scale.len() == len && shift.len() == len && out.len() == len);
+    assert!((!SCALE || scale.len() == len) && (!SHIFT || shift.len() == len) && out.len() == len);
     let (x, scale, shift, out) = (x.as_ptr(), scale.as_ptr(), shift.as_ptr(), out.as_mut_ptr());
     // SAFETY: as demanded of the caller; addresses are below `len`.
     unsafe {
@@ -184,29 +223,6 @@ unsafe fn each<W: Wide, const SCALE: bool, const SHIFT: bool>(
                 y = y.add(W::load_part(shift.add(at), rest));
             }
             y.store_part(out.add(at), rest);
-        }
-    }
-}
-
-/// out = (x - mean) * factor + shift.
-///
-/// # Safety
-/// As of `Wide`.
-#[inline(always)]
-unsafe fn all<W: Wide>(x: &[f32], mean: f32, factor: f32, shift: f32, out: &mut [f32]) {
-    let (len, whole) = (x.len(), x.len() - x.len() % LANES);
-    assert_eq!(out.len(), len);
-    let (x, out) = (x.as_ptr(), out.as_mut_ptr());
-    // SAFETY: as demanded of the caller; addresses are below `len`.
-    unsafe {
-        let (mean, factor, shift) = (W::splat(mean), W::splat(factor), W::splat(shift));
-        let mut at = 0;
-        while at < whole {
-            W::load(x.add(at)).sub(mean).mul(factor).add(shift).store(out.add(at));
-            at += LANES;
-        }
-        if at < len {
-            W::load_part(x.add(at), len - at).sub(mean).mul(factor).add(shift).store_part(out.add(at), len - at);
         }
     }
 }

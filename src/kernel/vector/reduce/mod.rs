@@ -60,16 +60,21 @@ pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
 
 /// What reductions read: floats, or halves that are made floats.
 pub trait Source: Stored + Default {
-    /// The numbers as floats, in the buffer if they are not.
-    fn floats<'a>(x: &'a [Self], isa: Isa, buffer: &'a mut [f32; BUFFER]) -> &'a [f32];
+    /// The numbers as floats, in the first buffer if they are not.
+    fn floats<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32];
     /// So many at a time.
     const AT_ONCE: usize;
+    /// Two buffers, or none if they are floats.
+    type Buffers: AsMut<[[f32; BUFFER]]>;
+    const BUFFERS: Self::Buffers;
 }
 
 impl Source for f32 {
     const AT_ONCE: usize = usize::MAX;
+    type Buffers = [[f32; BUFFER]; 0];
+    const BUFFERS: Self::Buffers = [];
 
-    fn floats<'a>(x: &'a [f32], _: Isa, _: &'a mut [f32; BUFFER]) -> &'a [f32] {
+    fn floats<'a>(x: &'a [f32], _: Isa, _: &'a mut [[f32; BUFFER]]) -> &'a [f32] {
         x
     }
 }
@@ -78,9 +83,11 @@ macro_rules! halves {
     ($($half:ty),*) => {$(
         impl Source for $half {
             const AT_ONCE: usize = BUFFER;
+            type Buffers = [[f32; BUFFER]; 2];
+            const BUFFERS: Self::Buffers = [[0.0; BUFFER]; 2];
 
-            fn floats<'a>(x: &'a [$half], isa: Isa, buffer: &'a mut [f32; BUFFER]) -> &'a [f32] {
-                let floats = &mut buffer[..x.len()];
+            fn floats<'a>(x: &'a [$half], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32] {
+                let floats = &mut buffers[0][..x.len()];
                 convert::widen(isa, x, floats);
                 floats
             }
@@ -281,11 +288,10 @@ impl Plan {
         reduction: R,
         x: &[T],
         part: usize,
-        buffers: &mut [[f32; BUFFER]; 2],
+        buffers: &mut [[f32; BUFFER]],
         to: &mut [R::Partial],
     ) {
         let all = self.units * self.runs.places();
-        let [buffer, rows] = buffers;
         for unit in part * all / self.parts..(part + 1) * all / self.parts {
             let (run, number) = (unit / self.units, unit % self.units);
             let each = if self.columns.is_some() { ROWS } else { CHUNK };
@@ -294,20 +300,22 @@ impl Plan {
             if self.columns.is_none() {
                 let at_once = T::AT_ONCE.min(end - begin);
                 for at in (begin..end).step_by(at_once) {
-                    let x = T::floats(&x[at..(at + at_once).min(end)], isa, buffer);
+                    let x = T::floats(&x[at..(at + at_once).min(end)], isa, buffers);
                     to[0] = reduction.merge(to[0], reduction.row(x, first + at));
                 }
             } else if T::AT_ONCE == usize::MAX {
-                let x = T::floats(&x[begin * self.last.stride..], isa, buffer);
+                let x = T::floats(&x[begin * self.last.stride..], isa, buffers);
                 reduction.columns(x, self.last.stride, end - begin, first + begin, to);
             } else {
                 // Some rows, side by side in a buffer of their own.
+                let (buffers, rows) = buffers.split_at_mut(1);
+                let rows = &mut rows[0];
                 let at_once = BUFFER / to.len();
                 for at in (begin..end).step_by(at_once) {
                     let count = at_once.min(end - at);
                     for (i, row) in rows.chunks_exact_mut(to.len()).take(count).enumerate() {
                         let x = &x[(at + i) * self.last.stride..][..to.len()];
-                        row.copy_from_slice(T::floats(x, isa, buffer));
+                        row.copy_from_slice(T::floats(x, isa, buffers));
                     }
                     reduction.columns(rows, to.len(), count, first + at, to);
                 }
@@ -332,14 +340,15 @@ impl<R: Reduction, T: Source, P: Fn(usize, &[R::Partial])> Loop for Piece<'_, R,
 
     #[inline(always)]
     fn run(self) {
-        let mut buffers = [[0.0; BUFFER]; 2];
+        let mut buffers = T::BUFFERS;
+        let buffers = buffers.as_mut();
         let mut results = [self.reduction.neutral(); WIDTH];
         for number in self.numbers {
             let (item, part) = (number / self.plan.parts, number % self.plan.parts);
             let (from, _, width) = self.plan.item(item);
             let results = &mut results[..width];
             results.fill(self.reduction.neutral());
-            self.plan.part(self.isa, self.reduction, &self.x[from..], part, &mut buffers, results);
+            self.plan.part(self.isa, self.reduction, &self.x[from..], part, buffers, results);
             (self.put)(number, results);
         }
     }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for allocators, and for the memory of engines.
+ */
+
+#include "bad_input.h"
+
+static void *no_memory(void *ctx, size_t bytes, size_t alignment) {
+    (void)ctx, (void)bytes, (void)alignment;
+    return NULL;
+}
+
+static void no_return(void *ctx, void *data, size_t bytes, size_t alignment) {
+    (void)ctx, (void)data, (void)bytes, (void)alignment;
+}
+
+static void rows_of_allocators(void) {
+    weir_allocator_vtable vtable = {.struct_size = sizeof vtable, .allocate = no_memory, .deallocate = no_return};
+    weir_allocator_vtable wrong = vtable;
+    CHECK_OK(weir_allocator_create(&vtable, NULL, &good.allocator));
+    ROW(weir_allocator_create, (NULL, NULL, NEW(allocator)), INVALID, "vtable is NULL");
+    ROW(weir_allocator_create, (&vtable, NULL, NULL), INVALID, "out_allocator is NULL");
+    wrong.struct_size = 8;
+    ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->struct_size is 8");
+    wrong = vtable, wrong.flags = 2;
+    ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->flags has unknown bits: 0x2");
+    wrong = vtable, wrong.alignment = 96;
+    ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->alignment is 96, expected 0 or a power of two");
+    wrong = vtable, wrong.alignment = SIZE_MAX;
+    ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->alignment is ");
+    wrong = vtable, wrong.allocate = NULL;
+    ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->allocate is NULL");
+    wrong = vtable, wrong.deallocate = NULL;
+    ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->deallocate is NULL");
+    ROW(weir_allocator_retain, (NULL), INVALID, "allocator is NULL");
+    ROW(weir_allocator_retain, (WRONG(engine)), INVALID, "allocator is not a allocator (it is a engine)");
+    ROW(weir_allocator_release, (NULL));
+    ROW(weir_allocator_release, (WRONG(engine)));
+}
+
+static void rows_of_settings(void) {
+    weir_engine_attr *other_kind = NULL;
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CUDA, &other_kind));
+    ROW(weir_engine_attr_set_allocator, (NULL, good.allocator), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_allocator, (good.engine_attr, WRONG(tensor)),
+        INVALID, "allocator is not a allocator (it is a tensor)");
+    ROW(weir_engine_attr_set_allocator, (other_kind, good.allocator),
+        PRECONDITION, "attr is for a cuda engine, only a cpu engine takes memory from an allocator");
+    ROW(weir_engine_attr_get_allocator, (NULL, NEW(allocator)), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_allocator, (good.engine_attr, NULL), INVALID, "out_allocator is NULL");
+    ROW(weir_engine_attr_get_allocator, (other_kind, NEW(allocator)), PRECONDITION, "attr is for a cuda engine");
+    ROW(weir_engine_attr_set_memory_limit, (NULL, 1), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_memory_limit, (WRONG(engine), 1), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_get_memory_limit, (NULL, &out.u64), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_memory_limit, (good.engine_attr, NULL), INVALID, "out_bytes is NULL");
+    ROW(weir_engine_attr_set_memory_mode, (NULL, 0), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_memory_mode, (good.engine_attr, 3), INVALID, "mode is 3, which is no memory mode");
+    ROW(weir_engine_attr_get_memory_mode, (NULL, &out.u32), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_memory_mode, (good.engine_attr, NULL), INVALID, "out_mode is NULL");
+    weir_engine_attr_destroy(other_kind);
+}
+
+static void rows_of_engines(void) {
+    weir_memory_info info = {.struct_size = sizeof info};
+    char buffer[8];
+    ROW(weir_engine_get_memory_info, (NULL, &info), INVALID, "engine is NULL");
+    ROW(weir_engine_get_memory_info, (WRONG(stream), &info), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_engine_get_memory_info, (good.engine, NULL), INVALID, "out_info is NULL");
+    info.struct_size = 16;
+    ROW(weir_engine_get_memory_info, (good.engine, &info), INVALID, "out_info->struct_size is 16");
+    ROW(weir_engine_reset_memory_peak, (NULL), INVALID, "engine is NULL");
+    ROW(weir_engine_trim, (NULL, 0), INVALID, "engine is NULL");
+    ROW(weir_engine_trim, (WRONG(engine_attr), 0), INVALID, "engine is not a engine (it is a engine_attr)");
+    ROW(weir_engine_dump_memory, (NULL, buffer, sizeof buffer, &out.size), INVALID, "engine is NULL");
+    ROW(weir_engine_dump_memory, (good.engine, NULL, 8, &out.size), INVALID, "buffer is NULL, but capacity is 8");
+    ROW(weir_engine_dump_memory, (good.engine, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_engine_dump_memory, (good.engine, buffer, sizeof buffer, NULL), RANGE, "capacity is 8, the text needs ");
+}
+
+static void rows_of_buffers(void) {
+    const weir_tensor_desc desc = vector_desc(4);
+    weir_tensor_desc wrong = desc;
+    char memory[32];
+    CHECK_OK(weir_buffer_create(good.engine, 32, &good.buffer));
+    ROW(weir_buffer_create, (NULL, 8, NEW(buffer)), INVALID, "engine is NULL");
+    ROW(weir_buffer_create, (WRONG(stream), 8, NEW(buffer)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_buffer_create, (good.engine, 8, NULL), INVALID, "out_buffer is NULL");
+    ROW(weir_buffer_create, (good.engine, SIZE_MAX, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
+    ROW(weir_buffer_import, (NULL, memory, 8, NULL, NULL, NEW(buffer)), INVALID, "engine is NULL");
+    ROW(weir_buffer_import, (good.engine, NULL, 8, NULL, NULL, NEW(buffer)), INVALID, "data is NULL");
+    ROW(weir_buffer_import, (good.engine, memory, 8, NULL, NULL, NULL), INVALID, "out_buffer is NULL");
+    ROW(weir_buffer_import, (good.engine, memory, SIZE_MAX, NULL, NULL, NEW(buffer)), RANGE, "bytes is 18446744073709551615");
+    ROW(weir_buffer_retain, (NULL), INVALID, "buffer is NULL");
+    ROW(weir_buffer_retain, (WRONG(tensor)), INVALID, "buffer is not a buffer (it is a tensor)");
+    ROW(weir_buffer_release, (NULL));
+    ROW(weir_buffer_release, (WRONG(tensor)));
+    ROW(weir_buffer_get_data, (NULL, NEW(data)), INVALID, "buffer is NULL");
+    ROW(weir_buffer_get_data, (good.buffer, NULL), INVALID, "out_data is NULL");
+    ROW(weir_buffer_get_size, (WRONG(tensor), &out.size), INVALID, "buffer is not a buffer");
+    ROW(weir_buffer_get_size, (good.buffer, NULL), INVALID, "out_bytes is NULL");
+    ROW(weir_buffer_get_engine, (NULL, NEW(engine)), INVALID, "buffer is NULL");
+    ROW(weir_buffer_get_engine, (good.buffer, NULL), INVALID, "out_engine is NULL");
+    ROW(weir_tensor_create_on_buffer, (NULL, &desc, 0, NEW(tensor)), INVALID, "buffer is NULL");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, NULL, 0, NEW(tensor)), INVALID, "desc is NULL");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 0, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 20, NEW(tensor)),
+        RANGE, "f32[4] at offset 20 needs 16 bytes, and the buffer has 32");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, SIZE_MAX, NEW(tensor)), RANGE, "f32[4] at offset ");
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &desc, 2, NEW(tensor)), INVALID, "data is not aligned to 4 bytes");
+    wrong.dims[0] = -1;
+    ROW(weir_tensor_create_on_buffer, (good.buffer, &wrong, 0, NEW(tensor)), INVALID, "dims[0] is -1");
+}
+
+void bad_input_memory(void) {
+    rows_of_allocators();
+    rows_of_settings();
+    rows_of_engines();
+    rows_of_buffers();
+    weir_buffer_release(good.buffer);
+    weir_allocator_release(good.allocator);
+}

@@ -1,0 +1,132 @@
+//! Emulated devices: how they are emulated, and what they tell about themselves.
+use std::ffi::c_char;
+
+/// Bits of weir_emulation.flags.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_emulation_flags {
+    /// The checker follows what operations declare to read and to write, and reports those that nothing orders.
+    WEIR_EMULATION_CHECK = 1,
+    /// With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION.
+    WEIR_EMULATION_STRICT = 2,
+    /// The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of operations
+    /// are then exact to a microsecond, at the price of a processor.
+    WEIR_EMULATION_PRECISE = 4,
+}
+
+/// How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_emulation {
+    /// sizeof(weir_emulation).
+    pub struct_size: usize,
+    /// 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks about an event
+    /// of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls give the same order.
+    pub seed: u64,
+    /// Bits of enum weir_emulation_flags.
+    pub flags: u64,
+    /// What each operation (kernel, copy, fill) takes at least, in nanoseconds.
+    pub latency_ns: u64,
+    /// What copies and fills take besides: bytes in a microsecond; 0 = no time.
+    pub bytes_per_us: u64,
+    /// What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes longer.
+    pub kernel_ns: u64,
+    /// Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used.
+    pub memory_bytes: u64,
+    /// The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count) fails late,
+    /// with INTERNAL. 0 = none, also in the next three.
+    pub fail_operation: u64,
+    /// The copy with this number fails late, with INTERNAL; only copies count.
+    pub fail_copy: u64,
+    /// The allocation with this number fails with RESOURCE_EXHAUSTED.
+    pub fail_allocation: u64,
+    /// The device is lost as it comes to the operation with this number.
+    pub lose_operation: u64,
+}
+
+/// What the checker of emulated devices reports.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_emulated_race_kind {
+    /// The second operation reads bytes that the first writes, and nothing makes it wait.
+    WEIR_RACE_READ_AFTER_WRITE = 1,
+    /// The second operation writes bytes that the first reads, and nothing makes it wait.
+    WEIR_RACE_WRITE_AFTER_READ = 2,
+    /// Both write the same bytes, and nothing orders them.
+    WEIR_RACE_WRITE_AFTER_WRITE = 3,
+    /// The second operation uses bytes that the host has freed (the first), or never had.
+    WEIR_RACE_USE_AFTER_FREE = 4,
+    /// The host frees bytes (the second) that the first operation may still use.
+    WEIR_RACE_FREED_IN_USE = 5,
+    /// The second operation uses bytes of a new allocation that the first may still use as a part of an old one.
+    WEIR_RACE_REUSED_IN_USE = 6,
+    /// As the first three, but the second one's stream did wait for an event of the other stream: it was recorded before the first
+    /// operation, too soon.
+    WEIR_RACE_RECORDED_TOO_SOON = 7,
+    /// A stream waits for an event that nobody has recorded.
+    WEIR_RACE_WAIT_BEFORE_RECORD = 8,
+}
+
+/// A report of the checker.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_emulated_race {
+    /// sizeof(weir_emulated_race).
+    pub struct_size: usize,
+    /// One of enum weir_emulated_race_kind.
+    pub kind: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+    /// Times that operations with these names on these streams were found so.
+    pub count: u64,
+    /// Number of the first operation; of a free: of the last operation submitted before.
+    pub first_number: u64,
+    /// Number of the second operation, likewise.
+    pub second_number: u64,
+    /// First byte, from the start of the allocation; an address if the bytes are the host's.
+    pub offset: u64,
+    /// How many bytes, in one piece.
+    pub bytes: u64,
+    /// The first operation, NUL-terminated UTF-8, cut if too long: "kernel 'add'", "free".
+    pub first_name: [c_char; 64],
+    /// Its stream; "" for what the host did.
+    pub first_stream: [c_char; 64],
+    /// The second operation.
+    pub second_name: [c_char; 64],
+    /// Its stream.
+    pub second_stream: [c_char; 64],
+    /// All of it in words.
+    pub text: [c_char; 512],
+}
+
+/// Counts of an emulated device, since it was made.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_emulated_counters {
+    /// sizeof(weir_emulated_counters).
+    pub struct_size: usize,
+    /// Kernels, copies and fills submitted.
+    pub operations: u64,
+    /// Of these, done or passed over because of a failure.
+    pub completed: u64,
+    /// Kernels submitted.
+    pub launches: u64,
+    /// Copies submitted.
+    pub copies: u64,
+    /// Fills submitted.
+    pub fills: u64,
+    /// Waits for events submitted.
+    pub waits: u64,
+    /// Records of events submitted.
+    pub records: u64,
+    /// Allocations made.
+    pub allocations: u64,
+    /// Allocations alive.
+    pub allocations_in_use: u64,
+    /// Bytes of these.
+    pub bytes_in_use: u64,
+    /// The most of them at one time.
+    pub peak_bytes: u64,
+    /// Reports of the checker, each as often as it was found.
+    pub races: u64,
+}

@@ -1,0 +1,101 @@
+//! The checker's finds, turned into reports: whose bytes they are, and what goes to whom.
+#![forbid(unsafe_code)]
+
+use super::checker::{CHECKER, Ranges};
+use super::races::{Party, Race};
+use super::space::Place;
+use super::state::State;
+use super::work::Shared;
+use crate::base::Error;
+use crate::sync::Mutex;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+/// The emulated devices that there are: an address is of one of them, or the host's.
+static DEVICES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+pub(super) fn enter(shared: &Arc<Shared>) {
+    let mut devices = DEVICES.lock();
+    devices.retain(|device| device.strong_count() > 0);
+    devices.push(Arc::downgrade(shared));
+}
+
+/// The device to which a byte of the range belongs.
+pub(super) fn owner(address: usize, bytes: usize) -> Option<Arc<Shared>> {
+    let devices = DEVICES.lock();
+    devices.iter().filter_map(Weak::upgrade).find(|device| device.reserve.touches(address, bytes))
+}
+
+/// Whose bytes these are, and the device's id.
+fn place(shared: &Shared, address: usize) -> (Place, u64) {
+    if shared.reserve.touches(address, 1) {
+        return (shared.space.lock().place(address), shared.id);
+    }
+    match owner(address, 1) {
+        Some(device) => (device.space.lock().place(address), device.id),
+        None => (Place::Host { address }, 0),
+    }
+}
+
+fn is_live(shared: &Shared, range: &Range<usize>) -> bool {
+    if shared.reserve.touches(range.start, range.len()) {
+        return shared.space.lock().is_live(range);
+    }
+    owner(range.start, range.len()).is_none_or(|device| device.space.lock().is_live(range))
+}
+
+/// An operation is submitted. Gives what it fails with, if it is to fail for what was found.
+pub(super) fn operation(
+    shared: &Shared,
+    state: &mut State,
+    queue: usize,
+    name: &str,
+    reads: &Ranges,
+    writes: &Ranges,
+) -> Option<Error> {
+    let number = state.counts.operations;
+    let slot = state.queues[queue].slot;
+    let hits = CHECKER.with(|checker| {
+        let hits = checker.operation(slot, number, name, reads, writes);
+        hits.into_iter().map(|hit| (checker.who(&hit.other), hit)).collect::<Vec<_>>()
+    });
+    let second = |state: &State| Party { name: name.to_owned(), queue: state.queues[queue].name.clone(), number };
+    let mut refused = None;
+    let mut add = |state: &mut State, race: Race| {
+        if shared.settings.is_strict() && refused.is_none() {
+            refused = Some(race.error());
+        }
+        state.races.add(race);
+    };
+    for (ranges, does) in [(reads, "reads"), (writes, "writes")] {
+        for range in ranges.iter().filter(|range| !is_live(shared, range)) {
+            let race = Race::of_use(second(state), does, &place(shared, range.start).0, range.len());
+            add(state, race);
+        }
+    }
+    for (who, hit) in hits {
+        let (place, owner) = place(shared, hit.bytes.start);
+        let is_older = matches!(place, Place::Live { born, .. } if who.device == owner && who.number <= born);
+        add(state, Race::of_operations(&hit, who, second(state), &place, is_older));
+    }
+    refused
+}
+
+/// The host gives memory back.
+pub(super) fn free(shared: &Shared, state: &mut State, address: usize, bytes: usize) {
+    let after = state.counts.operations;
+    let range = address..address + bytes;
+    if !is_live(shared, &range) {
+        let place = place(shared, address).0;
+        state.races.add(Race::of_use(Party::free(after), "gives back", &place, bytes));
+        return;
+    }
+    let hits = CHECKER.with(|checker| {
+        let hits = checker.free(&range);
+        hits.into_iter().map(|hit| (checker.who(&hit.other), hit)).collect::<Vec<_>>()
+    });
+    for (who, hit) in hits {
+        let race = Race::of_free(&hit, who, after, &place(shared, hit.bytes.start).0);
+        state.races.add(race);
+    }
+}

@@ -1,0 +1,285 @@
+//! The checker: whether each operation is ordered behind those whose bytes it uses. It knows what operations declare to read and to
+//! write, and what makes one wait for another: the order in a queue, events, and what the host saw before it submitted. It
+//! looks at operations as they are submitted, so it finds what *may* go wrong, however the device ran this time.
+//!
+//! One checker serves all emulated devices, because copies between them and the host's memory are shared; it is there while a device
+//! that asked for it is.
+//!
+//! What it cannot see: the host's own reads and writes; an order between threads of the host (the host counts as one thread, which
+//! knows what any of its threads saw); reads and writes that a kernel does not declare.
+#![forbid(unsafe_code)]
+
+use super::cells::{Access, Cell, Cells};
+use super::clocks::Clock;
+use crate::sync::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// What one operation does to bytes that another one uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clash {
+    ReadAfterWrite,
+    WriteAfterRead,
+    WriteAfterWrite,
+}
+
+/// An operation that nothing orders behind another one.
+#[derive(Clone, Debug)]
+pub(super) struct Hit {
+    pub clash: Clash,
+    pub other: Access,
+    pub bytes: Range<usize>,
+    /// The queue waited for an event of the other one's queue, after that operation was submitted, but recorded before it.
+    pub recorded_too_soon: bool,
+}
+
+pub(super) type Hits = SmallVec<[Hit; 2]>;
+pub(super) type Ranges = SmallVec<[Range<usize>; 8]>;
+
+/// A point in a queue, as an event keeps it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Point {
+    slot: usize,
+    clock: Clock,
+}
+
+#[derive(Debug)]
+struct Slot {
+    device: u64,
+    queue: u32,
+    /// Positions are this and the operation's number on the device, so that they grow even if another device gets the slot.
+    base: u64,
+    last: u64,
+    clock: Clock,
+    /// By the other queue's slot: what had been submitted there as this one last began to wait for an event of it.
+    met: Vec<u64>,
+    is_open: bool,
+    /// Nothing of it is left in the cells.
+    is_clean: bool,
+}
+
+/// Who an operation was, for texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Who {
+    pub name: String,
+    pub queue: String,
+    pub number: u64,
+    pub device: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Checker {
+    devices: u64,
+    slots: Vec<Slot>,
+    host: Clock,
+    cells: Cells,
+    /// More cells than this are worth a look for old ones.
+    many: usize,
+    names: Names,
+}
+
+/// Texts that come again and again, by number.
+#[derive(Debug, Default)]
+struct Names {
+    texts: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, u32>,
+}
+
+impl Names {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.texts.len() as u32;
+        self.texts.push(text.into());
+        self.numbers.insert(text.into(), number);
+        number
+    }
+}
+
+/// A checker of the process's, while a device needs it.
+pub(super) struct Shared(Mutex<Option<Box<Checker>>>);
+
+pub(super) static CHECKER: Shared = Shared(Mutex::new(None));
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Checker>>> {
+        self.0.lock()
+    }
+
+    pub(super) fn with<R>(&self, f: impl FnOnce(&mut Checker) -> R) -> R {
+        f(self.lock().get_or_insert_default())
+    }
+
+    /// A device that asked for the checker begins.
+    pub(super) fn enter(&self) {
+        self.with(|checker| checker.devices += 1);
+    }
+
+    /// It ends.
+    pub(super) fn leave(&self, device: u64) {
+        let mut there = self.lock();
+        let Some(checker) = there.as_mut() else { return };
+        checker.devices -= 1;
+        match checker.devices {
+            0 => *there = None,
+            _ => checker.forget(device),
+        }
+    }
+}
+
+impl Checker {
+    /// A queue of a device; gives its slot.
+    pub(super) fn open(&mut self, device: u64, queue: &str) -> usize {
+        let queue = self.names.number(queue);
+        let host = &self.host;
+        let is_free = |(at, slot): (usize, &Slot)| {
+            // Another device's may be taken when nothing is left of it, one of the same when the host has seen its end.
+            !slot.is_open && (slot.is_clean || (slot.device == device && host.at(at) >= slot.last))
+        };
+        let at = self.slots.iter().enumerate().position(|(at, slot)| is_free((at, slot)));
+        let (at, base, last) = match at {
+            Some(at) if self.slots[at].is_clean => (at, self.slots[at].last, self.slots[at].last),
+            Some(at) => (at, self.slots[at].base, self.slots[at].last),
+            None => (self.slots.len(), 0, 0),
+        };
+        let clock = self.host.clone();
+        let slot = Slot { device, queue, base, last, clock, met: Vec::new(), is_open: true, is_clean: false };
+        match self.slots.get_mut(at) {
+            Some(old) => *old = slot,
+            None => self.slots.push(slot),
+        }
+        self.slots.iter_mut().filter_map(|slot| slot.met.get_mut(at)).for_each(|met| *met = 0);
+        at
+    }
+
+    pub(super) fn close(&mut self, slot: usize) {
+        self.slots[slot].is_open = false;
+    }
+
+    /// Operation `number` of the device, on a queue: gives those that it may run into.
+    pub(super) fn operation(&mut self, at: usize, number: u64, name: &str, reads: &Ranges, writes: &Ranges) -> Hits {
+        let name = self.names.number(name);
+        let slot = &mut self.slots[at];
+        slot.clock.join(&self.host);
+        let position = slot.base + number;
+        let mut hits = Hits::new();
+        for range in reads {
+            for cell in self.cells.overlapping(range) {
+                let write = cell.write.iter().map(|write| (Clash::ReadAfterWrite, write));
+                collect(slot, cell, range, write, &mut hits);
+            }
+        }
+        for range in writes {
+            for cell in self.cells.overlapping(range) {
+                let reads = cell.reads.iter().map(|read| (Clash::WriteAfterRead, read));
+                let write = cell.write.iter().map(|write| (Clash::WriteAfterWrite, write));
+                collect(slot, cell, range, reads.chain(write), &mut hits);
+            }
+        }
+        slot.last = position;
+        slot.clock.set(at, position);
+        let access = Access { slot: at as u32, name, position };
+        reads.iter().for_each(|range| self.cells.read(range, access));
+        writes.iter().for_each(|range| self.cells.write(range, access));
+        if self.cells.len() > self.many.max(256) {
+            let host = &self.host;
+            self.cells.retain(|_, access| host.at(access.slot as usize) < access.position);
+            self.many = 2 * self.cells.len();
+        }
+        hits
+    }
+
+    /// An event is recorded in a queue.
+    pub(super) fn record(&mut self, at: usize, point: &mut Point) {
+        let slot = &mut self.slots[at];
+        slot.clock.join(&self.host);
+        point.slot = at;
+        point.clock.copy_from(&slot.clock);
+    }
+
+    /// A queue waits for an event.
+    pub(super) fn wait(&mut self, at: usize, point: &Point) {
+        let submitted = self.slots[point.slot].last;
+        let slot = &mut self.slots[at];
+        slot.clock.join(&point.clock);
+        if slot.met.len() <= point.slot {
+            slot.met.resize(point.slot + 1, 0);
+        }
+        slot.met[point.slot] = submitted;
+    }
+
+    /// The host saw that an event was reached.
+    pub(super) fn observe(&mut self, point: &Point) {
+        self.host.join(&point.clock);
+    }
+
+    /// The host gives bytes back: gives the operations of which it does not know that they are done.
+    pub(super) fn free(&mut self, range: &Range<usize>) -> Hits {
+        let mut hits = Hits::new();
+        let host = &self.host;
+        let unknown = |access: &Access| host.at(access.slot as usize) < access.position;
+        for cell in self.cells.overlapping(range) {
+            let reads = cell.reads.iter().map(|read| (Clash::WriteAfterRead, read));
+            let writes = cell.write.iter().map(|write| (Clash::WriteAfterWrite, write));
+            for (clash, other) in reads.chain(writes).filter(|(_, access)| unknown(access)) {
+                add(&mut hits, clash, *other, cell.start.max(range.start)..cell.end.min(range.end), false);
+            }
+        }
+        let inside = |cell: &Cell| range.start <= cell.start && cell.end <= range.end;
+        self.cells.retain(|cell, access| !inside(cell) || unknown(access));
+        hits
+    }
+
+    pub(super) fn who(&self, access: &Access) -> Who {
+        let slot = &self.slots[access.slot as usize];
+        let text = |number: u32| self.names.texts[number as usize].to_string();
+        Who {
+            name: text(access.name),
+            queue: text(slot.queue),
+            number: access.position - slot.base,
+            device: slot.device,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub(super) fn forget(&mut self, device: u64) {
+        let slots = &mut self.slots;
+        self.cells.retain(|_, access| slots[access.slot as usize].device != device);
+        for slot in slots.iter_mut().filter(|slot| slot.device == device) {
+            (slot.is_open, slot.is_clean) = (false, true);
+        }
+    }
+}
+
+/// Adds the accesses that the queue is not known to be behind.
+fn collect<'a>(
+    slot: &Slot,
+    cell: &Cell,
+    range: &Range<usize>,
+    accesses: impl Iterator<Item = (Clash, &'a Access)>,
+    hits: &mut Hits,
+) {
+    for (clash, other) in accesses {
+        let from = other.slot as usize;
+        if slot.clock.at(from) >= other.position {
+            continue;
+        }
+        let too_soon = slot.met.get(from).is_some_and(|&submitted| other.position <= submitted);
+        add(hits, clash, *other, cell.start.max(range.start)..cell.end.min(range.end), too_soon);
+    }
+}
+
+/// One hit for each other operation and way, with the first bytes in one piece.
+fn add(hits: &mut Hits, clash: Clash, other: Access, bytes: Range<usize>, recorded_too_soon: bool) {
+    match hits.iter_mut().find(|hit| hit.clash == clash && hit.other == other) {
+        Some(hit) if hit.bytes.end == bytes.start => hit.bytes.end = bytes.end,
+        Some(_) => {}
+        None => hits.push(Hit { clash, other, bytes, recorded_too_soon }),
+    }
+}

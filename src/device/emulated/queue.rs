@@ -1,0 +1,112 @@
+//! What lies in a queue of the device.
+#![forbid(unsafe_code)]
+
+use super::event::Core;
+use super::work::Shared;
+use crate::base::Error;
+use crate::device::HostFunction;
+use crate::memory::View;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What an operation does.
+pub(super) enum Act {
+    Nothing,
+    Launch(Arc<dyn HostFunction>),
+    Copy { to: Address, from: Address, bytes: usize },
+    Fill { to: usize, bytes: usize, value: u8 },
+}
+
+/// Where a copy reads or writes.
+pub(super) enum Address {
+    Host(usize),
+    Own(usize),
+    /// On another device.
+    Peer(Arc<Shared>, usize),
+}
+
+/// A kernel, a copy or a fill. Taken from a stock and given back to it, with the room that its lists have.
+pub(super) struct Operation {
+    /// 1 = the first of the device.
+    pub number: u64,
+    /// 1 = the device's first copy; 0 for others.
+    pub copy: u64,
+    pub name: String,
+    pub act: Act,
+    pub inputs: Vec<View>,
+    pub outputs: Vec<View>,
+    /// What it takes at least.
+    pub duration_ns: u64,
+    /// The checker's verdict, if operations fail for that.
+    pub refused: Option<Error>,
+}
+
+/// One with room for most: which operation of a program gets which of the stock is a matter of timing.
+impl Default for Operation {
+    fn default() -> Operation {
+        Operation {
+            number: 0,
+            copy: 0,
+            name: String::with_capacity(64),
+            act: Act::Nothing,
+            inputs: Vec::with_capacity(4),
+            outputs: Vec::with_capacity(4),
+            duration_ns: 0,
+            refused: None,
+        }
+    }
+}
+
+impl Operation {
+    pub(super) fn clear(&mut self) {
+        self.name.clear();
+        self.act = Act::Nothing;
+        self.inputs.clear();
+        self.outputs.clear();
+        self.refused = None;
+    }
+}
+
+pub(super) enum What {
+    Operation(Box<Operation>),
+    /// Until the event was reached for this time.
+    Wait(Arc<Core>, u64),
+    Record(Arc<Core>),
+    /// Forgets the failure.
+    Clear,
+}
+
+pub(super) struct Item {
+    /// Counts all items of the device.
+    pub sequence: u64,
+    /// When it was submitted, on the modelled clock.
+    pub issued_ns: u64,
+    pub what: What,
+}
+
+/// An operation that was begun.
+pub(super) struct Busy {
+    /// When it is done; None while its function runs.
+    pub until: Option<u64>,
+    pub failure: Option<Error>,
+}
+
+pub(super) struct Queue {
+    pub name: String,
+    pub priority: i32,
+    /// In the checker, if there is one.
+    pub slot: usize,
+    pub items: VecDeque<Item>,
+    pub busy: Option<Busy>,
+    /// When the last item was done, on the modelled clock.
+    pub time: u64,
+    pub failure: Option<Error>,
+    /// Somebody can submit to it.
+    pub is_open: bool,
+}
+
+impl Queue {
+    pub(super) fn is_over(&self) -> bool {
+        !self.is_open && self.items.is_empty() && self.busy.is_none()
+    }
+}

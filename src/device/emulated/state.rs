@@ -1,0 +1,266 @@
+//! What the device's lock protects, and what may happen next: ends of operations, waits, records, and which operation begins.
+//!
+//! *Modelled time.* An operation begins when it was submitted, when what lies before it in its queue is done, and when the events were
+//! reached that the queue waited for, whichever is last; it ends its duration later. All of these are times of the model, so a
+//! thread that wakes up late does not make work later: what follows begins when it should have.
+#![forbid(unsafe_code)]
+
+use super::checker::CHECKER;
+use super::event::Core;
+use super::queue::{Busy, Item, Operation, Queue, What};
+use super::races::Races;
+use super::schedule::{Order, Scheduler};
+use super::work::Demand;
+use crate::base::{Code, Error};
+use crate::device::Then;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Operations that are kept for use again.
+const STOCK: usize = 4096;
+
+/// A demand, and up to which item it looks.
+pub(super) struct Asked {
+    pub demand: Demand,
+    pub horizon: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub operations: u64,
+    pub launches: u64,
+    pub copies: u64,
+    pub fills: u64,
+    pub waits: u64,
+    pub records: u64,
+}
+
+pub(super) struct State {
+    pub label: String,
+    checks: bool,
+    pub queues: Vec<Queue>,
+    pub counts: Counts,
+    /// Items of all queues.
+    pub sequence: u64,
+    pub asked: VecDeque<Asked>,
+    /// Demands that were made, and met.
+    pub demanded: u64,
+    pub met: u64,
+    pub scheduler: Scheduler,
+    pub order: Order,
+    pub races: Races,
+    #[expect(clippy::vec_box, reason = "they come and go as they lie in queues")]
+    stock: Vec<Box<Operation>>,
+    /// What follows events that were reached, to be called by the thread.
+    pub calls: Vec<Then>,
+    /// It is calling.
+    pub is_calling: bool,
+    /// What follows events that were not reached.
+    pub pending: usize,
+    pub has_thread: bool,
+    /// Nobody has the device any more.
+    pub is_closing: bool,
+    /// The thread has ended, nothing is done any more.
+    pub is_over: bool,
+    pub events: u64,
+}
+
+/// What the thread does next.
+pub(super) enum Next {
+    /// Runs the first operation of this queue.
+    Run(usize),
+    /// Nothing can begin; something ends then.
+    Sleep(Option<u64>),
+}
+
+impl State {
+    pub(super) fn new(label: &str, seed: u64, checks: bool) -> State {
+        State {
+            checks,
+            label: label.to_owned(),
+            queues: Vec::new(),
+            counts: Counts::default(),
+            sequence: 0,
+            asked: VecDeque::new(),
+            demanded: 0,
+            met: 0,
+            scheduler: Scheduler::new(seed),
+            order: Order::new(),
+            races: Races::default(),
+            stock: Vec::new(),
+            calls: Vec::new(),
+            is_calling: false,
+            pending: 0,
+            has_thread: false,
+            is_closing: false,
+            is_over: false,
+            events: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, queue: usize, issued_ns: u64, what: What) {
+        self.sequence += 1;
+        let item = Item { sequence: self.sequence, issued_ns, what };
+        self.queues[queue].items.push_back(item);
+    }
+
+    pub(super) fn blank(&mut self) -> Box<Operation> {
+        self.stock.pop().unwrap_or_default()
+    }
+
+    pub(super) fn keep(&mut self, mut operation: Box<Operation>) {
+        operation.clear();
+        if self.stock.len() < STOCK {
+            self.stock.push(operation);
+        }
+    }
+
+    /// Ends what is due, and goes past waits, records and what is passed over, among the items up to `horizon`, until nothing of
+    /// this can go on.
+    pub(super) fn settle(&mut self, now: u64, horizon: u64) {
+        loop {
+            let mut moved = false;
+            for queue in 0..self.queues.len() {
+                while self.advance(queue, now, horizon) {
+                    moved = true;
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// One step of one queue that is not the beginning of an operation.
+    fn advance(&mut self, index: usize, now: u64, horizon: u64) -> bool {
+        let queue = &mut self.queues[index];
+        if let Some(busy) = &mut queue.busy {
+            let Some(until) = busy.until.filter(|&until| until <= now) else { return false };
+            let failure = busy.failure.take();
+            queue.busy = None;
+            queue.time = until;
+            if queue.failure.is_none() {
+                queue.failure = failure;
+            }
+            return true;
+        }
+        let can_go = queue.items.front().is_some_and(|item| {
+            item.sequence <= horizon
+                && match &item.what {
+                    // Passed over, because of the failure.
+                    What::Operation(_) => queue.failure.is_some(),
+                    What::Wait(core, time) => core.is_reached_for(*time),
+                    What::Record(_) | What::Clear => true,
+                }
+        });
+        if !can_go {
+            return false;
+        }
+        let Some(item) = queue.items.pop_front() else { return false };
+        match item.what {
+            What::Operation(operation) => {
+                self.order.add(operation.number);
+                self.keep(operation);
+            }
+            What::Wait(core, _) => {
+                let (reached, failure) = core.outcome();
+                queue.time = queue.time.max(reached);
+                if let Some(origin) = failure.filter(|_| queue.failure.is_none()) {
+                    queue.failure = Some(derived(&self.label, &queue.name, &core, &origin));
+                }
+            }
+            What::Record(core) => {
+                let time = queue.time.max(item.issued_ns);
+                let count = core.reach(time, queue.failure.clone(), &mut self.calls);
+                self.pending -= count;
+                if count > 0 {
+                    self.told(&core);
+                }
+            }
+            What::Clear => queue.failure = None,
+        }
+        true
+    }
+
+    /// The operation that begins next by the model: the earliest, then the one of the highest priority.
+    pub(super) fn earliest(&self) -> Next {
+        let mut best: Option<(u64, i64, usize)> = None;
+        let mut due = None;
+        for (index, queue) in self.queues.iter().enumerate() {
+            if let Some(busy) = &queue.busy {
+                due = busy.until.into_iter().chain(due).min();
+                continue;
+            }
+            let Some(Item { what: What::Operation(_), issued_ns, .. }) = queue.items.front() else { continue };
+            let key = (queue.time.max(*issued_ns), -i64::from(queue.priority), index);
+            if best.is_none_or(|best| key < best) {
+                best = Some(key);
+            }
+        }
+        best.map_or(Next::Sleep(due), |(_, _, index)| Next::Run(index))
+    }
+
+    /// The operation that the seed draws among those that can begin; None if none can.
+    pub(super) fn drawn(&mut self, horizon: u64) -> Option<usize> {
+        let ready: SmallVec<[usize; 16]> = (0..self.queues.len())
+            .filter(|&index| {
+                let queue = &self.queues[index];
+                let item = queue.items.front().filter(|item| queue.busy.is_none() && item.sequence <= horizon);
+                matches!(item, Some(Item { what: What::Operation(_), .. }))
+            })
+            .collect();
+        if ready.is_empty() { None } else { Some(self.scheduler.choose(&ready)) }
+    }
+
+    /// Takes the first operation of a queue, which is busy with it from now on; also gives its beginning.
+    pub(super) fn begin(&mut self, index: usize) -> Option<(Box<Operation>, u64)> {
+        let queue = &mut self.queues[index];
+        let Some(Item { what: What::Operation(operation), issued_ns, .. }) = queue.items.pop_front() else {
+            return None;
+        };
+        queue.busy = Some(Busy { until: None, failure: None });
+        self.order.add(operation.number);
+        let start = queue.time.max(issued_ns);
+        Some((operation, start))
+    }
+
+    /// Fails everything that is under way and all that lies in queues: whoever waits for it is told.
+    pub(super) fn fail_all(&mut self, failure: &Error) {
+        for queue in &mut self.queues {
+            queue.busy = None;
+            queue.failure = Some(failure.clone());
+            while let Some(item) = queue.items.pop_front() {
+                if let What::Record(core) = item.what {
+                    self.pending -= core.reach(queue.time, Some(failure.clone()), &mut self.calls);
+                }
+            }
+        }
+        while let Some(asked) = self.asked.pop_front() {
+            self.meet(asked.demand);
+        }
+    }
+
+    /// A demand is met: whoever wanted to be called then is the host, and knows now.
+    pub(super) fn meet(&mut self, demand: Demand) {
+        self.met += 1;
+        if let Demand::Event(core, _, Some(then)) = demand {
+            self.told(&core);
+            self.calls.push(then);
+            self.pending -= 1;
+        }
+    }
+
+    fn told(&self, core: &Core) {
+        if self.checks {
+            core.with_point(|point| CHECKER.with(|checker| checker.observe(point)));
+        }
+    }
+}
+
+/// The failure of a queue that waited for an event of a failed one.
+fn derived(label: &str, queue: &str, core: &Arc<Core>, origin: &Error) -> Error {
+    let text =
+        format!("{label}, stream '{queue}': waited for event {} of a failed stream: {}", core.id, origin.message());
+    Error::new(Code::Aborted, text)
+}

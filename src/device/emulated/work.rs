@@ -1,0 +1,327 @@
+//! The device's thread, and what it shares with those who submit.
+//!
+//! One thread does the work of all queues. It starts with the first stream, sleeps while nothing can begin and nothing is due, and
+//! ends by itself when the device is dropped and nobody waits to be called any more; what lies in the queues then is not done.
+//!
+//! *Without a seed* it works by itself, in modelled time (`state`): the function of an operation runs when the operation begins, and
+//! what waits for it goes on when it ends.
+//!
+//! *With a seed* it only works on demand: when a thread waits for an event, or somebody wants to be called, it works until that event was
+//! reached; when a thread asks about an event that was not, it does a few operations, as many as are drawn, and the answer is given
+//! after them. A demand looks only at what was submitted before it. So what runs, and in which order, follows from the seed and from
+//! the order of submissions and demands, and from nothing else: not from the clock, and not from what is submitted while it works.
+#![forbid(unsafe_code)]
+
+use super::checker::CHECKER;
+use super::event::Core;
+use super::queue::Operation;
+use super::space::Space;
+use super::state::{Asked, Next, State};
+use super::{Emulation, effect};
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Code, Error, Result};
+use crate::device::Then;
+use crate::memory::Reserve;
+use crate::sync::thread::{self, Group, Origin};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// How long the thread looks at the clock, where that is asked for, rather than sleeping for less.
+const LOOK_NS: u64 = 60_000;
+
+/// Most operations that a question about an event has done.
+const STEPS: usize = 4;
+
+/// How long, and how often, who asks about an event looks whether the thread has come back from somebody's hands.
+const PATIENCE_NS: u64 = 5_000_000;
+const PATIENCE: usize = 20;
+
+thread_local! {
+    /// The device (by address) whose thread this is.
+    static HOME: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What somebody wants of a device that works on demand.
+pub(super) enum Demand {
+    /// That the event was reached for this time; then somebody may want to be called.
+    Event(Arc<Core>, u64, Option<Then>),
+    /// That it does a few operations; so many are left, once that was drawn.
+    Steps(Option<usize>),
+}
+
+pub(super) struct Shared {
+    pub index: u32,
+    pub label: String,
+    pub settings: Emulation,
+    /// Distinguishes devices in the checker.
+    pub id: u64,
+    pub reserve: Reserve,
+    pub space: Mutex<Space>,
+    pub state: Mutex<State>,
+    /// There may be something to do.
+    pub called: Gate,
+    /// Advances as demands are met, and at the end.
+    pub met: Gate,
+    pub lost: OnceLock<Error>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.label, self.settings)
+    }
+}
+
+impl Shared {
+    pub(super) fn is_seeded(&self) -> bool {
+        self.settings.seed != 0
+    }
+
+    pub(super) fn checks(&self) -> bool {
+        self.settings.checks()
+    }
+
+    pub(super) fn is_own_thread(&self) -> bool {
+        HOME.try_with(Cell::get).unwrap_or(0) == std::ptr::from_ref(self) as usize
+    }
+
+    /// The modelled clock of submissions: with a seed, none.
+    pub(super) fn time_ns(&self) -> u64 {
+        if self.is_seeded() { 0 } else { now_ns() }
+    }
+
+    /// Fails once the device is lost.
+    pub(super) fn intact(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
+    }
+
+    /// As `intact`, and that work is still taken.
+    pub(super) fn open(&self) -> Result<MutexGuard<'_, State>> {
+        self.intact()?;
+        let state = self.state.lock();
+        if state.is_closing {
+            return Err(Error::precondition(format!("{} has ended: nobody has an engine on it", self.label)));
+        }
+        Ok(state)
+    }
+
+    /// Something was submitted.
+    pub(super) fn submitted(&self) {
+        if !self.is_seeded() {
+            self.called.advance(1);
+        }
+    }
+
+    pub(super) fn ensure_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        if state.has_thread {
+            return Ok(());
+        }
+        let name = format!("weir-emulated{}", self.index);
+        let group = Group { origin: Origin::Device, name, owner: self.label.clone(), pool: 0 };
+        let shared = Arc::clone(self);
+        thread::spawn(&Arc::new(group), None, move || shared.work()).map_err(|error| {
+            Error::new(Code::ResourceExhausted, format!("cannot start the thread of {}: {error}", self.label))
+        })?;
+        state.has_thread = true;
+        Ok(())
+    }
+
+    /// Adds a demand, and gives how many there were with it.
+    pub(super) fn ask(&self, state: &mut State, demand: Demand) -> u64 {
+        let horizon = state.sequence;
+        state.asked.push_back(Asked { demand, horizon });
+        state.demanded += 1;
+        state.demanded
+    }
+
+    /// Has the device work until the event was reached, and waits for that; false if the deadline comes first.
+    pub(super) fn demand_event(&self, core: &Arc<Core>, time: u64, deadline: Deadline) -> bool {
+        let ticket = {
+            let mut state = self.state.lock();
+            if state.is_over {
+                return true;
+            }
+            self.ask(&mut state, Demand::Event(Arc::clone(core), time, None))
+        };
+        self.called.advance(1);
+        self.await_met(ticket, deadline, usize::MAX)
+    }
+
+    /// Whether the event was reached, when all earlier demands were met and after a few operations. On the device's own
+    /// thread: whether it was.
+    pub(super) fn demand_steps(&self, core: &Core) {
+        if self.is_own_thread() {
+            return;
+        }
+        let ticket = self.state.lock().demanded;
+        if !self.await_met(ticket, Deadline::NEVER, PATIENCE) || core.is_reached() {
+            return;
+        }
+        let ticket = {
+            let mut state = self.state.lock();
+            if state.is_over {
+                return;
+            }
+            self.ask(&mut state, Demand::Steps(None))
+        };
+        self.called.advance(1);
+        self.await_met(ticket, Deadline::NEVER, PATIENCE);
+    }
+
+    /// Waits until so many demands were met; false if the deadline comes first, or if the thread is for so long in the hands of
+    /// somebody it calls, who may be waiting for the caller.
+    fn await_met(&self, ticket: u64, deadline: Deadline, mut patience: usize) -> bool {
+        loop {
+            let seen = self.met.reached();
+            let state = self.state.lock();
+            if state.met >= ticket || state.is_over {
+                return true;
+            }
+            patience -= usize::from(state.is_calling);
+            if patience == 0 || deadline.is_past() {
+                return false;
+            }
+            drop(state);
+            self.met.wait(seen + 1, 0, deadline.earlier(Deadline::after(PATIENCE_NS)));
+        }
+    }
+
+    /// Nobody has the device any more.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closing = true;
+        if !state.has_thread {
+            self.end(&mut state);
+        }
+        drop(state);
+        self.called.advance(1);
+    }
+
+    fn end(&self, state: &mut State) {
+        state.is_over = true;
+        let ended = Error::new(Code::Cancelled, format!("{} has ended: nobody has an engine on it", self.label));
+        state.fail_all(&ended);
+        if self.checks() {
+            CHECKER.leave(self.id);
+        }
+        self.met.advance(1);
+    }
+
+    fn work(&self) {
+        HOME.with(|home| home.set(std::ptr::from_ref(self) as usize));
+        thread::sleep_precisely();
+        let mut calls: Vec<Then> = Vec::new();
+        loop {
+            let seen = self.called.reached();
+            let mut state = self.state.lock();
+            let next = if self.is_seeded() { self.on_demand(&mut state) } else { self.by_itself(&mut state) };
+            if !state.calls.is_empty() && !matches!((&next, self.is_seeded()), (Next::Run(_), true)) {
+                std::mem::swap(&mut calls, &mut state.calls);
+                state.is_calling = true;
+                drop(state);
+                for then in calls.drain(..) {
+                    effect::guarded(|| {
+                        then.tell();
+                        Ok(())
+                    })
+                    .unwrap_or_else(|error| debug_assert!(false, "what follows an event failed: {error}"));
+                }
+                self.state.lock().is_calling = false;
+                continue;
+            }
+            match next {
+                Next::Run(index) => {
+                    if let Some((operation, start)) = state.begin(index) {
+                        drop(state);
+                        self.run(index, operation, start);
+                    }
+                }
+                Next::Sleep(due) => {
+                    if state.is_closing && state.pending == 0 && state.asked.is_empty() {
+                        self.end(&mut state);
+                        return;
+                    }
+                    drop(state);
+                    self.sleep(seen, due);
+                }
+            }
+        }
+    }
+
+    fn sleep(&self, seen: u64, due: Option<u64>) {
+        let Some(due) = due else {
+            self.called.wait(seen + 1, 0, Deadline::NEVER);
+            return;
+        };
+        if !self.settings.is_precise() {
+            self.called.wait(seen + 1, 0, Deadline::at(due));
+        } else if due.saturating_sub(now_ns()) > LOOK_NS {
+            self.called.wait(seen + 1, 0, Deadline::at(due - LOOK_NS));
+        } else {
+            self.called.wait(seen + 1, LOOK_NS, Deadline::at(due));
+        }
+    }
+
+    fn by_itself(&self, state: &mut State) -> Next {
+        state.settle(now_ns(), u64::MAX);
+        // Once closed, only what somebody wants to be called for is of use.
+        if state.is_closing && state.pending == 0 { Next::Sleep(None) } else { state.earliest() }
+    }
+
+    fn on_demand(&self, state: &mut State) -> Next {
+        while let Some(Asked { horizon, .. }) = state.asked.front() {
+            let horizon = *horizon;
+            state.settle(u64::MAX, horizon);
+            let steps = match &mut state.asked[0].demand {
+                Demand::Event(core, time, _) if core.is_reached_for(*time) => Some(0),
+                Demand::Event(..) => None,
+                Demand::Steps(left) => Some(*left.get_or_insert_with(|| 1 + state.scheduler.draw(STEPS))),
+            };
+            if steps != Some(0)
+                && let Some(index) = state.drawn(horizon)
+            {
+                if let Demand::Steps(left) = &mut state.asked[0].demand {
+                    *left = steps.map(|steps| steps - 1);
+                }
+                return Next::Run(index);
+            }
+            if let Some(Asked { demand, .. }) = state.asked.pop_front() {
+                state.meet(demand);
+            }
+            self.met.advance(1);
+            // Whoever is called is called between two demands.
+            if !state.calls.is_empty() {
+                break;
+            }
+        }
+        Next::Sleep(None)
+    }
+
+    /// Runs an operation's function, with no lock held.
+    fn run(&self, index: usize, mut operation: Box<Operation>, start: u64) {
+        if operation.number == self.settings.lose_operation {
+            let text =
+                format!("{} was lost, as asked, at operation {} ({})", self.label, operation.number, operation.name);
+            let lost = Error::new(Code::DeviceLost, text);
+            let mut state = self.state.lock();
+            let _ = self.lost.set(lost.clone());
+            state.fail_all(&lost);
+            drop(state);
+            self.met.advance(1);
+            return;
+        }
+        let began = self.time_ns();
+        let result = effect::run(self, &mut operation);
+        let took = self.time_ns() - began;
+        let mut state = self.state.lock();
+        let queue = &mut state.queues[index];
+        let failure = result.err().map(|error| {
+            error.within(format_args!("{}, stream '{}', operation {}", self.label, queue.name, operation.number))
+        });
+        if let Some(busy) = &mut queue.busy {
+            busy.until = Some(start.saturating_add(operation.duration_ns.max(took)));
+            busy.failure = failure;
+        }
+        state.keep(operation);
+    }
+}

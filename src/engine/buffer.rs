@@ -1,0 +1,64 @@
+//! Memory without a shape, for tensors to lie in.
+
+use super::engine::Engine;
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::memory::{Block, Tag};
+use std::any::Any;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// Memory of an engine's, or the host's own.
+#[derive(Debug)]
+pub struct Buffer {
+    engine: Ref<Engine>,
+    /// Never written again.
+    data: AtomicPtr<u8>,
+    bytes: usize,
+    _memory: Option<Block>,
+    /// Whatever must be dropped when the host's memory is not used any more.
+    _release: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Kind for Buffer {
+    const TAG: u32 = tag::BUFFER;
+    const NAME: &'static str = "buffer";
+    const COUNTER: live::Counter = live::Counter::Buffers;
+}
+
+impl Buffer {
+    /// Memory that holds anything.
+    pub fn create(engine: Ref<Engine>, bytes: usize) -> Result<Ref<Buffer>> {
+        let memory = engine.memory().allocate(bytes, Tag::Fixed("buffer"))?;
+        let data = AtomicPtr::new(memory.data());
+        Ok(Object::shared(Buffer { engine, data, bytes, _memory: Some(memory), _release: None }))
+    }
+
+    /// The host's memory, which it keeps until `release` is dropped.
+    pub fn import(
+        engine: Ref<Engine>,
+        data: *mut u8,
+        bytes: usize,
+        release: Box<dyn Any + Send + Sync>,
+    ) -> Result<Ref<Buffer>> {
+        if data.is_null() && bytes > 0 {
+            return Err(Error::null("data"));
+        }
+        if data.addr().checked_add(bytes).is_none() {
+            return Err(Error::out_of_range(format!("bytes is {bytes}, no memory at {data:p} is that large")));
+        }
+        let data = AtomicPtr::new(data);
+        Ok(Object::shared(Buffer { engine, data, bytes, _memory: None, _release: Some(release) }))
+    }
+
+    pub fn engine(&self) -> &Ref<Engine> {
+        &self.engine
+    }
+
+    pub fn data(&self) -> *mut u8 {
+        self.data.load(Relaxed)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}

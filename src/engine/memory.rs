@@ -1,0 +1,119 @@
+//! An engine's memory: where it comes from, how it is kept, and figures of it.
+
+use super::attr::EngineAttr;
+use super::engine::Engine;
+use super::threads::Variable;
+use crate::abi::{weir_memory_info, weir_memory_mode, weir_memory_mode_value as V};
+use crate::base::{Error, Ref, Result};
+use crate::device::{Accelerator, Device, DeviceKind, label};
+use crate::memory::{HostMemory, Pool, PoolAttr, Source, Tag};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryMode {
+    Pooled,
+    Direct,
+}
+
+impl MemoryMode {
+    const ALL: [(MemoryMode, V, &str); 2] = [
+        (MemoryMode::Pooled, V::WEIR_MEMORY_MODE_POOLED, "pooled"),
+        (MemoryMode::Direct, V::WEIR_MEMORY_MODE_DIRECT, "direct"),
+    ];
+
+    pub fn value(self) -> weir_memory_mode {
+        MemoryMode::ALL.iter().find(|row| row.0 == self).map_or(0, |row| row.1 as weir_memory_mode)
+    }
+
+    pub fn from_value(value: weir_memory_mode) -> Result<MemoryMode> {
+        let mode = MemoryMode::ALL.iter().find(|row| row.1 as weir_memory_mode == value).map(|row| row.0);
+        mode.ok_or_else(|| Error::invalid(format!("mode is {value}, which is no memory mode")))
+    }
+
+    fn from_name(name: &str) -> Option<MemoryMode> {
+        MemoryMode::ALL.iter().find(|row| row.2.eq_ignore_ascii_case(name)).map(|row| row.0)
+    }
+}
+
+static MODE: Variable = Variable::new("WEIR_MEMORY_MODE");
+
+/// Memory that the host may be unable to touch.
+#[derive(Debug)]
+struct DeviceMemory(Arc<dyn Device>);
+
+impl DeviceMemory {
+    fn accelerator(&self) -> Result<&dyn Accelerator> {
+        self.0.accelerator().ok_or_else(|| Error::internal("a device without memory of its own"))
+    }
+}
+
+impl Source for DeviceMemory {
+    fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize> {
+        let address = self.accelerator()?.allocate(bytes, &what.to_string())?;
+        if address.is_multiple_of(alignment) {
+            return Ok(address);
+        }
+        self.deallocate(address, bytes, alignment);
+        Err(Error::internal(format!("the device gave {address:#x}, which is not aligned to {alignment} bytes")))
+    }
+
+    fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
+        if let Ok(accelerator) = self.accelerator() {
+            accelerator.deallocate(address, bytes);
+        }
+    }
+
+    fn is_zeroed(&self) -> bool {
+        false
+    }
+
+    fn fill_zero(&self, _address: usize, _bytes: usize) -> Result<()> {
+        Err(Error::internal("only streams of a device fill its memory"))
+    }
+}
+
+/// The memory of an engine on this device; then `attr` says how it is kept.
+pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Arc<Pool>> {
+    let mode = match attr.memory_mode {
+        Some(mode) => mode,
+        None => {
+            // A device that checks who touches what is to see each block come and go.
+            let default = if device.kind() == DeviceKind::EMULATED { MemoryMode::Direct } else { MemoryMode::Pooled };
+            MODE.get(MemoryMode::from_name, "pooled or direct")?.unwrap_or(default)
+        }
+    };
+    attr.memory_mode = Some(mode);
+    let mut alignment = device.alignment();
+    let source: Box<dyn Source> = match attr.allocator().ok().flatten() {
+        Some(allocator) => {
+            alignment = alignment.max(allocator.alignment());
+            Box::new(Ref::clone(allocator))
+        }
+        None if device.accelerator().is_some() => Box::new(DeviceMemory(Arc::clone(device))),
+        None => Box::new(HostMemory),
+    };
+    let limit = attr.memory_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let name = format!("engine {}", label(&**device));
+    Ok(Pool::new(PoolAttr { name, alignment, limit, direct: mode == MemoryMode::Direct }, source))
+}
+
+impl Engine {
+    pub fn memory_info(&self) -> weir_memory_info {
+        let usage = self.memory().usage();
+        let limit = self.memory().limit();
+        weir_memory_info {
+            struct_size: 0,
+            limit: if limit == usize::MAX { u64::MAX } else { limit as u64 },
+            in_use: usage.in_use as u64,
+            peak_in_use: usage.peak_in_use as u64,
+            reserved: usage.reserved as u64,
+            peak_reserved: usage.peak_reserved as u64,
+            largest_free: usage.largest_free as u64,
+            blocks: usage.blocks as u64,
+            regions: usage.regions as u64,
+            allocations: usage.allocations,
+            region_allocations: usage.region_allocations,
+            fragmentation: usage.fragmentation(),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Emulated devices: settings, and what they tell about themselves.
+
+use super::argument::out_value;
+use super::guard::guard;
+use super::{handle, versioned};
+use crate::abi::*;
+use crate::base::text::fixed;
+use crate::base::{Error, Result};
+use crate::device::DeviceKind;
+use crate::device::emulated::{Emulated, Emulation, Race};
+use crate::engine::{Engine, EngineAttr};
+
+/// The device of an engine, if it is an emulated one.
+fn emulated(engine: &Engine) -> Result<&Emulated> {
+    Emulated::of(engine.device())
+        .ok_or_else(|| Error::precondition(format!("engine is {}, not an emulated one", engine.label())))
+}
+
+fn check_kind(attr: &EngineAttr) -> Result<()> {
+    match attr.kind {
+        DeviceKind::EMULATED => Ok(()),
+        other => Err(Error::precondition(format!(
+            "attr is for a {} engine, only an emulated one has an emulation",
+            other.name()
+        ))),
+    }
+}
+
+impl From<&Race> for weir_emulated_race {
+    fn from(race: &Race) -> weir_emulated_race {
+        weir_emulated_race {
+            struct_size: 0,
+            kind: race.kind.value(),
+            reserved: 0,
+            count: race.count,
+            first_number: race.first.number,
+            second_number: race.second.number,
+            offset: race.offset as u64,
+            bytes: race.bytes as u64,
+            first_name: fixed(&race.first.name),
+            first_stream: fixed(&race.first.queue),
+            second_name: fixed(&race.second.name),
+            second_stream: fixed(&race.second.queue),
+            text: fixed(&race.text),
+        }
+    }
+}
+
+/// How the device of an emulated engine is emulated. The first engine on a device decides; another one with other settings is
+/// refused as long as the device lives, and one without any shares it.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied.
+/// Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
+/// EMULATED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_emulation(
+    attr: *mut weir_engine_attr,
+    emulation: *const weir_emulation,
+) -> weir_status {
+    guard("weir_engine_attr_set_emulation", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (attr, given) = unsafe { (handle::borrow_mut(attr, "attr")?, versioned::read(emulation, "emulation")?) };
+        check_kind(attr)?;
+        let emulation = Emulation {
+            seed: given.seed,
+            flags: given.flags,
+            latency_ns: given.latency_ns,
+            bytes_per_us: given.bytes_per_us,
+            kernel_ns: given.kernel_ns,
+            memory_bytes: given.memory_bytes,
+            fail_operation: given.fail_operation,
+            fail_copy: given.fail_copy,
+            fail_allocation: given.fail_allocation,
+            lose_operation: given.lose_operation,
+        };
+        emulation.check().map_err(|error| error.within("emulation"))?;
+        attr.emulation = Some(emulation);
+        Ok(())
+    })
+}
+
+/// The emulation that was set, or all 0. In the attributes of an engine: how its device is emulated.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_emulation(
+    attr: *const weir_engine_attr,
+    out_emulation: *mut weir_emulation,
+) -> weir_status {
+    guard("weir_engine_attr_get_emulation", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let attr = handle::borrow(attr, "attr")?;
+            check_kind(attr)?;
+            let set = attr.emulation.unwrap_or_default();
+            let emulation = weir_emulation {
+                struct_size: 0,
+                seed: set.seed,
+                flags: set.flags,
+                latency_ns: set.latency_ns,
+                bytes_per_us: set.bytes_per_us,
+                kernel_ns: set.kernel_ns,
+                memory_bytes: set.memory_bytes,
+                fail_operation: set.fail_operation,
+                fail_copy: set.fail_copy,
+                fail_allocation: set.fail_allocation,
+                lose_operation: set.lose_operation,
+            };
+            versioned::write(out_emulation, &emulation, "out_emulation")
+        }
+    })
+}
+
+/// Counts of an emulated device, since it was made; all engines on it share them.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_emulated_get_counters(
+    engine: *const weir_engine,
+    out_counters: *mut weir_emulated_counters,
+) -> weir_status {
+    guard("weir_emulated_get_counters", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let device = emulated(handle::borrow(engine, "engine")?)?;
+            versioned::write(out_counters, &device.counters(), "out_counters")
+        }
+    })
+}
+
+/// The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
+/// ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest `capacity`
+/// of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same seed and the same
+/// calls have the same order.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_emulated_get_order(
+    engine: *const weir_engine,
+    numbers: *mut u64,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_emulated_get_order", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(engine, "engine")?) };
+        let device = emulated(engine)?;
+        if numbers.is_null() && capacity > 0 {
+            return Err(Error::null("numbers"));
+        }
+        let (_, order) = device.order(usize::MAX);
+        let latest = &order[order.len().saturating_sub(capacity)..];
+        if capacity > 0 {
+            // SAFETY: the caller's array has room for `capacity` numbers, and these are no more.
+            unsafe { std::ptr::copy_nonoverlapping(latest.as_ptr(), numbers, latest.len()) };
+        }
+        out.set(order.len());
+        Ok(())
+    })
+}
+
+/// What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found: operations
+/// that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are one report, with a
+/// count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between entries. `out_count`
+/// receives the number of reports. capacity 0 asks for the number only (then races may be NULL).
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small
+/// (out_count is set, the entries are left alone).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_emulated_get_races(
+    engine: *const weir_engine,
+    races: *mut weir_emulated_race,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_emulated_get_races", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(engine, "engine")?) };
+        let device = emulated(engine)?;
+        let found: Vec<_> = device.races().iter().map(weir_emulated_race::from).collect();
+        if capacity == 0 {
+            out.set(found.len());
+            return Ok(());
+        }
+        // Before anything is written. SAFETY: the caller's array, as documented.
+        unsafe { versioned::write_array(races, &[], "races") }?;
+        out.set(found.len());
+        if capacity < found.len() {
+            return Err(Error::out_of_range(format!("capacity is {capacity}, there are {} reports", found.len())));
+        }
+        // SAFETY: the caller's array, as documented; it has room for all.
+        unsafe { versioned::write_array(races, &found, "races") }
+    })
+}
+
+/// Forgets the reports and their count.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_emulated_clear_races(engine: *mut weir_engine) -> weir_status {
+    guard("weir_emulated_clear_races", || {
+        // SAFETY: the caller's handle, as documented.
+        emulated(unsafe { handle::borrow(engine, "engine") }?)?.clear_races();
+        Ok(())
+    })
+}

@@ -1,0 +1,229 @@
+//! Memory of engines: the host's allocators, settings, figures.
+
+use super::argument::{out_ptr, out_value};
+use super::guard::{guard, guard_release};
+use super::{handle, text, versioned};
+use crate::abi::*;
+use crate::base::{Object, Ref};
+use crate::engine::MemoryMode;
+use crate::memory::HostAllocator;
+use std::ffi::{c_char, c_void};
+
+/// Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of engines may
+/// use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was given back; if this
+/// call fails, it is never called.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_allocator_create(
+    vtable: *const weir_allocator_vtable,
+    ctx: *mut c_void,
+    out_allocator: *mut *mut weir_allocator,
+) -> weir_status {
+    guard("weir_allocator_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_allocator, "out_allocator")?;
+            let vtable = versioned::read(vtable, "vtable")?;
+            let allocator = Object::shared(HostAllocator::new(vtable, ctx)?);
+            let created = Ref::clone(&allocator);
+            handle::into_c(allocator, out)?;
+            created.adopt();
+            Ok(())
+        }
+    })
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_allocator_retain(allocator: *mut weir_allocator) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_allocator_retain", || unsafe { handle::retain(allocator, "allocator") })
+}
+
+/// Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of their own.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_allocator_release(allocator: *mut weir_allocator) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_allocator_release", || unsafe { handle::release(allocator) });
+}
+
+/// Where the engine's memory comes from. NULL: the system (the default).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_allocator(
+    attr: *mut weir_engine_attr,
+    allocator: *mut weir_allocator,
+) -> weir_status {
+    guard("weir_engine_attr_set_allocator", || {
+        // SAFETY: the caller's handles, as documented.
+        let (attr, allocator) =
+            unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(allocator, "allocator")?) };
+        attr.set_allocator(allocator)
+    })
+}
+
+/// The allocator that was set, or NULL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_allocator(
+    attr: *const weir_engine_attr,
+    out_allocator: *mut *mut weir_allocator,
+) -> weir_status {
+    guard("weir_engine_attr_get_allocator", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_ptr(out_allocator, "out_allocator")?, handle::borrow(attr, "attr")?) };
+        *out = handle::borrowed_opt_c(attr.allocator()?);
+        Ok(())
+    })
+}
+
+/// The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it makes the
+/// engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough. UINT64_MAX: no limit (the
+/// default).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_memory_limit(attr: *mut weir_engine_attr, bytes: u64) -> weir_status {
+    guard("weir_engine_attr_set_memory_limit", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(attr, "attr") }?.memory_limit = Some(bytes).filter(|&bytes| bytes < u64::MAX);
+        Ok(())
+    })
+}
+
+/// The limit that was set, or UINT64_MAX.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_memory_limit(
+    attr: *const weir_engine_attr,
+    out_bytes: *mut u64,
+) -> weir_status {
+    guard("weir_engine_attr_get_memory_limit", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_bytes, "out_bytes")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.memory_limit.unwrap_or(u64::MAX));
+        Ok(())
+    })
+}
+
+/// How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before WEIR_MEMORY_MODE from
+/// the environment.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, unknown mode).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_memory_mode(
+    attr: *mut weir_engine_attr,
+    mode: weir_memory_mode,
+) -> weir_status {
+    guard("weir_engine_attr_set_memory_mode", || {
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.memory_mode = Some(MemoryMode::from_value(mode)?);
+        Ok(())
+    })
+}
+
+/// The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: the mode that it is in.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_memory_mode(
+    attr: *const weir_engine_attr,
+    out_mode: *mut weir_memory_mode,
+) -> weir_status {
+    guard("weir_engine_attr_get_memory_mode", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_mode, "out_mode")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.memory_mode.unwrap_or(MemoryMode::Pooled).value());
+        Ok(())
+    })
+}
+
+/// Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_memory_info(
+    engine: *const weir_engine,
+    out_info: *mut weir_memory_info,
+) -> weir_status {
+    guard("weir_engine_get_memory_info", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { versioned::write(out_info, &handle::borrow(engine, "engine")?.memory_info(), "out_info") }
+    })
+}
+
+/// Makes the peaks what is in use and reserved now.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_reset_memory_peak(engine: *mut weir_engine) -> weir_status {
+    guard("weir_engine_reset_memory_peak", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(engine, "engine") }?.memory().reset_peaks();
+        Ok(())
+    })
+}
+
+/// Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
+/// is free. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+///
+/// Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_keep: u64) -> weir_status {
+    guard("weir_engine_trim", || {
+        // SAFETY: the caller's handle, as documented.
+        let engine = unsafe { handle::borrow(engine, "engine") }?;
+        engine.memory().trim(usize::try_from(bytes_to_keep).unwrap_or(usize::MAX));
+        Ok(())
+    })
+}
+
+/// Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
+/// blocks. A block is "used" for something, "kept" for the next request of its size, or "free". `buffer` and `capacity` are as in
+/// weir_last_error_copy; what changes between two calls may make the text longer.
+///
+/// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
+/// caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set); RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_dump_memory(
+    engine: *const weir_engine,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_engine_dump_memory", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let dump = handle::borrow(engine, "engine")?.memory().dump()?;
+            text::copy(&dump, buffer, capacity, out_length)
+        }
+    })
+}

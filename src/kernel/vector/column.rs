@@ -1,0 +1,84 @@
+//! Products whose result is a single column: each element is the dot product of a row of A with the column.
+//!
+//! The lanes of `gemm` lie along the columns of C, and one of them would have work. Here they lie along K, for rows of A and a
+//! column of B without gaps (`dots`): partial sums, that is, in another order than that of products with more columns. An element
+//! depends on its row, the column and K alone.
+
+use super::dots::{self, Target};
+use super::gemm::{Batch, Operands, Right};
+use super::isa::Isa;
+use super::micro::Scale;
+use super::site::{Matrix, Site};
+use crate::base::Result;
+use crate::threadpool::Span;
+
+/// Rows of a piece: at least these, and as many pieces as are enough for any pool.
+const LEAST_ROWS: usize = 16;
+const ENOUGH: usize = 64;
+
+/// The column of B, as a row, if a product is computed here.
+fn column<'a>(batch: &Batch<'_>, operands: &Operands<'a>) -> Option<Matrix<'a, f32>> {
+    let plain = batch.scale.alpha == 1.0 && [0.0, 1.0].contains(&batch.scale.beta);
+    if batch.shape.n != 1 || batch.shape.k == 0 || batch.shape.transpose_a || !plain {
+        return None;
+    }
+    match operands.b {
+        Right::Matrix(b) if batch.shape.transpose_b => Some(b),
+        Right::Matrix(b) => (b.stride() == 1).then(|| b.as_row()),
+        Right::Panels(panels) => panels.column(),
+        Right::Gather(..) => None,
+    }
+}
+
+/// Computes a batch in a region of `site`, if its products are of this kind; they need no scratch memory.
+pub fn compute(isa: Isa, batch: &Batch<'_>, site: &dyn Site) -> Option<Result<()>> {
+    let (shape, count) = (batch.shape, batch.count);
+    if count == 0 || column(batch, &(batch.operands)(0)).is_none() {
+        return None;
+    }
+    let rows = shape.m.div_ceil(ENOUGH.div_ceil(count)).next_multiple_of(LEAST_ROWS);
+    let down = shape.m.div_ceil(rows.max(1));
+    if down == 0 {
+        return Some(Ok(()));
+    }
+    let cost_ns = shape.cost_ns() as f32 / down as f32;
+    let span = Span { items: down * count, cost_ns, ..Span::default() };
+    Some(site.parallel_for(&span, &|claim| {
+        assert!(claim.end() <= down * count);
+        for item in claim.begin()..claim.end() {
+            let operands = (batch.operands)(item / down);
+            let first = item % down * rows;
+            let Some(b) = column(batch, &operands) else { unreachable!("products of one shape") };
+            let fits = operands.a.holds(shape.m, shape.k, false) && operands.c.holds(shape.m, 1);
+            assert!(fits && b.holds(1, shape.k, false) && operands.finish.fits(shape.m, 1), "{shape:?}");
+            // SAFETY: the sizes were compared; no other claim has these rows.
+            unsafe { some(isa, batch.scale, &operands, b, first..shape.m.min(first + rows)) };
+        }
+        Ok(())
+    }))
+}
+
+/// Some rows.
+///
+/// # Safety
+/// The operands fit together, and nobody else writes these rows.
+unsafe fn some(isa: Isa, scale: Scale, operands: &Operands<'_>, b: Matrix<'_, f32>, rows: std::ops::Range<usize>) {
+    let Operands { a, c, finish, .. } = *operands;
+    // SAFETY: rows of A and C; those of the result are nobody else's.
+    unsafe {
+        let data = c.data().add(rows.start * c.stride());
+        let to = Target { data, row: 0, column: c.stride(), add: scale.beta != 0.0 };
+        dots::products(isa, (1, rows.len(), b.columns()), b, a, rows.start, &to);
+        if finish.is_nothing() {
+            return;
+        }
+        if let (1, Some(finish)) = (c.stride(), finish.turned()) {
+            let part = std::slice::from_raw_parts_mut(data, rows.len());
+            return finish.part_of_row(isa, 0, rows.start, part);
+        }
+        for row in rows {
+            let element = std::slice::from_raw_parts_mut(c.data().add(row * c.stride()), 1);
+            finish.part_of_row(isa, row, 0, element);
+        }
+    }
+}

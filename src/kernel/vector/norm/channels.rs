@@ -1,0 +1,139 @@
+//! Channels by given statistics.
+
+use super::{Affine, all};
+use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::wide::{self, LANES, Wide, Work};
+
+/// Elements of channels with given statistics: `inner` of one channel, then `inner` of the next.
+#[derive(Debug)]
+pub struct Channels<'a, T, P> {
+    pub mean: &'a [f32],
+    pub variance: &'a [f32],
+    pub epsilon: f32,
+    pub affine: Affine<'a, P>,
+    pub inner: usize,
+    pub x: &'a [T],
+    pub out: &'a mut [T],
+    /// Number of the first element.
+    pub first: usize,
+}
+
+/// Channels whose factors are computed at once, where each has but one element in a row.
+const AT_ONCE: usize = 256;
+
+impl<T: Stored, P: Stored> Channels<'_, T, P> {
+    pub fn normalise(self, isa: Isa) {
+        assert!(self.x.len() == self.out.len());
+        wide::on(isa, self);
+    }
+
+    #[inline(always)]
+    fn factor(&self, channel: usize) -> f32 {
+        let scale = f64::from(self.affine.of(channel).0);
+        (scale / (f64::from(self.variance[channel]) + f64::from(self.epsilon)).sqrt()) as f32
+    }
+
+    /// A channel after the other.
+    ///
+    /// # Safety
+    /// As of `Wide`.
+    #[inline(always)]
+    unsafe fn in_turn<W: Wide>(&mut self) {
+        let count = self.mean.len();
+        let (mut x, mut out) = (self.x, std::mem::take(&mut self.out));
+        let (mut channel, mut at) = (self.first / self.inner % count, self.first % self.inner);
+        while !out.is_empty() {
+            let len = (self.inner - at).min(out.len());
+            let (part, rest) = out.split_at_mut(len);
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                all::<W, T>(&x[..len], self.mean[channel], self.factor(channel), self.affine.of(channel).1, part)
+            };
+            (x, out, at) = (&x[len..], rest, 0);
+            channel = if channel + 1 == count { 0 } else { channel + 1 };
+        }
+    }
+
+    /// Channels side by side: for some of them their factors, and then all rows.
+    ///
+    /// # Safety
+    /// As of `Wide`.
+    #[inline(always)]
+    unsafe fn side_by_side<W: Wide>(&mut self) {
+        let (x, out, count) = (self.x, std::mem::take(&mut self.out), self.mean.len());
+        let mut factors = [0f32; AT_ONCE];
+        for begin in (0..count).step_by(AT_ONCE) {
+            let channels = begin..(begin + AT_ONCE).min(count);
+            for (factor, channel) in factors.iter_mut().zip(channels.clone()) {
+                *factor = self.factor(channel);
+            }
+            // A row begins where the channel is 0; the first one, and the last, may be a part.
+            let mut row = 0isize - (self.first % count) as isize;
+            while row < out.len() as isize {
+                let low = (row + channels.start as isize).max(0) as usize;
+                let high = (row + channels.end as isize).clamp(low as isize, out.len().max(low) as isize) as usize;
+                if low < high {
+                    let channel = (low as isize - row) as usize;
+                    let constants = (&self.mean[channel..][..high - low], &factors[channel - begin..][..high - low]);
+                    let (x, out) = (&x[low..high], &mut out[low..high]);
+                    // SAFETY: as demanded of the caller.
+                    unsafe {
+                        match self.affine.shift {
+                            None => each::<W, T, P>(x, constants, None, out),
+                            Some(shift) => each::<W, T, P>(x, constants, Some(&shift[channel..][..high - low]), out),
+                        }
+                    }
+                }
+                row += count as isize;
+            }
+        }
+    }
+}
+
+impl<T: Stored, P: Stored> Work for Channels<'_, T, P> {
+    #[inline(always)]
+    unsafe fn run<W: Wide>(mut self) {
+        // SAFETY: as demanded of the caller.
+        unsafe { if self.inner > 1 { self.in_turn::<W>() } else { self.side_by_side::<W>() } }
+    }
+}
+
+/// out = (x - mean) * factor + shift, with one of each for each.
+///
+/// # Safety
+/// As of `Wide`.
+#[inline(always)]
+unsafe fn each<W: Wide, T: Stored, P: Stored>(
+    x: &[T],
+    (means, factors): (&[f32], &[f32]),
+    shift: Option<&[P]>,
+    out: &mut [T],
+) {
+    let (len, whole) = (x.len(), x.len() - x.len() % LANES);
+    assert!(means.len() == len && factors.len() == len && out.len() == len);
+    assert!(shift.is_none_or(|shift| shift.len() == len));
+    let (x, means, factors, out) = (x.as_ptr(), means.as_ptr(), factors.as_ptr(), out.as_mut_ptr());
+    let shift = shift.map(<[P]>::as_ptr);
+    // SAFETY: as demanded of the caller; addresses are below `len`.
+    unsafe {
+        let mut at = 0;
+        while at < whole {
+            let mut y = W::load(x.add(at)).sub(W::load(means.add(at))).mul(W::load(factors.add(at)));
+            if let Some(shift) = shift {
+                y = y.add(W::load(shift.add(at)));
+            }
+            y.store(out.add(at));
+            at += LANES;
+        }
+        if at < len {
+            let rest = len - at;
+            let of_channels = |from: *const f32| W::load_part(from.add(at), rest);
+            let mut y = W::load_part(x.add(at), rest).sub(of_channels(means)).mul(of_channels(factors));
+            if let Some(shift) = shift {
+                y = y.add(W::load_part(shift.add(at), rest));
+            }
+            y.store_part(out.add(at), rest);
+        }
+    }
+}

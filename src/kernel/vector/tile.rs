@@ -1,0 +1,256 @@
+//! Micro-kernels over vector registers: a tile of C, rows times whole registers of columns, stays in registers while A and B go by.
+//!
+//! B comes from a panel, or from the matrix itself, where the last register of a row may be part of one. A matrix that is far away
+//! is copied on the way: the first rows of a product are multiplied with it where it is, and leave it in panels for the others.
+//! The copy costs two instructions beside a dozen or more multiplications, and waiting for memory overlaps with them.
+//!
+//! An element is the chain that `micro` speaks of in all of them.
+
+use super::isa::Isa;
+use super::lanes::Vector;
+use super::micro::{From, Tile};
+use std::arch::x86_64::{__m256, __m512, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+
+/// Floats of a cache line.
+const LINE: usize = 16;
+/// Steps along K that are written out.
+const STEPS: usize = 2;
+/// Rows of B that are asked for ahead of their turn: the third-level cache answers within that many steps.
+const AHEAD: usize = 16;
+
+const PANEL: u8 = 0;
+const PLACE: u8 = 1;
+const COPY: u8 = 2;
+
+type Function = unsafe fn(&Tile);
+
+/// Most rows of a tile, by registers of columns: as many sums as there are registers for, beside B's and one of A's.
+const ROWS_AVX512: [usize; 4] = [12, 12, 8, 6];
+const ROWS_AVX2: [usize; 2] = [12, 6];
+
+/// Floats in a register of a level, and most registers of columns of a tile.
+pub fn registers(isa: Isa) -> (usize, usize) {
+    if isa >= Isa::Avx512 { (16, ROWS_AVX512.len()) } else { (8, ROWS_AVX2.len()) }
+}
+
+/// Most rows of a tile with so many registers of columns.
+pub fn most_rows(isa: Isa, registers: usize) -> usize {
+    if isa >= Isa::Avx512 { ROWS_AVX512[registers - 1] } else { ROWS_AVX2[registers - 1] }
+}
+
+/// Most registers of columns of a tile with so many rows.
+pub fn most_registers(isa: Isa, rows: usize) -> usize {
+    let all: &[usize] = if isa >= Isa::Avx512 { &ROWS_AVX512 } else { &ROWS_AVX2 };
+    all.iter().filter(|&&most| most >= rows).count()
+}
+
+macro_rules! table {
+    ($name:ident, $from:expr, [$($registers:literal: $($rows:literal)*;)*]) => {
+        [$([$($name::<$rows, $registers, $from> as Function),*]),*]
+    };
+}
+
+static AVX512: [[[Function; 12]; 4]; 3] = {
+    macro_rules! rows {
+        ($from:expr) => {
+            table!(avx512, $from, [
+                1: 1 2 3 4 5 6 7 8 9 10 11 12;
+                2: 1 2 3 4 5 6 7 8 9 10 11 12;
+                3: 1 2 3 4 5 6 7 8 8 8 8 8;
+                4: 1 2 3 4 5 6 6 6 6 6 6 6;
+            ])
+        };
+    }
+    [rows!(PANEL), rows!(PLACE), rows!(COPY)]
+};
+
+static AVX2: [[[Function; 12]; 2]; 3] = {
+    macro_rules! rows {
+        ($from:expr) => {
+            table!(avx2, $from, [
+                1: 1 2 3 4 5 6 7 8 9 10 11 12;
+                2: 1 2 3 4 5 6 6 6 6 6 6 6;
+            ])
+        };
+    }
+    [rows!(PANEL), rows!(PLACE), rows!(COPY)]
+};
+
+/// Computes a tile.
+///
+/// # Safety
+/// As `MicroKernels::multiply`.
+pub unsafe fn compute(isa: Isa, tile: &Tile) {
+    let registers = tile.columns.div_ceil(registers(isa).0);
+    assert!(isa <= Isa::detected() && (1..=most_rows(isa, registers)).contains(&tile.rows), "{isa:?}");
+    let from = match tile.from {
+        From::Panel => PANEL,
+        From::Place => PLACE,
+        From::Copy(..) => COPY,
+    };
+    // SAFETY: passed on; the level, the rows and the columns were compared.
+    unsafe {
+        if isa >= Isa::Avx512 {
+            AVX512[from as usize][registers - 1][tile.rows - 1](tile);
+        } else {
+            AVX2[from as usize][registers - 1][tile.rows - 1](tile);
+        }
+    }
+}
+
+/// # Safety
+/// As `compute`, with R rows and W registers of columns.
+#[target_feature(enable = "avx512f")]
+unsafe fn avx512<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
+    // SAFETY: passed on.
+    unsafe { run::<__m512, R, W, FROM>(tile, finish_avx512) }
+}
+
+/// # Safety
+/// As `compute`, with R rows and W registers of columns.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &Tile) {
+    // SAFETY: passed on.
+    unsafe { run::<__m256, R, W, FROM>(tile, finish_avx2) }
+}
+
+/// # Safety
+/// As `compute`, with R rows and W registers of columns, on a processor with the instructions of V.
+#[inline(always)]
+unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &Tile, finish: Finish) {
+    let Tile { columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+    let (mut panel, pitch) = match tile.from {
+        From::Copy(panel, pitch) => (panel, pitch),
+        _ => (std::ptr::null_mut(), 0),
+    };
+    let last = columns - (W - 1) * V::LANES;
+    // SAFETY: rows, columns and steps of the tile; what is asked for ahead need not exist.
+    unsafe {
+        let mut sums = [[V::splat(0.0); W]; R];
+        if scale.beta != 0.0 {
+            for r in 0..R {
+                for column in (0..W * V::LANES).step_by(LINE) {
+                    _mm_prefetch::<_MM_HINT_ET0>(c.wrapping_add(r * c_stride + column).cast());
+                }
+            }
+        }
+        let (mut of_a, mut of_b) = (a.data, b.data);
+        let mut left = depth;
+        while left >= STEPS {
+            for step in 0..STEPS {
+                let to = panel.wrapping_add(step * pitch);
+                one::<V, R, W, FROM>(tile, last, of_a.add(step * a.depth), of_b.add(step * b.depth), to, &mut sums);
+            }
+            // Behind the last row these are not used.
+            of_a = of_a.wrapping_add(STEPS * a.depth);
+            of_b = of_b.wrapping_add(STEPS * b.depth);
+            panel = panel.wrapping_add(STEPS * pitch);
+            left -= STEPS;
+        }
+        while left > 0 {
+            one::<V, R, W, FROM>(tile, last, of_a, of_b, panel, &mut sums);
+            of_a = of_a.wrapping_add(a.depth);
+            of_b = of_b.wrapping_add(b.depth);
+            panel = panel.wrapping_add(pitch);
+            left -= 1;
+        }
+        let plain = scale.alpha == 1.0 && last == V::LANES;
+        if plain && scale.beta == 0.0 {
+            for (r, row) in sums.into_iter().enumerate() {
+                for (w, sum) in row.into_iter().enumerate() {
+                    sum.store(c.add(r * c_stride + w * V::LANES));
+                }
+            }
+        } else if plain && scale.beta == 1.0 {
+            for (r, row) in sums.into_iter().enumerate() {
+                for (w, sum) in row.into_iter().enumerate() {
+                    let c = c.add(r * c_stride + w * V::LANES);
+                    sum.add(V::load(c)).store(c);
+                }
+            }
+        } else {
+            // A copy: sums whose address is known to another function would lie in memory all the time.
+            let copy = sums;
+            finish(tile, copy.as_ptr().cast());
+        }
+    }
+}
+
+/// One step along K.
+///
+/// # Safety
+/// As `run`; `of_a`, `of_b` and `panel` are the step's.
+#[inline(always)]
+unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
+    tile: &Tile,
+    last: usize,
+    of_a: *const f32,
+    of_b: *const f32,
+    panel: *mut f32,
+    sums: &mut [[V; W]; R],
+) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        if FROM == COPY {
+            for column in (0..W * V::LANES).step_by(LINE) {
+                _mm_prefetch::<_MM_HINT_T0>(of_b.wrapping_add(AHEAD * tile.b.depth + column).cast());
+            }
+        }
+        let mut row = [V::splat(0.0); W];
+        for (w, lanes) in row.iter_mut().enumerate() {
+            let from = of_b.add(w * V::LANES);
+            *lanes = if FROM != PANEL && w + 1 == W { V::load_first(from, last) } else { V::load(from) };
+        }
+        if FROM == COPY {
+            for (w, lanes) in row.into_iter().enumerate() {
+                lanes.store(panel.add(w * V::LANES));
+            }
+        }
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let of_a = V::splat(*of_a.add(r * tile.a.across));
+            for (sum, of_b) in sums.iter_mut().zip(row) {
+                *sum = of_a.mul_add(of_b, *sum);
+            }
+        }
+    }
+}
+
+/// Writes a tile whose last registers are parts of one, or that is scaled. The sums are all there are, row after row.
+type Finish = unsafe fn(&Tile, *const f32);
+
+/// # Safety
+/// As `compute`.
+#[target_feature(enable = "avx512f")]
+unsafe fn finish_avx512(tile: &Tile, sums: *const f32) {
+    // SAFETY: passed on.
+    unsafe { finish::<__m512>(tile, sums) }
+}
+
+/// # Safety
+/// As `compute`.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn finish_avx2(tile: &Tile, sums: *const f32) {
+    // SAFETY: passed on.
+    unsafe { finish::<__m256>(tile, sums) }
+}
+
+/// # Safety
+/// As `compute`, on a processor with the instructions of V.
+#[inline(always)]
+unsafe fn finish<V: Vector>(tile: &Tile, sums: *const f32) {
+    let Tile { rows, columns, c, c_stride, scale, .. } = *tile;
+    let width = columns.next_multiple_of(V::LANES);
+    for (row, column) in (0..rows).flat_map(|row| (0..columns).step_by(V::LANES).map(move |column| (row, column))) {
+        let count = V::LANES.min(columns - column);
+        // SAFETY: places in the tile and its sums.
+        unsafe {
+            let c = c.add(row * c_stride + column);
+            let product = V::splat(scale.alpha).mul(V::load(sums.add(row * width + column)));
+            let all = match scale.beta {
+                0.0 => product,
+                beta => V::splat(beta).mul_add(V::load_first(c, count), product),
+            };
+            all.store_part(c, count);
+        }
+    }
+}

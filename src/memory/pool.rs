@@ -1,0 +1,398 @@
+//! An engine's memory: regions from a source, cut into blocks.
+//!
+//! A request is served by what is kept for its stream (`lanes`), else from a free range that fits best (`space`), else from a new
+//! region. Regions double in size as the pool grows, so in the steady state the source is not asked. They go back to it when the
+//! pool is trimmed, when the limit leaves no room for a new one, when the source has no more memory, and with the pool. One
+//! lock guards the lists; it is never held while the source is called.
+//!
+//! In direct mode each block is a region and goes back at once: for checkers of memory, and for sources that are pools themselves.
+
+use super::classes::{Size, size_of_request};
+use super::lanes::{Lanes, Last, Note, Progress, SHARED};
+use super::source::Source;
+use super::space::Space;
+use super::tag::Tag;
+use crate::base::Result;
+use crate::sync::{Mutex, fork};
+use std::sync::Arc;
+
+/// What a pool is made from.
+#[derive(Clone, Debug)]
+pub struct PoolAttr {
+    /// "engine cpu:0", for texts.
+    pub name: String,
+    /// Of every block; a power of two.
+    pub alignment: usize,
+    /// Most bytes of all regions together.
+    pub limit: usize,
+    pub direct: bool,
+}
+
+#[derive(Debug)]
+pub struct Pool {
+    pub(super) attr: PoolAttr,
+    source: Box<dyn Source>,
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub space: Space<Note>,
+    lanes: Lanes,
+    pub usage: Usage,
+}
+
+/// A range that was handed out.
+struct Taken {
+    index: u32,
+    /// Nobody had it before.
+    clean: bool,
+    last: Last,
+}
+
+/// Figures of a pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    pub in_use: usize,
+    pub peak_in_use: usize,
+    /// Bytes of all regions.
+    pub reserved: usize,
+    pub peak_reserved: usize,
+    /// Blocks in use.
+    pub blocks: usize,
+    pub regions: usize,
+    /// Since the pool was made.
+    pub allocations: u64,
+    /// Calls of the source for memory.
+    pub region_allocations: u64,
+    /// Filled in by `usage`.
+    pub largest_free: usize,
+}
+
+impl Usage {
+    /// 0 if what is free lies in one piece, near 1 if it lies in very many.
+    pub fn fragmentation(&self) -> f64 {
+        let free = self.reserved - self.in_use.min(self.reserved);
+        if free == 0 { 0.0 } else { 1.0 - self.largest_free as f64 / free as f64 }
+    }
+
+    fn add_region(&mut self) {
+        self.regions += 1;
+        self.region_allocations += 1;
+        self.peak_reserved = self.peak_reserved.max(self.reserved);
+    }
+}
+
+/// A region is at least this large, and at most that large unless one block needs more.
+const SMALLEST_REGION: usize = 1 << 20;
+const LARGEST_REGION: usize = 64 << 20;
+
+impl State {
+    /// Hands out a range, if there is one that `lane` may use.
+    fn take(&mut self, size: Size, lane: u32) -> Option<Taken> {
+        let State { space, lanes, .. } = self;
+        if size.class.is_none() {
+            lanes.settle(space);
+        }
+        let (index, last) =
+            lanes.take(space, size, lane).or_else(|| space.take(size.bytes).map(|index| (index, None)))?;
+        Some(self.hand_out(index, last))
+    }
+
+    fn hand_out(&mut self, index: u32, last: Last) -> Taken {
+        let range = self.space.get_mut(index);
+        let (bytes, clean) = (range.bytes, std::mem::replace(&mut range.clean, false));
+        let usage = &mut self.usage;
+        usage.in_use += bytes;
+        usage.peak_in_use = usage.peak_in_use.max(usage.in_use);
+        usage.blocks += 1;
+        usage.allocations += 1;
+        Taken { index, clean, last }
+    }
+}
+
+impl Pool {
+    pub fn new(attr: PoolAttr, source: Box<dyn Source>) -> Arc<Pool> {
+        let state = State { space: Space::new(), lanes: Lanes::new(), usage: Usage::default() };
+        Arc::new(Pool { attr, source, state: Mutex::new(state) })
+    }
+
+    pub fn alignment(&self) -> usize {
+        self.attr.alignment
+    }
+
+    /// Memory that holds anything, which nobody else uses.
+    pub fn allocate(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
+        self.allocate_on(SHARED, bytes, tag).map(|(block, _)| block)
+    }
+
+    /// The same, filled with zeros.
+    pub fn allocate_zeroed(self: &Arc<Self>, bytes: usize, tag: Tag) -> Result<Block> {
+        let (block, clean) = self.allocate_on(SHARED, bytes, tag)?;
+        if !clean && bytes > 0 {
+            self.source.fill_zero(block.address, bytes)?;
+        }
+        Ok(block)
+    }
+
+    /// Memory for work on a lane: earlier work there may still use it. And whether it is known to be zero.
+    fn allocate_on(self: &Arc<Self>, lane: u32, bytes: usize, tag: Tag) -> Result<(Block, bool)> {
+        let Some(size) = self.size(bytes) else { return Err(self.no_room(bytes, &tag)) };
+        if self.attr.direct {
+            // Of those whose last use was not over when they came back.
+            while self.give_back_one() {}
+        } else {
+            let mut state = self.state.lock();
+            if let Some(taken) = state.take(size, lane) {
+                return Ok(self.block(&mut state, taken, bytes, &tag));
+            }
+        }
+        self.grow(size, lane, bytes, &tag)
+    }
+
+    fn size(&self, bytes: usize) -> Option<Size> {
+        match self.attr.direct {
+            true => Some(Size { bytes: bytes.max(1), class: None }).filter(|size| size.bytes <= isize::MAX as usize),
+            false => size_of_request(bytes, self.attr.alignment),
+        }
+    }
+
+    fn block(self: &Arc<Self>, state: &mut State, taken: Taken, bytes: usize, tag: &Tag) -> (Block, bool) {
+        let Taken { index, clean, last } = taken;
+        let range = state.space.get_mut(index);
+        range.note.tag = tag.clone();
+        (Block { pool: Arc::clone(self), index, address: range.address, bytes, last }, clean)
+    }
+
+    /// Gets a block out of a new region.
+    #[cold]
+    fn grow(self: &Arc<Self>, size: Size, lane: u32, bytes: usize, tag: &Tag) -> Result<(Block, bool)> {
+        let mut may_double = !self.attr.direct;
+        loop {
+            let region = {
+                let mut state = self.state.lock();
+                let State { space, lanes, .. } = &mut *state;
+                lanes.flush(space);
+                if !self.attr.direct
+                    && let Some(taken) = state.take(size, lane)
+                {
+                    return Ok(self.block(&mut state, taken, bytes, tag));
+                }
+                let room = self.attr.limit - state.usage.reserved.min(self.attr.limit);
+                let doubled = state.usage.reserved.clamp(SMALLEST_REGION, LARGEST_REGION);
+                let doubled = doubled.next_multiple_of(self.attr.alignment);
+                let region = if may_double && size.bytes < doubled { doubled } else { size.bytes };
+                let region = if region > room { size.bytes } else { region };
+                if region <= room {
+                    // Counted before it is there, so that no two together go beyond the limit.
+                    state.usage.reserved += region;
+                }
+                (region <= room).then_some(region)
+            };
+            let Some(region) = region else {
+                if self.give_back_one() {
+                    continue;
+                }
+                return Err(self.no_room(bytes, tag));
+            };
+            let what = if self.attr.direct { tag } else { &Tag::Fixed("a region") };
+            match self.source.allocate(region, self.attr.alignment, what) {
+                Ok(address) => return self.settle_in(address, region, size, bytes, tag),
+                Err(error) => {
+                    self.state.lock().usage.reserved -= region;
+                    if region > size.bytes {
+                        may_double = false;
+                    } else if !self.give_back_one() {
+                        return Err(self.refused(bytes, tag, error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a region, and hands out its first block before anybody else can have it.
+    fn settle_in(
+        self: &Arc<Self>,
+        address: usize,
+        region: usize,
+        size: Size,
+        bytes: usize,
+        tag: &Tag,
+    ) -> Result<(Block, bool)> {
+        let added = {
+            let mut state = self.state.lock();
+            let clean = self.source.is_zeroed();
+            state.space.add(address, region, clean).map(|index| {
+                state.usage.add_region();
+                let index = state.space.take_front(index, size.bytes);
+                let taken = state.hand_out(index, None);
+                self.block(&mut state, taken, bytes, tag)
+            })
+        };
+        added.inspect_err(|_| {
+            self.source.deallocate(address, region, self.attr.alignment);
+            self.state.lock().usage.reserved -= region;
+        })
+    }
+
+    /// Gives the largest region back that is free as a whole; false if there is none.
+    fn give_back_one(&self) -> bool {
+        let removed = {
+            let mut state = self.state.lock();
+            let State { space, lanes, usage } = &mut *state;
+            lanes.flush(space);
+            space.free_region().map(|index| {
+                usage.regions -= 1;
+                space.remove(index)
+            })
+        };
+        let Some(region) = removed else { return false };
+        self.return_region(region);
+        true
+    }
+
+    /// Gives regions back that are free as a whole, the largest first, until at most `keep` bytes are left or no region is free.
+    pub fn trim(&self, keep: usize) {
+        while self.state.lock().usage.reserved > keep && self.give_back_one() {}
+    }
+
+    /// Takes a block back. `last`: work up to this mark of this lane may still use it.
+    fn take_back(&self, index: u32, last: Last) {
+        let removed = {
+            let mut state = self.state.lock();
+            let State { space, lanes, usage } = &mut *state;
+            let bytes = space.get(index).bytes;
+            usage.in_use -= bytes;
+            usage.blocks -= 1;
+            let size = size_of_request(bytes, self.attr.alignment).filter(|size| size.bytes == bytes);
+            let class = size.filter(|_| !self.attr.direct).and_then(|size| size.class);
+            if lanes.keep(space, index, class, last) {
+                return;
+            }
+            match space.give(index) {
+                Some(region) if self.attr.direct => {
+                    usage.regions -= 1;
+                    Some(space.remove(region))
+                }
+                _ => None,
+            }
+        };
+        if let Some(region) = removed {
+            self.return_region(region);
+        }
+    }
+
+    /// Back to the source; only then is there room for another.
+    fn return_region(&self, (address, bytes): (usize, usize)) {
+        self.source.deallocate(address, bytes, self.attr.alignment);
+        self.state.lock().usage.reserved -= bytes;
+    }
+
+    /// A lane for the work of a stream.
+    pub fn open_lane(self: &Arc<Self>, progress: Arc<dyn Progress>) -> Lane {
+        let lane = self.state.lock().lanes.open(progress);
+        Lane { pool: Arc::clone(self), lane }
+    }
+
+    /// Figures of this moment.
+    pub fn usage(&self) -> Usage {
+        let state = self.state.lock();
+        Usage { largest_free: state.space.largest(), ..state.usage }
+    }
+
+    /// The peaks are from now on those of what is in use now.
+    pub fn reset_peaks(&self) {
+        let usage = &mut self.state.lock().usage;
+        (usage.peak_in_use, usage.peak_reserved) = (usage.in_use, usage.reserved);
+    }
+
+    pub fn limit(&self) -> usize {
+        self.attr.limit
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if fork::forked() {
+            return;
+        }
+        // Blocks hold the pool, so everything has come back; work on a lane holds the lane, and that the pool.
+        let State { space, lanes, .. } = &mut *self.state.lock();
+        lanes.empty(space);
+        while let Some(index) = space.free_region() {
+            let (address, bytes) = space.remove(index);
+            self.source.deallocate(address, bytes, self.attr.alignment);
+        }
+    }
+}
+
+/// A stream's lane. Blocks that were got from it go back before it is dropped.
+#[derive(Debug)]
+pub struct Lane {
+    pool: Arc<Pool>,
+    lane: u32,
+}
+
+impl Lane {
+    /// Memory for work that is submitted to the stream from now on. It holds anything, and may still be in use by work before.
+    pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<Block> {
+        self.pool.allocate_on(self.lane, bytes, tag).map(|(block, _)| block)
+    }
+
+    /// Takes a block back, of this lane's or of nobody's, that work up to this mark of the lane may still use.
+    pub fn take_back(&self, block: Block, mark: u64) {
+        let mut block = block;
+        let before = block.last.map_or(0, |(lane, mark)| {
+            assert_eq!(lane, self.lane, "a block of another stream's");
+            mark
+        });
+        block.last = Some((self.lane, mark.max(before)));
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if fork::forked() {
+            return;
+        }
+        let state = &mut *self.pool.state.lock();
+        state.lanes.close(self.lane, &mut state.space);
+    }
+}
+
+/// A piece of a pool's memory, which goes back when this is dropped.
+#[derive(Debug)]
+pub struct Block {
+    pool: Arc<Pool>,
+    index: u32,
+    address: usize,
+    bytes: usize,
+    /// Work that may not be done with it when it goes back.
+    last: Last,
+}
+
+impl Block {
+    /// The first byte. Only of memory that the host can reach it is an address to read and write.
+    pub fn data(&self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address `offset` bytes in.
+    pub fn at(&self, offset: usize) -> *mut u8 {
+        assert!(offset <= self.bytes, "offset {offset} in a block of {} bytes", self.bytes);
+        self.data().wrapping_add(offset)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // A child of fork leaves the lock alone.
+        if !fork::forked() {
+            self.pool.take_back(self.index, self.last);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Where an engine's memory comes from: the process, or an allocator of the host's.
+
+use super::tag::Tag;
+use crate::abi::weir_allocator_vtable;
+use crate::base::object::tag;
+use crate::base::{Code, Error, Kind, Ref, Result, live};
+use crate::sync::fork;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ffi::c_void;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+/// A place to get regions of memory from. No lock is held during these calls, and several may go on at once.
+pub trait Source: Send + Sync + Debug {
+    /// The address of `bytes` bytes, a multiple of `alignment`. The error says what was wrong with the source, as words that
+    /// come behind the name of who asked. `what` is for texts of the source's own.
+    fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize>;
+
+    /// Takes back what `allocate` gave for these numbers.
+    fn deallocate(&self, address: usize, bytes: usize, alignment: usize);
+
+    /// Whether what `allocate` gives is zero.
+    fn is_zeroed(&self) -> bool;
+
+    /// Fills memory that `allocate` gave with zeros, before this returns.
+    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()>;
+}
+
+/// The memory of the process.
+#[derive(Debug)]
+pub struct HostMemory;
+
+/// From this size on the system has zeros of its own: it gives pages when they are first touched.
+const LAZY: usize = 1 << 20;
+
+impl HostMemory {
+    /// Room for the alignment, and for the way back to the beginning. The C library's own functions for aligned memory do not
+    /// say whether it is zero, so Rust's would touch all of it.
+    fn layout(bytes: usize, alignment: usize) -> Option<(Layout, bool)> {
+        if bytes < LAZY {
+            return Layout::from_size_align(bytes, alignment).ok().map(|layout| (layout, false));
+        }
+        Layout::from_size_align(bytes.checked_add(alignment)?, size_of::<usize>()).ok().map(|layout| (layout, true))
+    }
+}
+
+fn no_more() -> Error {
+    Error::new(Code::ResourceExhausted, "the system has no more memory")
+}
+
+impl Source for HostMemory {
+    fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
+        let (layout, is_lazy) = Self::layout(bytes, alignment).ok_or_else(no_more)?;
+        // SAFETY: the layout's size is not 0: nobody asks for nothing.
+        let data = unsafe { alloc_zeroed(layout) };
+        if data.is_null() {
+            return Err(no_more());
+        }
+        if !is_lazy {
+            return Ok(data.expose_provenance());
+        }
+        // At least one word in, as the beginning is aligned to a word, and at most `alignment`.
+        let ahead = alignment - data.addr() % alignment;
+        // SAFETY: the word in front of the address is within the allocation, and aligned as a word.
+        unsafe { data.add(ahead).cast::<usize>().sub(1).write(ahead) };
+        Ok(data.expose_provenance() + ahead)
+    }
+
+    fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
+        let Some((layout, is_lazy)) = Self::layout(bytes, alignment) else { return };
+        let data = std::ptr::with_exposed_provenance_mut::<u8>(address);
+        // SAFETY: `allocate` made it with this layout, and wrote how far in the address lies in front of it.
+        unsafe {
+            let ahead = if is_lazy { data.cast::<usize>().sub(1).read() } else { 0 };
+            dealloc(data.sub(ahead), layout);
+        }
+    }
+
+    fn is_zeroed(&self) -> bool {
+        true
+    }
+
+    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
+        fill_zero(address, bytes);
+        Ok(())
+    }
+}
+
+fn fill_zero(address: usize, bytes: usize) {
+    // SAFETY: memory of a source whose memory the host can touch, by the contract of `Source`.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, bytes) }
+}
+
+/// An allocator of the host's.
+#[derive(Debug)]
+pub struct HostAllocator {
+    vtable: weir_allocator_vtable,
+    ctx: *mut c_void,
+    /// What `allocate` promises.
+    alignment: usize,
+    /// From then on `ctx` is the library's to release.
+    adopted: AtomicBool,
+}
+
+// SAFETY: the host promises that its functions may be called from any thread, several at a time.
+unsafe impl Send for HostAllocator {}
+// SAFETY: as above.
+unsafe impl Sync for HostAllocator {}
+
+impl Kind for HostAllocator {
+    const TAG: u32 = tag::ALLOCATOR;
+    const NAME: &'static str = "allocator";
+    const COUNTER: live::Counter = live::Counter::Allocators;
+}
+
+impl HostAllocator {
+    /// # Safety
+    /// The functions follow the contract of `weir_allocator_vtable`, for as long as this lives.
+    pub unsafe fn new(vtable: weir_allocator_vtable, ctx: *mut c_void) -> Result<HostAllocator> {
+        if vtable.allocate.is_none() {
+            return Err(Error::invalid("vtable->allocate is NULL"));
+        }
+        if vtable.deallocate.is_none() {
+            return Err(Error::invalid("vtable->deallocate is NULL"));
+        }
+        if vtable.flags != 0 {
+            return Err(Error::invalid(format!("vtable->flags has unknown bits: {:#x}", vtable.flags)));
+        }
+        let alignment = vtable.alignment.max(1);
+        if !alignment.is_power_of_two() || alignment > MOST_ALIGNED {
+            return Err(Error::invalid(format!(
+                "vtable->alignment is {alignment}, expected 0 or a power of two up to {MOST_ALIGNED}"
+            )));
+        }
+        Ok(HostAllocator { vtable, ctx, alignment, adopted: AtomicBool::new(false) })
+    }
+
+    /// From now on the context is the library's to release. ORDERING: Release pairs with the Acquire in `drop`.
+    pub fn adopt(&self) {
+        self.adopted.store(true, Release);
+    }
+
+    /// What every address that it gives is a multiple of, whatever was asked for.
+    pub fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    fn give_back(&self, data: *mut c_void, bytes: usize, alignment: usize) {
+        if let Some(deallocate) = self.vtable.deallocate {
+            // SAFETY: the host's function with its own context, for what its `allocate` gave.
+            unsafe { deallocate(self.ctx, data, bytes, alignment) }
+        }
+    }
+}
+
+/// Largest alignment that an allocator may promise: a large page.
+const MOST_ALIGNED: usize = 2 << 20;
+
+impl Drop for HostAllocator {
+    fn drop(&mut self) {
+        if let Some(release) = self.vtable.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
+            // SAFETY: the host's function with its own context, once.
+            unsafe { release(self.ctx) }
+        }
+    }
+}
+
+impl Source for Ref<HostAllocator> {
+    fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
+        let Some(allocate) = self.vtable.allocate else {
+            return Err(Error::internal("an allocator without functions"));
+        };
+        // SAFETY: the host's function with its own context.
+        let data = unsafe { allocate(self.ctx, bytes, alignment) };
+        if data.is_null() {
+            return Err(Error::new(Code::ResourceExhausted, "the host's allocator has no more memory"));
+        }
+        if !data.addr().is_multiple_of(alignment) {
+            self.give_back(data, bytes, alignment);
+            return Err(Error::new(
+                Code::Internal,
+                format!("the host's allocator gave {data:p}, which is not aligned to {alignment} bytes"),
+            ));
+        }
+        Ok(data.expose_provenance())
+    }
+
+    fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
+        self.give_back(std::ptr::with_exposed_provenance_mut(address), bytes, alignment);
+    }
+
+    fn is_zeroed(&self) -> bool {
+        false
+    }
+
+    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
+        fill_zero(address, bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_the_process_is_aligned_zero_and_goes_back() {
+        for bytes in [1, 64, 4096, LAZY - 1, LAZY, 5 * LAZY + 7] {
+            for alignment in [64, 4096] {
+                let address = HostMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
+                assert!(address.is_multiple_of(alignment));
+                // SAFETY: as many bytes were asked for.
+                let all = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
+                assert!(all.iter().all(|&byte| byte == 0));
+                all.fill(1);
+                HostMemory.fill_zero(address, bytes).unwrap();
+                assert!(all.iter().all(|&byte| byte == 0));
+                HostMemory.deallocate(address, bytes, alignment);
+            }
+        }
+        assert!(HostMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
+        assert!(HostMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
+    }
+}

@@ -1,0 +1,11 @@
+//! The emulated device through the trait that all devices have.
+
+mod faults;
+mod kit;
+mod memory;
+mod order;
+mod programs;
+mod races;
+mod seeds;
+mod threads;
+mod times;

@@ -1,0 +1,100 @@
+//! The device's thread: it begins with the first stream, and ends by itself.
+
+use crate::kit::{Count, Device, launch};
+use std::time::Duration;
+use weir::base::time::Deadline;
+use weir::device::emulated::{Emulated, Emulation};
+use weir::device::{Accelerator, Then};
+use weir::sync::thread;
+
+/// Threads of this device, by its label.
+fn threads(label: &str) -> usize {
+    let of = |info: &weir::abi::weir_thread_info| info.owner.iter().map(|&c| c as u8 as char).collect::<String>();
+    let infos: Vec<_> = thread::running().iter().map(|thread| thread.info()).collect();
+    infos.iter().filter(|info| of(info).trim_end_matches('\0') == label).count()
+}
+
+fn device(index: u32, seed: u64) -> Device {
+    let settings = Emulation { seed, ..Emulation::default() };
+    Device { device: Emulated::new(index, settings).unwrap(), ran: Default::default() }
+}
+
+fn ended(label: &str) {
+    let deadline = Deadline::after(20_000_000_000);
+    while threads(label) > 0 {
+        assert!(!deadline.is_past(), "the thread of {label} does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn one_thread_from_the_first_stream_to_the_end() {
+    for seed in [0, 1] {
+        let d = device(101, seed);
+        assert_eq!(threads("emulated:101"), 0);
+        let (s, t) = (d.stream("s"), d.stream("t"));
+        launch(&*s, "kernel", &d.sum(1), &[], &[]).unwrap();
+        d.finish(&*s).unwrap();
+        d.finish(&*t).unwrap();
+        assert_eq!(threads("emulated:101"), 1);
+        drop((s, t));
+        drop(d);
+        ended("emulated:101");
+    }
+}
+
+/// Streams and events may go after their device, which does nothing any more; who wants to be called is.
+#[test]
+fn the_last_reference_may_go_anywhere() {
+    for seed in [0, 1] {
+        let d = device(102, seed);
+        let s = d.stream("s");
+        let (go, called) = (Count::default(), Count::default());
+        let (held, told) = (go.clone(), called.clone());
+        let gate = d.call(move || {
+            held.wait(1);
+            Ok(())
+        });
+        launch(&*s, "gate", &gate, &[], &[]).unwrap();
+        let (event, behind) = (d.event(), d.event());
+        s.record(&event).unwrap();
+        launch(&*s, "never done", &d.sum(1), &[], &[]).unwrap();
+        s.record(&behind).unwrap();
+        d.device.when_reached(&event, told.adder());
+        let ran = std::sync::Arc::clone(&d.ran);
+        drop(d);
+        assert!(launch(&*s, "late", &gate, &[], &[]).is_err());
+        go.add();
+        called.wait(1);
+        ended("emulated:102");
+        assert!(event.is_reached().unwrap());
+        assert!(behind.synchronize(Deadline::NEVER).is_err());
+        assert!(ran.lock().is_empty());
+    }
+}
+
+/// The device is dropped on its own thread, by whoever it calls.
+#[test]
+fn the_device_may_end_in_a_callback() {
+    let d = device(103, 0);
+    let s = d.stream("s");
+    let (go, event) = (Count::default(), d.event());
+    let held = go.clone();
+    launch(
+        &*s,
+        "gate",
+        &d.call(move || {
+            held.wait(1);
+            Ok(())
+        }),
+        &[],
+        &[],
+    )
+    .unwrap();
+    s.record(&event).unwrap();
+    let (keep, take) = std::sync::mpsc::channel::<Device>();
+    d.device.when_reached(&event, Then::once(move || drop(take.recv())));
+    keep.send(d).unwrap();
+    go.add();
+    ended("emulated:103");
+}
