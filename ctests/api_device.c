@@ -179,7 +179,7 @@ static void test_refusals(void) {
     CHECK_CODE(weir_kernel_create_named(cpu, &named, NULL, &kernel), WEIR_UNIMPLEMENTED, "engine cpu:0 has no kernel 'scale'");
     CHECK_CODE(weir_kernel_create_named(engine, &named, NULL, &kernel), WEIR_UNIMPLEMENTED, "kernel 'scale'");
     CHECK_CODE(weir_tensor_create(engine, &huge, &tensor), WEIR_RESOURCE_EXHAUSTED, "the test device's memory is full");
-    CHECK_TEXT(weir_last_error_message(), "tensor f32[1099511627776] needs 4398046511104 bytes");
+    CHECK_TEXT(weir_last_error_message(), "tensor f32[1099511627776]");
     CHECK_OK(weir_tensor_create(engine, &matrix, &tensor));
     CHECK_CODE(weir_packed_weights_create(engine, tensor, 0, &packed), WEIR_UNIMPLEMENTED, "plain-board:0");
     weir_tensor_release(tensor);
@@ -345,7 +345,8 @@ static void test_lost(void) {
     weir_engine *engine = engine_of(&on);
     weir_stream *stream = stream_on(engine);
     weir_tensor_desc desc = vector_desc(4);
-    weir_tensor *tensor = NULL, *other = NULL;
+    weir_tensor *tensor = NULL;
+    weir_stream *other = NULL;
     CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
     test_device_slow(on.device, 1000000);
     test_device_plan(on.device, "work", 3, WEIR_DEVICE_LOST);
@@ -354,7 +355,7 @@ static void test_lost(void) {
         CHECK(status == WEIR_OK || status == WEIR_DEVICE_LOST || status == WEIR_FAILED_PRECONDITION);
     }
     CHECK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE) != WEIR_OK);
-    CHECK_CODE(weir_tensor_create(engine, &desc, &other), WEIR_DEVICE_LOST, "lost-board:0");
+    CHECK_CODE(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &other), WEIR_DEVICE_LOST, "lost-board:0");
     test_device_slow(on.device, 0);
     CHECK_EQ(run_once(&on, text, sizeof text), WEIR_OK);
     check_result();
