@@ -30,6 +30,8 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/cell.rs",
     "src/abi/packed.rs",
     "src/abi/run.rs",
+    "src/abi/resource.rs",
+    "src/abi/dlpack.rs",
     "src/ffi/version.rs",
     "src/ffi/threadpool.rs",
     "src/ffi/threadpool_attr.rs",
@@ -66,6 +68,10 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/partial.rs",
     "src/ffi/concurrent.rs",
     "src/ffi/failure.rs",
+    "src/ffi/dlpack.rs",
+    "src/ffi/resource.rs",
+    "src/ffi/variable.rs",
+    "src/ffi/table.rs",
 ];
 
 /// The number in the soname: libweir.so.0.<ABI>. The same as WEIR_ABI_VERSION.
@@ -155,6 +161,22 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "A graph is built once, from inputs, constants, kernels, tasks and control edges, and compiled. Nodes have names, and every refusal uses them.",
     ),
     ("weir_compile_options_create", "Program", "A program is a compiled graph: immutable, shared, and re-entrant."),
+    (
+        "weir_tensor_to_dlpack",
+        "Exchange",
+        "Tensors to and from other libraries, by DLPack: the same memory, with an owner that is told once when it is not used any more. The structs are those of dlpack.h, or of weir/dlpack.h.",
+    ),
+    (
+        "weir_resource_lookup",
+        "Resources",
+        "What an engine keeps by name between runs: variables, lookup tables, objects of yours. A name is in a container, NULL = \"default\". Names of resources have at most 127 bytes, those of containers 63: letters, digits, '.', '_', '-' and '/', not beginning with '_', '-' or '/'. Creating with name NULL makes a resource without one. A resource is counted: its name holds one reference, handles, programs and queued work hold others. See docs/resources.md.",
+    ),
+    (
+        "weir_variable_create",
+        "Variable",
+        "A tensor that lives between runs. Kernels read it, assign to it and add to it, as nodes of graphs and with weir_enqueue. In a graph edges must say in which order; two runs at once, or a run and the host, are kept apart by the variable: an exclusive one by a lock that never blocks a worker of a pool, an optimistic one by versions.",
+    ),
+    ("weir_table_create", "Lookup table", "64-bit integers or byte strings to rows of one type and shape."),
     (
         "weir_run_options_create",
         "Run",

@@ -18,7 +18,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 192);
+SIZE(weir_runtime_info, 208);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -43,6 +43,8 @@ OFFSET(weir_runtime_info, packed_weights, 160);
 OFFSET(weir_runtime_info, threads_of_devices, 168);
 OFFSET(weir_runtime_info, allocators, 176);
 OFFSET(weir_runtime_info, buffers, 184);
+OFFSET(weir_runtime_info, resources, 192);
+OFFSET(weir_runtime_info, leaked_resources, 200);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);
@@ -65,6 +67,52 @@ OFFSET(weir_memory_info, regions, 64);
 OFFSET(weir_memory_info, allocations, 72);
 OFFSET(weir_memory_info, region_allocations, 80);
 OFFSET(weir_memory_info, fragmentation, 88);
+
+SIZE(weir_engine_sync, 336);
+OFFSET(weir_engine_sync, struct_size, 0);
+OFFSET(weir_engine_sync, status, 8);
+OFFSET(weir_engine_sync, reserved, 12);
+OFFSET(weir_engine_sync, engine, 16);
+OFFSET(weir_engine_sync, message, 80);
+
+SIZE(weir_resource_info, 376);
+OFFSET(weir_resource_info, struct_size, 0);
+OFFSET(weir_resource_info, id, 8);
+OFFSET(weir_resource_info, kind, 16);
+OFFSET(weir_resource_info, optimistic, 20);
+OFFSET(weir_resource_info, references, 24);
+OFFSET(weir_resource_info, bytes, 32);
+OFFSET(weir_resource_info, rows, 40);
+OFFSET(weir_resource_info, container, 48);
+OFFSET(weir_resource_info, name, 112);
+OFFSET(weir_resource_info, type_name, 240);
+OFFSET(weir_resource_info, desc, 304);
+
+SIZE(weir_table_desc, 88);
+OFFSET(weir_table_desc, struct_size, 0);
+OFFSET(weir_table_desc, key, 8);
+OFFSET(weir_table_desc, reserved, 12);
+OFFSET(weir_table_desc, row, 16);
+
+SIZE(weir_table_keys, 40);
+OFFSET(weir_table_keys, struct_size, 0);
+OFFSET(weir_table_keys, count, 8);
+OFFSET(weir_table_keys, integers, 16);
+OFFSET(weir_table_keys, bytes, 24);
+OFFSET(weir_table_keys, lengths, 32);
+
+SIZE(weir_table_contents, 88);
+OFFSET(weir_table_contents, struct_size, 0);
+OFFSET(weir_table_contents, capacity, 8);
+OFFSET(weir_table_contents, count, 16);
+OFFSET(weir_table_contents, integers, 24);
+OFFSET(weir_table_contents, lengths, 32);
+OFFSET(weir_table_contents, bytes, 40);
+OFFSET(weir_table_contents, bytes_capacity, 48);
+OFFSET(weir_table_contents, bytes_size, 56);
+OFFSET(weir_table_contents, rows, 64);
+OFFSET(weir_table_contents, rows_capacity, 72);
+OFFSET(weir_table_contents, rows_size, 80);
 
 SIZE(weir_kernel_cache_info, 56);
 OFFSET(weir_kernel_cache_info, struct_size, 0);
@@ -490,6 +538,16 @@ OFFSET(weir_device_plugin_api, fail, 48);
 #endif
 
 /* weir_status_code */
+VALUE(WEIR_DLPACK_READ_ONLY, 1);
+VALUE(WEIR_DLPACK_COPY, 2);
+VALUE(WEIR_RESOURCE_ANY, 0);
+VALUE(WEIR_RESOURCE_VARIABLE, 1);
+VALUE(WEIR_RESOURCE_TABLE, 2);
+VALUE(WEIR_RESOURCE_HOST, 3);
+VALUE(WEIR_VARIABLE_EXCLUSIVE, 0);
+VALUE(WEIR_VARIABLE_OPTIMISTIC, 1);
+VALUE(WEIR_TABLE_KEY_INT64, 1);
+VALUE(WEIR_TABLE_KEY_BYTES, 2);
 VALUE(WEIR_OK, 0);
 VALUE(WEIR_CANCELLED, 1);
 VALUE(WEIR_UNKNOWN, 2);
@@ -768,8 +826,10 @@ _Static_assert(sizeof(weir_pooling_op) == 4, "width of weir_pooling_op");
 _Static_assert(sizeof(weir_gate_order) == 4, "width of weir_gate_order");
 _Static_assert(sizeof(weir_value) == 8, "width of weir_value");
 _Static_assert(sizeof(weir_node) == 8, "width of weir_node");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
 _Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");
 _Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
 
 /* The library that runs is the one that this header describes. */
 int main(void) {

@@ -62,9 +62,9 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 192 (at least 120)");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 208 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 192");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 208");
     info.struct_size = SIZE_MAX;
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 18446744073709551615");
     CHECK(info.struct_size == SIZE_MAX && info.allocations == 0 && info.attrs == 0);
@@ -202,6 +202,7 @@ int main(void) {
     bad_input_run();
     bad_input_program();
     bad_input_device();
+    bad_input_resource();
     rows_of_release();
     check_released(&with_objects);
     release_objects();

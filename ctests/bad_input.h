@@ -29,6 +29,7 @@ typedef struct objects {
     weir_packed_weights *packed_weights;
     weir_allocator *allocator;
     weir_buffer *buffer;
+    weir_resource *resource;
     weir_graph *graph;
     weir_compile_options *compile_options;
     weir_program *program;
@@ -119,5 +120,6 @@ void bad_input_graph(void);
 void bad_input_run(void);
 void bad_input_program(void);
 void bad_input_device(void);
+void bad_input_resource(void);
 
 #endif /* WEIR_CTESTS_BAD_INPUT_H */

@@ -121,6 +121,18 @@ static void rows_of_engines(void) {
     ROW(weir_engine_synchronize, (NULL, 0), INVALID, "engine is NULL");
     ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),
         INVALID, "engine is not a engine (it is a event)");
+    weir_engine_sync synced = {.struct_size = sizeof synced}, short_synced = {.struct_size = 8};
+    ROW(weir_sync_devices_status, (0, &synced, 1, NULL), INVALID, "out_count is NULL");
+    ROW(weir_sync_devices_status, (0, NULL, 1, &out.size), INVALID, "results is NULL");
+    ROW(weir_sync_devices_status, (0, &short_synced, 1, &out.size), INVALID, "results->struct_size is 8");
+    ROW(weir_async_scope_begin, (NULL), INVALID, "out_scope is NULL");
+    ROW(weir_async_scope_end, (0, 0), WEIR_OK, NULL);
+    ROW(weir_async_scope_end, (UINT64_MAX, WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
+    ROW(weir_time_ns, (NULL, NULL, NULL, 1, &out.u64), INVALID, "fn is NULL");
+    ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 0, &out.u64), INVALID, "repetitions is 0");
+    ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 1, NULL), INVALID, "out_times is NULL");
+    ROW(weir_time_ns, (WRONG(tensor), fail_with_data_loss, NULL, 1, &out.u64), INVALID, "stream is not a stream");
+    ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 1, &out.u64), WEIR_DATA_LOSS, "fn failed with DATA_LOSS");
     ROW(weir_sync_devices, (), WEIR_OK, NULL);
     ROW(weir_sync_devices_timeout, (0), WEIR_OK, NULL);
     ROW(weir_sync_devices_timeout, (WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);

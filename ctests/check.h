@@ -145,6 +145,7 @@ static inline void check_released(const weir_runtime_info *before) {
     EVENTUALLY(runtime_info().graphs == before->graphs);
     EVENTUALLY(runtime_info().kernels == before->kernels);
     EVENTUALLY(runtime_info().tensors == before->tensors);
+    EVENTUALLY(runtime_info().resources == before->resources);
     EVENTUALLY(runtime_info().events == before->events);
     EVENTUALLY(runtime_info().streams == before->streams);
     EVENTUALLY(runtime_info().engines == before->engines);

@@ -200,6 +200,26 @@ static void test_kernels() {
     EXPECT_THROWS(weir::kernel::matmul(engine, 64), WEIR_INVALID_ARGUMENT, "unknown bits 0x40");
 }
 
+static void test_emulated() {
+    weir_emulation emulation{};
+    emulation.seed = 2;
+    emulation.flags = WEIR_EMULATION_CHECK;
+    weir::engine_attr attr(WEIR_ENGINE_EMULATED);
+    attr.set_emulation(emulation);
+    EXPECT(attr.emulation().seed == 2);
+    const weir::engine engine(WEIR_ENGINE_EMULATED, 3, attr);
+    const weir::stream first(engine), second(engine);
+    const weir::tensor x(engine, weir::desc(WEIR_F32, {100}));
+    first.fill(x, 1);
+    second.fill(x, 2);
+    engine.synchronize();
+    EXPECT(engine.emulated_counters().fills == 2 && engine.emulated_order().size() == 2);
+    const auto races = engine.emulated_races();
+    EXPECT(races.size() == 1 && races[0].kind == WEIR_RACE_WRITE_AFTER_WRITE && races[0].bytes == 400);
+    engine.clear_emulated_races();
+    EXPECT(engine.emulated_races().empty());
+}
+
 int main() {
     const auto before = weir::runtime_info();
     test_handles();
@@ -210,6 +230,7 @@ int main() {
     test_events();
     test_tensors();
     test_kernels();
+    test_emulated();
     expect_released(before);
     return 0;
 }

@@ -25,7 +25,7 @@
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
- *   everything at once  weir_sync_devices
+ *   everything at once  weir_sync_devices, weir_sync_devices_status, weir_async_scope_begin, weir_time_ns
  *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
@@ -46,6 +46,10 @@
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
  *   failed runs         weir_run_failure, weir_last_failure_get, weir_run_get_failure
+ *   exchange            weir_tensor_to_dlpack, weir_tensor_from_dlpack (weir/dlpack.h)
+ *   resources           weir_resource_lookup, _list, _delete, _clear, weir_resource_lookup_or_create
+ *   variable            weir_variable_create, weir_kernel_create_variable_{read,assign,assign_add}
+ *   lookup table        weir_table_create, weir_table_insert, weir_table_find, weir_table_export
  *   figures, profiles   weir_program_get_counters, weir_program_get_node_stats, weir_program_save_profile
  *
  * Rules for every call
@@ -63,6 +67,10 @@
  *     engine, a pool or a plug-in's device has existed.
  *   - The library stays loaded after dlclose, and does nothing at exit.
  */
+
+/* Of DLPack: dlpack.h or weir/dlpack.h says what is in them. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
 
 /* WEIR_STATIC: define it when you link the static library on Windows. */
 #if defined(_WIN32) && !defined(WEIR_STATIC)
@@ -663,6 +671,48 @@ typedef enum weir_reduce_flags {
   WEIR_REDUCE_KEEP_DIMS = 1,
 } weir_reduce_flags;
 
+/** Flags of weir_tensor_to_dlpack and weir_tensor_from_dlpack. */
+typedef enum weir_dlpack_flags {
+  /**
+   * Export: say that it must not be written. Import: take what must not be written; you see to it that nothing writes
+   * it.
+   */
+  WEIR_DLPACK_READ_ONLY = 1,
+  /** Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides then. */
+  WEIR_DLPACK_COPY = 2,
+} weir_dlpack_flags;
+
+/** Kinds of resources. */
+typedef enum weir_resource_kind_value {
+  /** In a lookup: whatever it is. Never the kind of a resource. */
+  WEIR_RESOURCE_ANY = 0,
+  /** A tensor that lives between runs. */
+  WEIR_RESOURCE_VARIABLE = 1,
+  /** A lookup table. */
+  WEIR_RESOURCE_TABLE = 2,
+  /** An object of the host's. */
+  WEIR_RESOURCE_HOST = 3,
+} weir_resource_kind_value;
+
+/** Flags of weir_variable_create. */
+typedef enum weir_variable_flags {
+  /** Exclusive: nodes, streams and the host take turns, and a graph says in which order its nodes do. */
+  WEIR_VARIABLE_EXCLUSIVE = 0,
+  /**
+   * Optimistic: nobody waits. A read sees one value or another, never parts of two; no sum is lost; a graph need say
+   * nothing about the order.
+   */
+  WEIR_VARIABLE_OPTIMISTIC = 1,
+} weir_variable_flags;
+
+/** Kinds of keys. */
+typedef enum weir_table_key_value {
+  /** Signed 64-bit integers. */
+  WEIR_TABLE_KEY_INT64 = 1,
+  /** Strings of bytes of any length, any bytes. */
+  WEIR_TABLE_KEY_BYTES = 2,
+} weir_table_key_value;
+
 /** Text formats for dumps. */
 typedef enum weir_dump_format_value {
   /** Graphviz DOT. */
@@ -734,6 +784,12 @@ typedef struct weir_packed_weights weir_packed_weights;
  * release.
  */
 typedef struct weir_program weir_program;
+
+/**
+ * Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look up, retain,
+ * release.
+ */
+typedef struct weir_resource weir_resource;
 
 /** One run of a program that was started with weir_program_start. Shared: create (by start), retain, release. */
 typedef struct weir_run weir_run;
@@ -818,6 +874,10 @@ typedef struct weir_runtime_info {
   uint64_t allocators;
   /** Buffers alive, those too that only tensors refer to. */
   uint64_t buffers;
+  /** Resources: variables, lookup tables, objects of the host's. */
+  uint64_t resources;
+  /** Those of them whose engine is gone: see weir_resource_get_leaks. */
+  uint64_t leaked_resources;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -1406,6 +1466,20 @@ typedef int32_t (*weir_host_fn)(void *arg);
 
 /** Releases what a callback's context holds. Runs exactly once, after the last use, on any thread. */
 typedef void (*weir_destroy_fn)(void *ctx);
+
+/** How the synchronisation of one engine ended. */
+typedef struct weir_engine_sync {
+  /** sizeof(weir_engine_sync), set by the caller in the first entry of an array. */
+  size_t struct_size;
+  /** WEIR_OK, DEADLINE_EXCEEDED, or the code of the engine's first late error. */
+  weir_status status;
+  /** 0. */
+  uint32_t reserved;
+  /** "engine cpu:0". */
+  char engine[64];
+  /** The text of the failure, as far as it fits. */
+  char message[256];
+} weir_engine_sync;
 
 /**
  * The body of a host kernel. Inputs, outputs, scratch and the pool come from `context`, which is valid until the
@@ -2073,6 +2147,97 @@ typedef struct weir_run_failure {
   /** The engine that the node ran on ("cpu:0"), or "". */
   char engine[64];
 } weir_run_failure;
+
+/** The kind of a resource: one of enum weir_resource_kind_value. */
+typedef uint32_t weir_resource_kind;
+
+/**
+ * Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference in
+ * *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make other
+ * resources; it must not throw, longjmp or unwind.
+ */
+typedef weir_status (*weir_resource_build_fn)(void *arg, struct weir_resource **out_resource);
+
+/** A resource in words and numbers. */
+typedef struct weir_resource_info {
+  /** sizeof(weir_resource_info), set by the caller before the call. */
+  size_t struct_size;
+  /** Index and generation, see weir_resource_from_id. */
+  uint64_t id;
+  /** What it is. */
+  weir_resource_kind kind;
+  /** 1: a variable for optimistic use. */
+  uint32_t optimistic;
+  /** References now, without the container's: handles, programs, work under way. */
+  uint64_t references;
+  /** Memory that it holds, in bytes; 0 for objects of the host's. */
+  uint64_t bytes;
+  /** Rows of a table. */
+  uint64_t rows;
+  /** Its container, "" if it has no name. */
+  char container[64];
+  /** Its name, "" if it has none. */
+  char name[128];
+  /** The type of an object of the host's, as it was given. */
+  char type_name[64];
+  /** Element type and shape of a variable, or of a table's rows. */
+  struct weir_tensor_desc desc;
+} weir_resource_info;
+
+/** What the keys of a table are: one of enum weir_table_key_value. */
+typedef uint32_t weir_table_key;
+
+/** What a table is made of. */
+typedef struct weir_table_desc {
+  /** sizeof(weir_table_desc), set by the caller. */
+  size_t struct_size;
+  /** Kind of the keys. */
+  weir_table_key key;
+  /** 0. */
+  uint32_t reserved;
+  /** Element type and shape of each row. */
+  struct weir_tensor_desc row;
+} weir_table_desc;
+
+/** Keys of one call: `integers` or `bytes` with `lengths`, as the table has them; what is not used is NULL. */
+typedef struct weir_table_keys {
+  /** sizeof(weir_table_keys), set by the caller. */
+  size_t struct_size;
+  /** Number of keys. */
+  size_t count;
+  /** `count` integers, or NULL. */
+  const int64_t *integers;
+  /** `count` byte strings, or NULL. */
+  const void *const *bytes;
+  /** Their lengths, if `bytes` is given. */
+  const size_t *lengths;
+} weir_table_keys;
+
+/** Where weir_table_export puts a table's contents. Arrays that are NULL with a capacity of 0 are not wanted. */
+typedef struct weir_table_contents {
+  /** sizeof(weir_table_contents), set by the caller. */
+  size_t struct_size;
+  /** Room for keys in `integers` or `lengths`, set by the caller. */
+  size_t capacity;
+  /** Out: number of rows in the table. */
+  size_t count;
+  /** Keys in ascending order, for a table of integers. */
+  int64_t *integers;
+  /** Lengths of the keys, for a table of byte strings. */
+  size_t *lengths;
+  /** The byte strings one behind the other, in ascending order. */
+  void *bytes;
+  /** Room in `bytes`, set by the caller. */
+  size_t bytes_capacity;
+  /** Out: bytes of all keys together. */
+  size_t bytes_size;
+  /** The rows in the order of the keys. */
+  void *rows;
+  /** Room in `rows` in bytes, set by the caller. */
+  size_t rows_capacity;
+  /** Out: bytes of all rows together. */
+  size_t rows_size;
+} weir_table_contents;
 
 
 /* ---- Library -----------------------------------------------------------------------------------------------------
@@ -3494,6 +3659,66 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
  * Errors: DEADLINE_EXCEEDED; those of weir_sync_devices.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
+
+/**
+ * As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine must have
+ * done is noted before the first is waited for, so they all go on at once; an engine that is late does not hide how the others
+ * ended. Set struct_size of the first entry: it is the distance between entries. out_count receives the number of engines.
+ *
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
+ * caller's array.
+ * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION inside of a kernel, a
+ * task or a callback of weir's, which it would wait for; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+ * was waited for); INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sync_devices_status(uint64_t timeout_ns,
+                                     struct weir_engine_sync *results,
+                                     size_t capacity,
+                                     size_t *out_count);
+
+/**
+ * Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes may lie inside one another,
+ * and in several threads; a failure is told by the first that ends. *out_scope is a number, and nothing has to be released.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_async_scope_begin(uint64_t *out_scope);
+
+/**
+ * Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the scope began
+ * that no device synchronisation has returned, with the texts of the others. Failures from before the scope are left for
+ * weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
+ *
+ * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
+ * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a kernel, a task or a callback of weir's; else a late error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_async_scope_end(uint64_t scope,
+                                 uint64_t timeout_ns);
+
+/**
+ * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream has nothing to do to one
+ * when it has done everything again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. There is no time without the
+ * wait: if `fn` has queued something on another stream and that is not done, the call fails. Take the median, and give the
+ * first ones to caches and clocks.
+ *
+ * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
+ * `repetitions` numbers.
+ * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, inside of a kernel, a task or a callback of
+ * weir's); what `fn` returned; a late error of the stream.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_time_ns(struct weir_stream *stream,
+                         weir_host_fn fn,
+                         void *arg,
+                         size_t repetitions,
+                         uint64_t *out_times);
 
 
 /* ---- Buffer ------------------------------------------------------------------------------------------------------
@@ -5619,6 +5844,426 @@ weir_status weir_run_copy_not_run(const struct weir_run *run,
                                   char *buffer,
                                   size_t capacity,
                                   size_t *out_length);
+
+
+/* ---- Exchange ----------------------------------------------------------------------------------------------------
+ * Tensors to and from other libraries, by DLPack: the same memory, with an owner that is told once when it is
+ * not used any more. The structs are those of dlpack.h, or of weir/dlpack.h.
+ */
+
+/**
+ * Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with strides. The other
+ * calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
+ * tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
+ * call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
+ * is not kept away from the receiver. `flags`: of weir_dlpack_flags.
+ *
+ * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
+ * never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for);
+ * those of weir_stream_synchronize and weir_stream_wait_event.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_to_dlpack(struct weir_tensor *tensor,
+                                  struct weir_stream *producer,
+                                  struct weir_stream *consumer,
+                                  uint64_t flags,
+                                  struct DLManagedTensorVersioned **out_managed);
+
+/**
+ * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be written, nor
+ * that it is a copy.
+ *
+ * Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_to_dlpack_legacy(struct weir_tensor *tensor,
+                                         struct weir_stream *producer,
+                                         struct weir_stream *consumer,
+                                         uint64_t flags,
+                                         struct DLManagedTensor **out_managed);
+
+/**
+ * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
+ * Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
+ * with WEIR_DLPACK_READ_ONLY. The memory must be the host's (kDLCPU), and its contents there: ask the other library for the
+ * export on the stream None.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
+ * nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.
+ * Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION (it must not be written);
+ * UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_from_dlpack(struct weir_engine *engine,
+                                    struct DLManagedTensorVersioned *managed,
+                                    uint64_t flags,
+                                    struct weir_tensor **out_tensor);
+
+/**
+ * As weir_tensor_from_dlpack, from a DLManagedTensor, which says nothing about writing.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: as weir_tensor_from_dlpack. Errors: as there.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_from_dlpack_legacy(struct weir_engine *engine,
+                                           struct DLManagedTensor *managed,
+                                           uint64_t flags,
+                                           struct weir_tensor **out_tensor);
+
+
+/* ---- Resources ---------------------------------------------------------------------------------------------------
+ * What an engine keeps by name between runs: variables, lookup tables, objects of yours. A name is in a
+ * container, NULL = "default". Names of resources have at most 127 bytes, those of containers 63: letters,
+ * digits, '.', '_', '-' and '/', not beginning with '_', '-' or '/'. Creating with name NULL makes a resource
+ * without one. A resource is counted: its name holds one reference, handles, programs and queued work hold
+ * others. See docs/resources.md.
+ */
+
+/**
+ * Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = whatever it is.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
+ * Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT (NULL, a bad name, another kind).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_lookup(struct weir_engine *engine,
+                                 const char *container,
+                                 const char *name,
+                                 weir_resource_kind kind,
+                                 struct weir_resource **out_resource);
+
+/**
+ * Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what it creates
+ * with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this call's, and one of them tries
+ * in turn. A call in a worker of a pool, or inside of a build function, does not wait but fails.
+ *
+ * Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
+ * reference to *out_resource.
+ * Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a worker or never end);
+ * INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name or of another engine); what
+ * `build` returned.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_lookup_or_create(struct weir_engine *engine,
+                                           const char *container,
+                                           const char *name,
+                                           weir_resource_kind kind,
+                                           weir_resource_build_fn build,
+                                           void *arg,
+                                           struct weir_resource **out_resource);
+
+/**
+ * Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what it is, so that
+ * it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when nothing refers to it any
+ * more, in any thread; not if this call fails.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object` passes
+ * to the resource if `destroy` is given.
+ * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_create_host(struct weir_engine *engine,
+                                      const char *container,
+                                      const char *name,
+                                      const char *type_name,
+                                      void *object,
+                                      weir_destroy_fn destroy,
+                                      struct weir_resource **out_resource);
+
+/**
+ * The object that weir_resource_create_host was given, if it is of this type.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_object is borrowed and lives as long as the resource.
+ * Errors: INVALID_ARGUMENT (NULL, another kind, another type).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_get_host(const struct weir_resource *resource,
+                                   const char *type_name,
+                                   void **out_object);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_resource_retain(struct weir_resource *resource);
+
+/**
+ * Gives up one reference. NULL does nothing. A resource with a name lives on under it.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_resource_release(struct weir_resource *resource);
+
+/**
+ * Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is stale at
+ * once, and kernels that name it are refused.
+ *
+ * Thread safety: any thread. Blocking: never; a destroy function of the host's may run in here. Ownership: none.
+ * Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_delete(struct weir_engine *engine,
+                                 const char *container,
+                                 const char *name);
+
+/**
+ * Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as cleared.
+ * `out_count` (may be NULL) receives how many names there were.
+ *
+ * Thread safety: any thread. Blocking: never; destroy functions of the host's may run in here. Ownership: none.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_clear(struct weir_engine *engine,
+                                const char *container,
+                                size_t *out_count);
+
+/**
+ * Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set struct_size of the first
+ * entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives how many there are.
+ * capacity 0 asks for the number only (then infos may be NULL).
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the
+ * entries are left alone).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_list(struct weir_engine *engine,
+                               const char *container,
+                               struct weir_resource_info *infos,
+                               size_t capacity,
+                               size_t *out_count);
+
+/**
+ * Fills `out_info` with what a resource is.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_get_info(const struct weir_resource *resource,
+                                   struct weir_resource_info *out_info);
+
+/**
+ * A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else ever:
+ * an index and a generation. It keeps nothing alive.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_get_id(const struct weir_resource *resource,
+                                 uint64_t *out_id);
+
+/**
+ * The resource with this number.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
+ * Errors: NOT_FOUND (it was destroyed, or never was); INVALID_ARGUMENT (NULL).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_from_id(struct weir_engine *engine,
+                                  uint64_t id,
+                                  struct weir_resource **out_resource);
+
+/**
+ * Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for each, "engine
+ * cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text. "" if there are none.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_resource_get_leaks(char *buffer,
+                                    size_t capacity,
+                                    size_t *out_length);
+
+
+/* ---- Variable ----------------------------------------------------------------------------------------------------
+ * A tensor that lives between runs. Kernels read it, assign to it and add to it, as nodes of graphs and with
+ * weir_enqueue. In a graph edges must say in which order; two runs at once, or a run and the host, are kept
+ * apart by the variable: an exclusive one by a lock that never blocks a worker of a pool, an optimistic one by
+ * versions.
+ */
+
+/**
+ * Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc` (NULL: zeros).
+ * `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name` NULL = without a name.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_variable; desc, names and
+ * the initial value are copied.
+ * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
+ * another engine); UNIMPLEMENTED (an engine whose work the host does not do); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_variable_create(struct weir_engine *engine,
+                                 const char *container,
+                                 const char *name,
+                                 const struct weir_tensor_desc *desc,
+                                 uint64_t flags,
+                                 const struct weir_tensor *initial,
+                                 struct weir_resource **out_variable);
+
+/**
+ * Copies a variable's value into a tensor of the same shape, in the calling thread.
+ *
+ * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
+ * looks for a moment and refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_variable_read(const struct weir_resource *variable,
+                               struct weir_tensor *tensor);
+
+/**
+ * Gives a variable the value of a tensor of the same shape, in the calling thread.
+ *
+ * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
+ * looks for a moment and refuses. Ownership: the value is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker);
+ * RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_variable_assign(struct weir_resource *variable,
+                                 const struct weir_tensor *tensor);
+
+/**
+ * Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel knows the
+ * variable by its id and does not keep it alive; a program does that was compiled with the kernel.
+ *
+ * Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams and runs inside
+ * of a worker of a pool; those of an optimistic one are for any place. They run in every run of a program, whether or not anybody
+ * uses what they read.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the
+ * variable was destroyed).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_variable_read(struct weir_engine *engine,
+                                             const struct weir_resource *variable,
+                                             const struct weir_kernel_attr *attr,
+                                             struct weir_kernel **out_kernel);
+
+/**
+ * Makes a kernel that gives a variable a value: one input like the variable, no output. Otherwise as
+ * weir_kernel_create_variable_read. A value that was begun to be written is written whole, also if the run is cancelled.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: those of weir_kernel_create_variable_read.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_variable_assign(struct weir_engine *engine,
+                                               const struct weir_resource *variable,
+                                               const struct weir_kernel_attr *attr,
+                                               struct weir_kernel **out_kernel);
+
+/**
+ * Makes a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with the sums of
+ * weir_kernel_create_binary. Sums of several nodes at once are all in it, in some order: in floating point the order may show.
+ * Otherwise as weir_kernel_create_variable_assign.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_variable_assign_add(struct weir_engine *engine,
+                                                   const struct weir_resource *variable,
+                                                   const struct weir_kernel_attr *attr,
+                                                   struct weir_kernel **out_kernel);
+
+
+/* ---- Lookup table ------------------------------------------------------------------------------------------------
+ * 64-bit integers or byte strings to rows of one type and shape.
+ */
+
+/**
+ * Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names are
+ * copied.
+ * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0); OUT_OF_RANGE.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_table_create(struct weir_engine *engine,
+                              const char *container,
+                              const char *name,
+                              const struct weir_table_desc *desc,
+                              struct weir_resource **out_table);
+
+/**
+ * Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the memory,
+ * none. `rows` holds keys->count rows, `bytes` bytes.
+ *
+ * Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are copied.
+ * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_table_insert(struct weir_resource *table,
+                              const struct weir_table_keys *keys,
+                              const void *rows,
+                              size_t bytes);
+
+/**
+ * Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets `default_row` (one row, NULL:
+ * zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may be NULL) 1 or 0 for each key.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
+ * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_table_find(const struct weir_resource *table,
+                            const struct weir_table_keys *keys,
+                            const void *default_row,
+                            void *out_rows,
+                            size_t bytes,
+                            size_t *out_found,
+                            uint8_t *out_flags);
+
+/**
+ * How many keys there are.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_table_size(const struct weir_resource *table, size_t *out_count);
+
+/**
+ * Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are filled in any case;
+ * an array that is NULL with a capacity of 0 is left out.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays.
+ * Errors: INVALID_ARGUMENT (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays
+ * left alone); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_table_export(const struct weir_resource *table,
+                              struct weir_table_contents *contents);
 
 #ifdef __cplusplus
 }  // extern "C"

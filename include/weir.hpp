@@ -24,6 +24,7 @@
 #include "weir/graph.hpp"
 #include "weir/handle.hpp"
 #include "weir/kernel.hpp"
+#include "weir/resource.hpp"
 #include "weir/threadpool.hpp"
 
 #endif // WEIR_HPP

@@ -14,9 +14,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("device", &["abi", "base", "sync", "threadpool", "memory"]),
     ("kernel", &["abi", "base", "sync", "threadpool", "memory", "device"]),
     ("stream", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel"]),
-    ("engine", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream"]),
-    ("graph", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "engine"]),
-    ("ffi", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "engine", "graph"]),
+    ("resource", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream"]),
+    ("engine", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource"]),
+    ("graph", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource", "engine"]),
+    (
+        "ffi",
+        &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource", "engine", "graph"],
+    ),
 ];
 
 /// Where unsafe code may be.

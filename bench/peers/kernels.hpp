@@ -62,8 +62,9 @@ private:
     double worst_ = 1e9;
 };
 
-/// The same with a batch of calls for each, long enough for the clock and short enough for many rounds.
-timings race(const std::vector<side> &sides, const options &options);
+/// The same with a batch of calls for each, long enough for the clock and short enough for many rounds; `apart` as in
+/// take_turns.
+timings race(const std::vector<side> &sides, const options &options, bool apart = false);
 
 /// What this processor does at most on one thread, measured.
 struct peaks {

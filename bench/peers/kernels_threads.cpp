@@ -3,7 +3,9 @@
 // Products on two threads: weir on the pools of others against itself on one thread, and against libraries with threads
 // of their own.
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "kernels_products.hpp"
 #include "peers.hpp"
@@ -32,9 +34,11 @@ void compare(const char *title, const std::vector<std::string> &libraries, const
         const auto sides = make(s);
         for (const auto &side : sides) side();
         for (std::size_t i = 1; i <= peers().size(); i++) {
-            for (int repeat = 0; repeat < 50; repeat++) sides[i](); // the pool is measured by its first loops
+            // The pool is measured by its first loops, when the threads of the one before are asleep.
+            std::this_thread::sleep_for(std::chrono::milliseconds(3));
+            for (int repeat = 0; repeat < 50; repeat++) sides[i]();
         }
-        const auto times = race(sides, options);
+        const auto times = race(sides, options, true);
         std::vector<std::string> cells = {s.name(), duration(times.ns(0))};
         for (std::size_t i = 1; i <= peers().size(); i++) {
             const double gain = times.ratio(0, i);

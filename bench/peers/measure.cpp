@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 namespace bench {
 
@@ -52,12 +53,14 @@ double timings::ratio(std::size_t side, std::size_t other) const {
     return median(ratios);
 }
 
-timings take_turns(const std::vector<side> &sides, int rounds, int calls) {
+timings take_turns(const std::vector<side> &sides, int rounds, int calls, bool apart) {
     timings result(sides.size());
     for (int round = 0; round < rounds; round++) {
         for (std::size_t k = 0; k < sides.size(); k++) {
             const std::size_t s = (k + static_cast<std::size_t>(round)) % sides.size();
-            sides[s](); // the threads of this side wake up, those of the one before go to sleep
+            // The threads of this side wake up, those of the one before go to sleep.
+            if (apart) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+            for (int i = 0; i < (apart ? std::min(calls, 5) : 1); i++) sides[s]();
             const auto start = now_ns();
             for (int i = 0; i < calls; i++) sides[s]();
             result.add(s, static_cast<double>(now_ns() - start) / calls);

@@ -66,7 +66,8 @@ private:
 
 /// Each round times each side once, in turn, beginning with another one; a timing is a batch of `calls` calls after one
 /// that is not counted.
-timings take_turns(const std::vector<side> &sides, int rounds, int calls);
+/// With `apart` a side begins when the threads of the one before have gone to sleep, and with a few calls of its own.
+timings take_turns(const std::vector<side> &sides, int rounds, int calls, bool apart = false);
 
 /// As take_turns, but with `between` before each call, which is not counted; the clock's own time is taken off.
 timings take_turns_apart(const std::vector<side> &sides, const side &between, int rounds);

@@ -298,6 +298,17 @@ inline std::vector<weir_thread_info> runtime_threads() {
     }
 }
 
+/// A stretch of a program whose late failures are told at its end: `weir::async_scope scope; ...; scope.end();`
+class async_scope {
+public:
+    async_scope() : number_(detail::value<std::uint64_t>(weir_async_scope_begin)) {}
+    /// Waits for all that was queued; throws the first failure since the beginning.
+    void end(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_async_scope_end(number_, timeout_ns)); }
+
+private:
+    std::uint64_t number_;
+};
+
 } // namespace weir
 
 #endif // WEIR_ENGINE_HPP

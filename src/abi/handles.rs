@@ -83,3 +83,8 @@ pub struct weir_run_options {
 pub struct weir_run {
     _opaque: [u8; 0],
 }
+/// Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look up, retain,
+/// release.
+pub struct weir_resource {
+    _opaque: [u8; 0],
+}

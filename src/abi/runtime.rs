@@ -53,6 +53,10 @@ pub struct weir_runtime_info {
     pub allocators: u64,
     /// Buffers alive, those too that only tensors refer to.
     pub buffers: u64,
+    /// Resources: variables, lookup tables, objects of the host's.
+    pub resources: u64,
+    /// Those of them whose engine is gone: see weir_resource_get_leaks.
+    pub leaked_resources: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

@@ -1,5 +1,6 @@
 //! Engines, streams and events: kinds and flags.
-use std::ffi::c_void;
+use super::weir_status;
+use std::ffi::{c_char, c_void};
 
 /// The kind of an engine: one of enum weir_engine_kind_value.
 pub type weir_engine_kind = u32;
@@ -67,3 +68,19 @@ pub const WEIR_TIMEOUT_INFINITE: u64 = u64::MAX;
 /// A host function that is run as one piece of work: by a stream (weir_enqueue_task) or as a node of a graph
 /// (weir_graph_add_task). Returns WEIR_OK or the code of its failure. Must not throw, longjmp or unwind.
 pub type weir_host_fn = Option<unsafe extern "C" fn(arg: *mut c_void) -> i32>;
+
+/// How the synchronisation of one engine ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_engine_sync {
+    /// sizeof(weir_engine_sync), set by the caller in the first entry of an array.
+    pub struct_size: usize,
+    /// WEIR_OK, DEADLINE_EXCEEDED, or the code of the engine's first late error.
+    pub status: weir_status,
+    /// 0.
+    pub reserved: u32,
+    /// "engine cpu:0".
+    pub engine: [c_char; 64],
+    /// The text of the failure, as far as it fits.
+    pub message: [c_char; 256],
+}

@@ -22,9 +22,10 @@ pub enum Counter {
     PackedWeights,
     Allocators,
     Buffers,
+    Resources,
 }
 
-const KINDS: usize = Counter::Buffers as usize + 1;
+const KINDS: usize = Counter::Resources as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Objects alive, by kind.
@@ -43,6 +44,7 @@ pub struct Counts {
     pub packed_weights: u64,
     pub allocators: u64,
     pub buffers: u64,
+    pub resources: u64,
 }
 
 pub fn add(counter: Counter) {
@@ -69,5 +71,6 @@ pub fn counts() -> Counts {
         packed_weights: of(Counter::PackedWeights),
         allocators: of(Counter::Allocators),
         buffers: of(Counter::Buffers),
+        resources: of(Counter::Resources),
     }
 }

@@ -70,6 +70,7 @@ pub mod tag {
         "packed_weights" = PACKED_WEIGHTS: 17,
         "allocator" = ALLOCATOR: 18,
         "buffer" = BUFFER: 19,
+        "resource" = RESOURCE: 20,
     }
     use super::DEAD;
 }

@@ -10,6 +10,7 @@ use crate::device::emulated::Emulated;
 use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
 use crate::memory::Pool;
+use crate::resource::Registry;
 use crate::stream::Account;
 use crate::sync::fork;
 use crate::threadpool::{ThreadPool, num_processors};
@@ -22,6 +23,7 @@ pub struct Engine {
     pool: Option<Ref<ThreadPool>>,
     account: Arc<Account>,
     memory: Arc<Pool>,
+    resources: Arc<Registry>,
 }
 
 impl Kind for Engine {
@@ -33,6 +35,7 @@ impl Kind for Engine {
 /// The last engine that goes takes the kernels with it that nobody uses any more, so nothing is left of what the host let go.
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.resources.close();
         // Its own count has been taken down (see `Object`). A child of fork leaves the lock alone.
         if live::counts().engines == 0 && !fork::forked() {
             cache::CACHE.clear();
@@ -58,7 +61,8 @@ impl Engine {
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
         let memory = memory::open(&mut attr, &device)?;
-        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, memory }))
+        let resources = Registry::open(account.label().to_owned(), Arc::clone(&device));
+        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, memory, resources }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -110,6 +114,11 @@ impl Engine {
 
     pub fn account(&self) -> &Arc<Account> {
         &self.account
+    }
+
+    /// What it keeps by name.
+    pub fn resources(&self) -> &Arc<Registry> {
+        &self.resources
     }
 
     /// Whether the two share their memory.

@@ -5,6 +5,8 @@
 //! whoever completes the call resumes it; on a synchronous queue the submitting thread sleeps until then. It may be the very thread
 //! that has to complete the call if it is a worker of a pool, so there such a call is refused before it begins.
 //!
+//! A call may be over in rounds (`kernel::Completion`): then whoever goes on behind one begins the next.
+//!
 //! The completion holds the call, and the call its kernel, tensors, scratch memory and queue. So a stream that is released
 //! meanwhile goes on, and ends when its work has.
 #![forbid(unsafe_code)]
@@ -18,7 +20,7 @@ use crate::stream::{Queue, Work, asleep};
 use crate::sync::{Gate, HandOff, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 
 /// What is let go of when the call ends: the thread that completed it may hold the call for a moment longer.
@@ -34,8 +36,10 @@ pub(super) struct LaterCall {
     /// ORDERING: Relaxed; by whoever has the queue's turn.
     begun: AtomicBool,
     failure: HandOff<Error>,
-    /// Advanced when the call is done and its starter has gone on to other things.
+    /// Advanced when a round is done and its starter has gone on to other things.
     over: Gate,
+    /// What the gate will have reached when the round is over that is under way. As `begun`.
+    awaited: AtomicU64,
     queue: HandOff<Arc<Queue>>,
     /// The scratch memory is of this lane.
     _lane: Arc<Lane>,
@@ -61,19 +65,26 @@ impl LaterCall {
             begun: AtomicBool::new(false),
             failure: HandOff::default(),
             over: Gate::new(),
+            awaited: AtomicU64::new(1),
             queue: HandOff::default(),
             _lane: lane,
         })
     }
 
-    /// Starts it; true if it is done already.
-    fn begin(self: &Arc<Self>, kernel: &BoundKernel, queue: &Arc<Queue>) -> bool {
+    /// Starts it, or goes on with what a round has left; true if the round is done already.
+    fn begin(self: &Arc<Self>, queue: &Arc<Queue>, start: impl FnOnce(Completion) -> Result<()>) -> bool {
         drop(self.context.set_pool(queue.pool()));
         if !queue.is_synchronous() {
             let _ = self.queue.put(Arc::clone(queue));
         }
+        self.awaited.store(self.over.reached() + 1, Relaxed);
         let done = self.pending.begin(Arc::clone(self) as Arc<dyn Caller>, 0);
-        if let Err(error) = self.start(kernel, done)
+        let started = catch_unwind(AssertUnwindSafe(|| start(done))).unwrap_or_else(|payload| {
+            let error = Error::from_panic(&*payload);
+            std::mem::forget(payload);
+            Err(error)
+        });
+        if let Err(error) = started
             && done.done(Err(error.clone())).is_err()
         {
             // It says both: not begun, and done. Then it is over when that call is, and has failed.
@@ -82,17 +93,26 @@ impl LaterCall {
         self.pending.returned()
     }
 
-    fn start(&self, kernel: &BoundKernel, done: Completion) -> Result<()> {
-        let start = AssertUnwindSafe(|| kernel.kernel().start(&self.context, done));
-        catch_unwind(start).unwrap_or_else(|payload| {
-            let error = Error::from_panic(&*payload);
-            std::mem::forget(payload);
-            Err(error)
-        })
+    fn is_over(&self) -> bool {
+        self.over.reached() >= self.awaited.load(Relaxed)
     }
 
-    fn is_over(&self) -> bool {
-        self.over.reached() > 0
+    /// Goes on behind a round that may be done, until the call is, or is to come back. This thread has the queue's turn.
+    fn go_on(self: &Arc<Self>, queue: &Arc<Queue>, mut done: bool) -> Poll<Result<()>> {
+        loop {
+            if done {
+                let Some(rest) = self.pending.rest() else { return self.end() };
+                // Still there if the last round was done at once.
+                drop(self.queue.take());
+                done = self.begin(queue, |done| Arc::clone(&rest).go_on(&self.context, done));
+            } else if queue.is_synchronous() {
+                let awaited = self.awaited.load(Relaxed);
+                asleep(&|spin_ns, deadline| self.over.wait(awaited, spin_ns, deadline), queue.spin_ns());
+                done = true;
+            } else {
+                return Poll::Pending;
+            }
+        }
     }
 
     /// The call is done, and this thread has the queue's turn.
@@ -109,7 +129,7 @@ impl LaterCall {
 impl Work for LaterCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         if self.begun.load(Relaxed) {
-            return if self.is_over() { self.end() } else { Poll::Pending };
+            return if self.is_over() { self.go_on(queue, true) } else { Poll::Pending };
         }
         let Some(held) = self.held.take() else { return self.end() };
         if queue.is_synchronous() && (ambient::within_any_pool() || queue.pool().is_some_and(|pool| pool.in_parallel()))
@@ -120,16 +140,9 @@ impl Work for LaterCall {
             ))));
         }
         self.begun.store(true, Relaxed);
-        let done = self.begin(&held.kernel, queue);
+        let done = self.begin(queue, |done| held.kernel.kernel().start(&self.context, done));
         let _ = self.held.put(held);
-        if done {
-            return self.end();
-        }
-        if !queue.is_synchronous() {
-            return Poll::Pending;
-        }
-        asleep(&|spin_ns, deadline| self.over.wait(1, spin_ns, deadline), queue.spin_ns());
-        self.end()
+        self.go_on(queue, done)
     }
 }
 

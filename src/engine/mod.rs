@@ -39,7 +39,7 @@ pub use tensor::Tensor;
 pub use threads::{ThreadMode, checked_thread_count};
 
 pub use crate::device::count;
-pub use crate::stream::sync_all as sync_devices;
+pub use crate::stream::{Scope, Synced, sync_all as sync_devices, sync_each, time_ns};
 
 use crate::abi::weir_engine_kind;
 use crate::base::Result;

@@ -41,6 +41,7 @@ handles! {
     weir_program => crate::graph::Program,
     weir_run_options => crate::graph::RunOptions,
     weir_run => crate::graph::Run,
+    weir_resource => crate::resource::Resource,
 }
 
 /// Borrows the object behind a handle.

@@ -1,8 +1,12 @@
 //! Device synchronisation: one call for everything.
 
+use super::argument::{array_mut, out_value};
 use super::guard::guard;
+use super::{handle, versioned};
 use crate::abi::*;
+use crate::base::{Error, text};
 use crate::engine;
+use std::ffi::c_void;
 
 /// Waits until everything is done that was queued before this call, on every stream of every engine, and for
 /// nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
@@ -26,4 +30,122 @@ pub extern "C" fn weir_sync_devices() -> weir_status {
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_sync_devices_timeout(timeout_ns: u64) -> weir_status {
     guard("weir_sync_devices_timeout", || engine::sync_devices(timeout_ns))
+}
+
+/// As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine must have
+/// done is noted before the first is waited for, so they all go on at once; an engine that is late does not hide how the others
+/// ended. Set struct_size of the first entry: it is the distance between entries. out_count receives the number of engines.
+///
+/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
+/// caller's array.
+/// Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION inside of a kernel, a
+/// task or a callback of weir's, which it would wait for; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+/// was waited for); INVALID_ARGUMENT (NULL, struct_size).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_sync_devices_status(
+    timeout_ns: u64,
+    results: *mut weir_engine_sync,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_sync_devices_status", || {
+        // SAFETY: the caller's pointers, as documented.
+        let out = unsafe {
+            let out = out_value(out_count, "out_count")?;
+            if capacity > 0 {
+                versioned::write_array(results, &[], "results")?;
+            }
+            out
+        };
+        let synced = match engine::sync_each(timeout_ns, capacity)? {
+            Ok(synced) => synced,
+            Err(engines) => {
+                out.set(engines);
+                return Err(Error::out_of_range(format!("capacity is {capacity}, there are {engines} engines")));
+            }
+        };
+        let entry = |engine: &engine::Synced| {
+            let failure = engine.result.as_ref().err();
+            weir_engine_sync {
+                struct_size: 0,
+                status: failure.map_or(0, |error| error.code().status()),
+                reserved: 0,
+                engine: text::fixed(&engine.engine),
+                message: text::fixed(failure.map_or("", |error| error.message())),
+            }
+        };
+        let entries: Vec<_> = synced.iter().map(entry).collect();
+        if !entries.is_empty() {
+            // SAFETY: the caller's array, as documented; it has room for all.
+            unsafe { versioned::write_array(results, &entries, "results") }?;
+        }
+        out.set(entries.len());
+        synced.into_iter().try_for_each(|engine| engine.result)
+    })
+}
+
+/// Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes may lie inside one another,
+/// and in several threads; a failure is told by the first that ends. *out_scope is a number, and nothing has to be released.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_status {
+    guard("weir_async_scope_begin", || {
+        // SAFETY: the caller's pointer, as documented.
+        unsafe { out_value(out_scope, "out_scope") }?.set(engine::Scope::begin().number());
+        Ok(())
+    })
+}
+
+/// Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the scope began
+/// that no device synchronisation has returned, with the texts of the others. Failures from before the scope are left for
+/// weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
+///
+/// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
+/// Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a kernel, a task or a callback of weir's; else a late error.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_status {
+    guard("weir_async_scope_end", || engine::Scope::of(scope).end(timeout_ns))
+}
+
+/// Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream has nothing to do to one
+/// when it has done everything again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. There is no time without the
+/// wait: if `fn` has queued something on another stream and that is not done, the call fails. Take the median, and give the
+/// first ones to caches and clocks.
+///
+/// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
+/// `repetitions` numbers.
+/// Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, inside of a kernel, a task or a callback of
+/// weir's); what `fn` returned; a late error of the stream.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_time_ns(
+    stream: *mut weir_stream,
+    r#fn: weir_host_fn,
+    arg: *mut c_void,
+    repetitions: usize,
+    out_times: *mut u64,
+) -> weir_status {
+    guard("weir_time_ns", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (stream, times) =
+            unsafe { (handle::borrow_opt(stream, "stream")?, array_mut(out_times, repetitions, "out_times")?) };
+        let call = r#fn.ok_or_else(|| Error::null("fn"))?;
+        if times.is_empty() {
+            return Err(Error::invalid("repetitions is 0, expected 1 or more"));
+        }
+        let mut measured = Vec::new();
+        measured.try_reserve_exact(repetitions).map_err(|_| Error::exhausted("the times", repetitions * 8))?;
+        measured.resize(repetitions, 0);
+        // SAFETY: the host's function with its own argument.
+        engine::time_ns(stream.map(|stream| stream.queue()), &mut measured, || match unsafe { call(arg) } {
+            0 => Ok(()),
+            status => Err(Error::from_status(status, "fn")),
+        })?;
+        times.copy_from_slice(&measured);
+        Ok(())
+    })
 }

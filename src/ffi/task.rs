@@ -218,8 +218,14 @@ pub(super) fn run_region(
     let items = usize::try_from(n).map_err(|_| Error::out_of_range(format!("n is {n}, expected 0 or more")))?;
     let hint = Hint::new(hint)?;
     let range = HostRange { f: f.ok_or_else(|| Error::null("fn"))?, arg };
-    let span =
-        Span { items, cost_ns: hint.cost_ns, grain: hint.grain, max_slots: hint.max_slots, site: range.f as usize };
+    let span = Span {
+        items,
+        cost_ns: hint.cost_ns,
+        grain: hint.grain,
+        max_slots: hint.max_slots,
+        site: range.f as usize,
+        coarse: false,
+    };
     let last = hint.epilogue(arg).map(|epilogue| move || epilogue.call());
     let last = last.as_ref().map(|last| last as Epilogue<'_>);
     let body = |claim: Claim| range.call(&claim);

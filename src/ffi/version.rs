@@ -145,6 +145,8 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             packed_weights: alive.packed_weights,
             allocators: alive.allocators,
             buffers: alive.buffers,
+            resources: alive.resources,
+            leaked_resources: crate::resource::leak_count() as u64,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }

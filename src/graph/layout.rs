@@ -22,7 +22,7 @@ use super::overlap::{Overlap, Slot, Start, Why};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
-use crate::kernel::{Kernel, Task};
+use crate::kernel::{Effect, Kernel, Task};
 use crate::sync::MergeShape;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::ops::Range;
@@ -253,6 +253,8 @@ pub(in crate::graph) struct Layout {
     pub outputs: Vec<Port>,
     /// The bit that says that an output is absent, or NO_BIT.
     pub output_bits: Vec<u32>,
+    /// What it does besides computing its outputs.
+    pub effects: Vec<Effect>,
     pub names: Names,
     pub bodies: Vec<Body>,
     pub tasks: Vec<Arc<dyn Task>>,

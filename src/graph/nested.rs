@@ -12,7 +12,7 @@ use super::layout::NO_BIT;
 use super::program::Program;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, scratch_slots};
-use crate::kernel::{Completion, Kernel, KernelContext, signature};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, signature};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -49,6 +49,10 @@ impl Kernel for Nested {
         let expected: Vec<Desc> = self.program.inputs().iter().map(|port| port.desc).collect();
         signature::check("input", &expected, inputs)?;
         Ok(self.program.outputs().iter().map(|port| port.desc).collect())
+    }
+
+    fn effects(&self) -> &[Effect] {
+        &self.program.layout.effects
     }
 
     fn is_open(&self) -> bool {

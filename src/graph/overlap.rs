@@ -82,6 +82,8 @@ pub(in crate::graph) enum Why {
     Open,
     /// There are not as many processors.
     Processors,
+    /// What iterations do to variables has an order.
+    Effects,
 }
 
 impl Why {
@@ -92,6 +94,7 @@ impl Why {
             Why::Reserved => "a variable's memory is reserved for its next value",
             Why::Large => "more copies of it would be too large",
             Why::Open => "it has values whose shapes a run decides",
+            Why::Effects => "it reads or writes a variable, in order",
             Why::Processors => "twice as many as there are processors",
         }
     }

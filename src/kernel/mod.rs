@@ -8,16 +8,19 @@ pub mod builtin;
 pub mod cache;
 mod completion;
 mod context;
+mod effect;
 pub mod signature;
 mod stop;
 pub mod vector;
 
 pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Kept, KernelContext, Makes, Scratch, settled};
+pub use effect::Effect;
 pub use stop::{Attached, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Error, Result};
 use crate::threadpool::HostCall;
+use std::sync::Arc;
 
 /// A function over tensors.
 pub trait Kernel: Send + Sync {
@@ -51,6 +54,16 @@ pub trait Kernel: Send + Sync {
     /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the outputs.
     fn is_pure(&self) -> bool {
         false
+    }
+
+    /// What its calls read and write besides their tensors. A kernel with effects is called in every run.
+    fn effects(&self) -> &[Effect] {
+        &[]
+    }
+
+    /// The same kernel with what it names looked up, for a program: its calls then find that by a pointer. None if it names nothing.
+    fn resolve(&self) -> Result<Option<Arc<dyn Kernel>>> {
+        Ok(None)
     }
 
     /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that leave

@@ -5,6 +5,7 @@ use super::queue::Queue;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 #[derive(Debug)]
@@ -19,10 +20,21 @@ pub struct Account {
 /// the thread that ran it may hold it for a moment longer than one that failed after it.
 #[derive(Debug)]
 struct Late {
+    /// Later failures have larger numbers.
+    number: u64,
     queue: u64,
     /// The queue has died, so nobody can clear this failure any more.
     is_final: bool,
     error: Error,
+}
+
+/// How many failures there were on all engines. ORDERING: Relaxed; a failure and who asks for it have an order by the queue's
+/// completion or none.
+static FAILURES: AtomicU64 = AtomicU64::new(0);
+
+/// The number that the next failure gets.
+pub(super) fn failures() -> u64 {
+    FAILURES.load(Relaxed)
 }
 
 static ACCOUNTS: Mutex<Vec<Weak<Account>>> = Mutex::new(Vec::new());
@@ -48,7 +60,8 @@ impl Account {
 
     /// Queue number `queue` has failed.
     pub(super) fn failed(&self, queue: u64, error: Error) {
-        self.late.lock().push(Late { queue, is_final: false, error });
+        let number = FAILURES.fetch_add(1, Relaxed);
+        self.late.lock().push(Late { number, queue, is_final: false, error });
     }
 
     /// Its failure was cleared.
@@ -70,9 +83,34 @@ impl Account {
     }
 
     /// The first failure that no device synchronisation has reported. The others count as reported with it.
-    fn tell(&self) -> Option<Error> {
+    pub(super) fn tell(&self) -> Option<Error> {
         let late = std::mem::take(&mut *self.late.lock());
         late.into_iter().next().map(|first| first.error.within(&self.label))
+    }
+
+    /// The failures from this number on that no device synchronisation has reported, with their numbers; they count as reported.
+    pub(super) fn take_since(&self, first: u64) -> Vec<(u64, Error)> {
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *self.late.lock()).into_iter().partition(|late| late.number >= first);
+        // What has failed meanwhile lies behind.
+        let mut late = self.late.lock();
+        let newer = std::mem::replace(&mut *late, kept);
+        late.extend(newer);
+        drop(late);
+        taken.into_iter().map(|late| (late.number, late.error.within(&self.label))).collect()
+    }
+
+    /// The queues that have something to do, each with what it must have completed.
+    pub(super) fn targets(&self) -> Vec<(Arc<Queue>, u64)> {
+        let all: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
+        let targets = all.into_iter().map(|queue| (queue.target(), queue)).map(|(target, queue)| (queue, target));
+        targets.filter(|(queue, target)| !queue.has_completed(*target)).collect()
+    }
+
+    /// All queues, each with how much was submitted to it.
+    pub(super) fn submitted(&self) -> Vec<(u64, u64)> {
+        let all: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
+        all.iter().map(|queue| (queue.id(), queue.submitted())).collect()
     }
 
     /// Waits for everything queued on this engine so far.
@@ -147,6 +185,11 @@ pub fn sync_all(timeout_ns: u64) -> Result<()> {
         }
     }
     all.map_or(Ok(()), Err)
+}
+
+/// All accounts that are alive.
+pub(super) fn all() -> Vec<Arc<Account>> {
+    ACCOUNTS.lock().iter().filter_map(Weak::upgrade).collect()
 }
 
 /// The next account that is alive, from position `at` on.

@@ -42,10 +42,12 @@ mod line;
 mod mark;
 mod queue;
 mod synchronous;
+mod together;
 mod wait;
 
 pub use account::{Account, sync_all};
 pub use line::Line;
 pub use mark::Mark;
 pub use queue::{Doer, Op, Queue, QueueAttr, Work};
+pub use together::{Scope, Synced, sync_each, time_ns};
 pub use wait::{Wait, asleep, help_briefly, until};

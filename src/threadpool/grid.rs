@@ -72,7 +72,7 @@ impl Grid {
 
     /// The loop over the tiles.
     fn span(&self, point_ns: f32, max_slots: usize) -> Span {
-        Span { items: self.tiles, cost_ns: point_ns * self.points as f32, grain: 1, max_slots, site: 0 }
+        Span { items: self.tiles, cost_ns: point_ns * self.points as f32, grain: 1, max_slots, ..Span::default() }
     }
 
     /// Hands the tiles `begin..end` out as boxes: their lower corners and the points behind their upper ones.

@@ -27,6 +27,7 @@ mod pool;
 mod ring;
 mod seeded;
 mod sites;
+mod trials;
 
 pub use attr::{MAX_THREADS, PoolAttr, checked_num_threads, checked_spin_ns, num_processors};
 pub use costs::{Cost, Way};

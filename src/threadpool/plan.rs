@@ -28,6 +28,8 @@ pub struct Span {
     pub max_slots: usize,
     /// The address of what is run, so that its cost can be remembered if it is unknown; 0 = do not.
     pub site: usize,
+    /// Small pieces are dear: each begins with work of its own, or what it reads lies in short runs.
+    pub coarse: bool,
 }
 
 /// A loop in units: pieces are drawn in whole ones.
@@ -115,10 +117,10 @@ fn even(units: usize, team: usize) -> usize {
 }
 
 /// How a team draws so many units of so many nanoseconds each.
-pub fn draw(pool: &Object<ThreadPool>, team: usize, units: u32, unit_ns: f32) -> Draw {
+pub fn draw(pool: &Object<ThreadPool>, team: usize, units: u32, unit_ns: f32, coarse: bool) -> Draw {
     // A pool that balances by itself welcomes small pieces: the first is a quarter of the home, so there are more
     // than four for each thread. Elsewhere the first is half, so the slowest piece is at most half of an even share.
-    let parts = if pool.has_flag(F::WEIR_THREADPOOL_AUTO_BALANCING) { 4 } else { 2 };
+    let parts = if pool.has_flag(F::WEIR_THREADPOOL_AUTO_BALANCING) && !coarse { 4 } else { 2 };
     let least = if unit_ns >= PIECE_NS { 1 } else { (PIECE_NS / unit_ns.max(1e-3)).min(units as f32) as u32 };
     // Not so large that a thread would get fewer than this many pieces.
     let share = units / (team as u32 * parts);

@@ -5,6 +5,7 @@ use super::attr::{self, PoolAttr};
 use super::costs::{Cost, Costs, Way};
 use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Regions, Task, Tickets};
 use super::sites::Sites;
+use super::trials::Trials;
 use super::{builtin, inline, seeded};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::tag;
@@ -83,6 +84,7 @@ pub struct ThreadPool {
     pub(in crate::threadpool) regions: Regions,
     pub(in crate::threadpool) costs: Costs,
     pub(in crate::threadpool) sites: Sites,
+    pub(in crate::threadpool) trials: Trials,
     /// Whether the costs were measured, or need not be.
     pub(in crate::threadpool) measured: AtomicBool,
 }
@@ -118,6 +120,7 @@ impl ThreadPool {
             regions: Regions::new(most_threads),
             costs: Costs::new(given),
             sites: Sites::default(),
+            trials: Trials::default(),
             measured: AtomicBool::new(given.is_some()),
         })
     }

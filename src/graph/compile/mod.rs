@@ -1,6 +1,6 @@
 //! From a graph to a program's arrays.
 //!
-//! 1. `verify`: an order, types and shapes, what can be absent.
+//! 1. `verify`: an order, types and shapes, what can be absent; `effects`: what is done to variables has an order.
 //! 2. `place` (a module beside this one): what other engines do becomes nodes of the host's that issue it.
 //!    `fold`: what constants decide is decided.
 //! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
@@ -12,6 +12,7 @@
 
 mod accesses;
 mod dynamic;
+mod effects;
 mod entries;
 mod flat;
 mod fold;
@@ -60,6 +61,7 @@ impl Program {
         if options.blocking_pool.is_none() {
             verify::check_blocking(contents)?;
         }
+        effects::check(contents, &verified)?;
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
         let Some(place::Placed { contents, engines, placement }) = place::place(contents, &verified, &engines)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
@@ -205,6 +207,7 @@ fn finish(
         inputs: ports(graph.inputs().map(|index| (graph.nodes[index].name.as_str(), verified.descs[index][0]))),
         outputs: ports(graph.outputs.iter().map(|(name, value)| (name.as_str(), *verified.desc(*value)))),
         output_bits: region.outputs.iter().map(|output| output.bit).collect(),
+        effects: effects::of(graph),
         names: flat.names,
         bodies: flat.bodies,
         tasks: flat.tasks,

@@ -5,6 +5,7 @@
 //! the time from one iteration to the next, with a thread for everything that could run, is that of a whole iteration. That is found
 //! out by going through some iterations with the nodes' estimated costs.
 
+use super::effects;
 use super::flat::Flat;
 use super::joins::Joins;
 use super::schedule;
@@ -76,6 +77,9 @@ pub(super) fn choose(
     }
     if verified.iter().any(is_open) {
         return no(Why::Open);
+    }
+    if [condition, body].into_iter().any(effects::is_ordered) {
+        return no(Why::Effects);
     }
     // What closes an iteration counts too.
     let nodes = super::num_nodes(condition) + super::num_nodes(body) + 3;

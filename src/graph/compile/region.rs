@@ -313,6 +313,8 @@ impl Work<'_> {
 
     fn add_kernel(&mut self, index: usize, kernel: &Arc<dyn Kernel>, descs: &[Desc]) -> Result<()> {
         let node = &self.graph.nodes[index];
+        let resolved = kernel.resolve().map_err(|error| error.within(format_args!("node '{}'", node.name)))?;
+        let kernel = resolved.as_ref().unwrap_or(kernel);
         let number = self.flat.kernels.len() as u32;
         let body = if kernel.is_async() || kernel.may_block() {
             FlatBody::Async(self.flat.calls.len() as u32)

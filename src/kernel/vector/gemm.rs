@@ -256,7 +256,8 @@ pub(super) fn compute_batch_with(micro: MicroKernels, batch: &Batch<'_>, site: &
         return Ok(());
     }
     let cost_ns = shape.cost_ns() as f32 / cut.tiles as f32;
-    let span = Span { items: tiles, cost_ns, ..Span::default() };
+    // Few rows read B in runs as long as a piece is wide.
+    let span = Span { items: tiles, cost_ns, coarse: shape.m <= thin::ROWS || !cut.keeps, ..Span::default() };
     let held = [const { Held::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
         let (panels, held) = (site.scratch(claim.slot()).cast::<f32>(), &held[claim.slot()]);

@@ -2,7 +2,8 @@
 //!
 //! A thread draws its pieces one after the other from the same part of C, and a piece often goes on in the columns where the
 //! last one ended. Where the panels of these columns for all of K fit, they stay in the slot's memory, and a note says whose
-//! they are: then small pieces, which let threads end together, copy no part of B twice.
+//! they are: then small pieces, which let threads end together, copy no part of B twice. Ways that begin with a copy of a
+//! whole operand leave that as their only block.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -168,7 +168,15 @@ fn sums(isa: Isa, (m, n, k): (usize, usize, usize), flags: usize, seed: u64) -> 
 #[test]
 fn bytes_do_not_depend_on_the_pieces() {
     for isa in Isa::available() {
-        for shape in [(300, 200, 100), (130, 150, 1500), (100, 70, 9000), (60, 30, 4096), (57, 260, 601)] {
+        for shape in [
+            (300, 200, 100),
+            (130, 150, 1500),
+            (100, 70, 9000),
+            (60, 30, 4096),
+            (57, 260, 601),
+            (3, 300, 77),
+            (300, 3, 70),
+        ] {
             for flags in 0..16 {
                 let whole = sums(isa, shape, flags, 0);
                 for seed in 1..3 {

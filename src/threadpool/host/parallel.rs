@@ -10,6 +10,7 @@ use crate::base::{Ref, Result};
 use crate::sync::Claim;
 use crate::threadpool::ThreadPool;
 use crate::threadpool::plan::{self, Span};
+use crate::threadpool::trials::Next;
 
 /// Runs `body` over all items and returns when all pieces have returned; the first error (or panic) wins and stops
 /// pieces that have not begun.
@@ -32,12 +33,48 @@ pub fn parallel_for_then(
         if span.cost_ns <= 0.0 {
             return unknown(pool, span, body, epilogue);
         }
-        return match plan::plan(pool, span) {
-            Some(plan) => shared(pool, span, 0, plan, body, epilogue),
-            None => alone(span, 0, body, epilogue),
-        };
+        return planned(pool, span, span.cost_ns, body, epilogue, || alone(span, 0, body, epilogue));
     }
     epilogue.map_or(Ok(()), |epilogue| epilogue())
+}
+
+/// A loop whose items cost about `cost_ns`: as the plan says, unless it was tried and proved wrong. `otherwise` is what to do
+/// if the plan asks for nobody.
+#[inline]
+fn planned(
+    pool: &Ref<ThreadPool>,
+    span: &Span,
+    cost_ns: f32,
+    body: Body<'_>,
+    epilogue: Option<Epilogue<'_>>,
+    otherwise: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let mut known = Span { cost_ns, ..*span };
+    let (total, worth) = (known.total_ns(), pool.costs.worth_ns());
+    let trial = if total < worth { None } else { pool.trials.of(span, total) };
+    let mut timed = false;
+    if let Some(trial) = &trial {
+        if let Some(alone_ns) = trial.alone_ns() {
+            known.cost_ns = alone_ns / span.items as f32;
+        }
+        match trial.next(known.total_ns() < worth) {
+            Next::Alone { timed: true } => {
+                let begin = now_ns();
+                alone(span, 0, body, epilogue)?;
+                trial.was_alone((now_ns() - begin) as f32);
+                return Ok(());
+            }
+            Next::Alone { timed: false } => return alone(span, 0, body, epilogue),
+            Next::Shared { timed: wanted } => timed = wanted,
+        }
+    }
+    let Some(plan) = plan::plan(pool, &known) else { return otherwise() };
+    let begin = if timed { now_ns() } else { 0 };
+    shared(pool, &known, 0, plan, body, epilogue)?;
+    if let Some(trial) = trial.filter(|_| timed && plan.taken > 0) {
+        trial.was_shared((now_ns() - begin) as f32);
+    }
+    Ok(())
 }
 
 /// The items from `first` on, in this thread.
@@ -57,10 +94,7 @@ fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option
             return alone(span, 0, body, epilogue);
         }
         if total > worth {
-            let span = Span { cost_ns, ..*span };
-            if let Some(plan) = plan::plan(pool, &span) {
-                return shared(pool, &span, 0, plan, body, epilogue);
-            }
+            return planned(pool, span, cost_ns, body, epilogue, || explore(pool, span, body, epilogue));
         }
     }
     explore(pool, span, body, epilogue)

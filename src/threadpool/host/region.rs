@@ -325,7 +325,7 @@ pub(super) fn shared(
     };
     let region = &pool.regions.all[place];
     let units = Span { items: span.items - first, ..*span }.units();
-    let draw = plan::draw(pool, plan.helpers + 1, units.count, units.items as f32 * span.cost_ns);
+    let draw = plan::draw(pool, plan.helpers + 1, units.count, units.items as f32 * span.cost_ns, span.coarse);
     let sampled = plan.sampled;
     // SAFETY: the place was claimed and its last use is over, so nobody is inside. The lifetimes are erased: body and
     // epilogue are used only by those inside and by who closes, and `run` does not return before the region is closed.

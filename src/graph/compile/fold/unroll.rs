@@ -10,6 +10,7 @@ use super::{Work, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
 use crate::graph::builder::{Body, Contents, Node, Value};
+use crate::graph::compile::effects::is_ordered;
 use crate::graph::compile::num_nodes;
 use crate::graph::compile::schedule::has_effects;
 use crate::graph::options::Forwarding;
@@ -52,6 +53,7 @@ impl Work<'_> {
         if !node.after.is_empty() && !body.nodes.iter().any(has_effects) {
             return false;
         }
+        let parallel = if is_ordered(body) { 1 } else { parallel };
         let before = self.before(node, &inputs);
         let mut values = inputs;
         let mut ended: Vec<Vec<usize>> = Vec::with_capacity(trips);

@@ -135,16 +135,18 @@ unsafe fn run_with<L: Lanes, const HOLDS_A: bool>(piece: &Piece<'_>, streams: Ra
         let layout = layout(count, k, L::STEP, L::Cell::DEPTH);
         let memory = piece.scratch;
         // The held are signed if the streams are not.
-        if HOLDS_A {
-            panel::pack_rows::<L::Cell>(&held, layout.groups, count, memory, layout.stride);
-        } else {
-            panel::pack_rows_of::<L::Cell, true>(&held, layout.groups, count, memory, layout.stride);
-        }
-        let ones = memory.add(count * layout.stride).cast::<u32>();
-        let ones = std::slice::from_raw_parts_mut(ones, layout.groups);
-        for (group, cell) in ones.iter_mut().enumerate() {
-            let there = k.saturating_sub(group * L::Cell::DEPTH);
-            *cell = L::Cell::join::<false>(std::array::from_fn(|i| u8::from(i < there)));
+        if !piece.held.replace(Some(0)) {
+            if HOLDS_A {
+                panel::pack_rows::<L::Cell>(&held, layout.groups, count, memory, layout.stride);
+            } else {
+                panel::pack_rows_of::<L::Cell, true>(&held, layout.groups, count, memory, layout.stride);
+            }
+            let ones = memory.add(count * layout.stride).cast::<u32>();
+            let ones = std::slice::from_raw_parts_mut(ones, layout.groups);
+            for (group, cell) in ones.iter_mut().enumerate() {
+                let there = k.saturating_sub(group * L::Cell::DEPTH);
+                *cell = L::Cell::join::<false>(std::array::from_fn(|i| u8::from(i < there)));
+            }
         }
         let rows = if held_zero == 0 { count } else { count + 1 };
         // What the zero points add to each held row.

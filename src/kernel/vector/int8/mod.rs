@@ -145,7 +145,8 @@ pub fn compute(isa: Isa, product: &Product<'_>, c: MatrixMut<'_, i32>, site: &dy
     }
     let room = plan.room();
     let cost_ns = product.cost_ns(isa) as f32 / plan.items as f32;
-    let span = Span { items: plan.items, cost_ns, ..Span::default() };
+    // Other ways than blocks begin with A, or read B in runs as long as a piece is wide.
+    let span = Span { items: plan.items, cost_ns, coarse: !plan.keeps || !plan.in_place, ..Span::default() };
     let held = [const { Held::new() }; MAX_SLOTS];
     site.parallel_for(&span, &|claim| {
         let (scratch, held) = (site.scratch(claim.slot()), &held[claim.slot()]);

@@ -100,9 +100,11 @@ pub unsafe fn run<L: Lanes>(piece: &Piece<'_>, columns: Range<usize>) {
         let flip = if product.signed_a { 128 } else { 0 };
         let source =
             Source { data, stride: product.a.stride(), along: !product.transpose_a, depth: k, flip, far: false };
-        panel::pack_rows::<L::Cell>(&source, k.div_ceil(depth), m, a, layout.stride);
-        let ones = a.add(m * layout.stride).cast::<u32>();
-        std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::Cell::join::<false>([1; 4]));
+        if !piece.held.replace(Some(0)) {
+            panel::pack_rows::<L::Cell>(&source, k.div_ceil(depth), m, a, layout.stride);
+            let ones = a.add(m * layout.stride).cast::<u32>();
+            std::slice::from_raw_parts_mut(ones, k.div_ceil(depth)).fill(L::Cell::join::<false>([1; 4]));
+        }
         if zero_b != 0 {
             let rows = super::micro::Rows { data: a, stride: layout.stride };
             panel::row_sums::<L::Cell, false>(rows, k.div_ceil(depth), &mut row_terms[..m]);

@@ -1,0 +1,214 @@
+// What an engine keeps by name: variables, lookup tables, objects of yours.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+#ifndef WEIR_RESOURCE_HPP
+#define WEIR_RESOURCE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel.hpp"
+
+namespace weir {
+
+/// Where a resource is kept: `{"name"}` or `{"name", "container"}`; without a name nowhere.
+struct place {
+    place() = default;
+    place(std::string name, std::string container = "default") : name(std::move(name)), container(std::move(container)) {}
+    place(const char *name) : place(std::string(name)) {}
+    const char *name_or_null() const noexcept { return name.empty() ? nullptr : name.c_str(); }
+    std::string name, container = "default";
+};
+
+/// A resource of any kind.
+class resource : public shared<weir_resource> {
+public:
+    using shared::shared;
+    resource() noexcept = default;
+
+    weir_resource_info info() const {
+        auto info = sized<weir_resource_info>();
+        check(weir_resource_get_info(get(), &info));
+        return info;
+    }
+    std::uint64_t id() const { return detail::value<std::uint64_t>(weir_resource_get_id, get()); }
+
+    static resource from_id(const engine &on, std::uint64_t id) {
+        resource found;
+        check(weir_resource_from_id(on, id, found.out()));
+        return found;
+    }
+    /// True if there was one; the resource ends with its last reference.
+    static bool remove(const engine &on, const place &at) {
+        const weir_status status = weir_resource_delete(on, at.container.c_str(), at.name.c_str());
+        if (status == WEIR_NOT_FOUND) return false;
+        check(status);
+        return true;
+    }
+    /// How many there were.
+    static std::size_t clear(const engine &on, const std::string &container = "default") {
+        std::size_t count = 0;
+        check(weir_resource_clear(on, container.c_str(), &count));
+        return count;
+    }
+    /// Of all containers, in the order of containers and names.
+    static std::vector<weir_resource_info> list(const engine &on) {
+        for (;;) {
+            std::size_t count = 0;
+            check(weir_resource_list(on, nullptr, nullptr, 0, &count));
+            std::vector<weir_resource_info> infos(count + 4);
+            infos[0].struct_size = sizeof infos[0];
+            const weir_status status = weir_resource_list(on, nullptr, infos.data(), infos.size(), &count);
+            if (status == WEIR_OUT_OF_RANGE) continue; // more have come meanwhile
+            check(status);
+            infos.resize(count);
+            return infos;
+        }
+    }
+    /// What is still referenced although its engine is gone, a line for each.
+    static std::string leaks() { return detail::text(weir_resource_get_leaks); }
+
+    /// Keeps a copy of an object of yours under `type`; it is destroyed with the last reference.
+    template <class T>
+    static resource keep(const engine &on, const place &at, const std::string &type, T object) {
+        auto kept = std::unique_ptr<T>(new T(std::move(object)));
+        const weir_destroy_fn destroy = [](void *self) noexcept { delete static_cast<T *>(self); };
+        resource made;
+        check(weir_resource_create_host(on, at.container.c_str(), at.name_or_null(), type.c_str(), kept.get(), destroy,
+                                        made.out()));
+        static_cast<void>(kept.release());
+        return made;
+    }
+    /// The object that was kept under this type.
+    template <class T>
+    T &object(const std::string &type) const {
+        void *object = nullptr;
+        check(weir_resource_get_host(get(), type.c_str(), &object));
+        return *static_cast<T *>(object);
+    }
+    static resource find(const engine &on, const place &at, weir_resource_kind kind = WEIR_RESOURCE_ANY) {
+        resource found;
+        check(weir_resource_lookup(on, at.container.c_str(), at.name.c_str(), kind, found.out()));
+        return found;
+    }
+};
+
+/// A tensor that lives between runs.
+class variable : public resource {
+public:
+    using resource::resource;
+    variable() noexcept = default;
+    variable(const engine &on, const place &at, const weir_tensor_desc &desc,
+             std::uint64_t flags = WEIR_VARIABLE_EXCLUSIVE) {
+        check(weir_variable_create(on, at.container.c_str(), at.name_or_null(), &desc, flags, nullptr, out()));
+    }
+    variable(const engine &on, const place &at, const tensor &initial, std::uint64_t flags = WEIR_VARIABLE_EXCLUSIVE) {
+        const weir_tensor_desc desc = initial.desc();
+        check(weir_variable_create(on, at.container.c_str(), at.name_or_null(), &desc, flags, initial, out()));
+    }
+    static variable find(const engine &on, const place &at) {
+        variable found;
+        check(weir_resource_lookup(on, at.container.c_str(), at.name.c_str(), WEIR_RESOURCE_VARIABLE, found.out()));
+        return found;
+    }
+    void read(const tensor &into) const { check(weir_variable_read(get(), into)); }
+    void assign(const tensor &value) const { check(weir_variable_assign(get(), value)); }
+
+    // Kernels of this variable.
+
+    kernel reader(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
+        return make(weir_kernel_create_variable_read, on, attr);
+    }
+    kernel assigner(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
+        return make(weir_kernel_create_variable_assign, on, attr);
+    }
+    kernel adder(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
+        return make(weir_kernel_create_variable_assign_add, on, attr);
+    }
+
+private:
+    template <class Create>
+    kernel make(Create create, const engine &on, const kernel_attr &attr) const {
+        weir_kernel *raw = nullptr;
+        check(create(on, get(), attr, &raw));
+        return kernel(raw);
+    }
+};
+
+/// 64-bit integers or byte strings to rows of T, each of `row` elements.
+template <class T>
+class table : public resource {
+public:
+    using resource::resource;
+    table() noexcept = default;
+    table(const engine &on, const place &at, weir_table_key key, const weir_tensor_desc &row) {
+        auto desc = sized<weir_table_desc>();
+        desc.key = key;
+        desc.row = row;
+        check(weir_table_create(on, at.container.c_str(), at.name_or_null(), &desc, out()));
+    }
+    std::size_t size() const { return detail::value<std::size_t>(weir_table_size, get()); }
+
+    void insert(const std::vector<std::int64_t> &keys, const std::vector<T> &rows) const {
+        const auto raw = as_keys(keys);
+        check(weir_table_insert(get(), &raw, rows.data(), rows.size() * sizeof(T)));
+    }
+    void insert(const std::vector<std::string> &keys, const std::vector<T> &rows) const {
+        const views views(keys);
+        const auto raw = views.keys();
+        check(weir_table_insert(get(), &raw, rows.data(), rows.size() * sizeof(T)));
+    }
+    /// The rows one behind the other; `default_row` (empty: zeros) for keys that are not there.
+    std::vector<T> find(const std::vector<std::int64_t> &keys, const std::vector<T> &default_row = {}) const {
+        return find_raw(as_keys(keys), default_row);
+    }
+    std::vector<T> find(const std::vector<std::string> &keys, const std::vector<T> &default_row = {}) const {
+        const views views(keys);
+        return find_raw(views.keys(), default_row);
+    }
+
+private:
+    struct views {
+        explicit views(const std::vector<std::string> &keys) {
+            for (const auto &key : keys) {
+                bytes.push_back(key.data());
+                lengths.push_back(key.size());
+            }
+        }
+        weir_table_keys keys() const {
+            auto raw = sized<weir_table_keys>();
+            raw.count = bytes.size();
+            raw.bytes = bytes.data();
+            raw.lengths = lengths.data();
+            return raw;
+        }
+        std::vector<const void *> bytes;
+        std::vector<std::size_t> lengths;
+    };
+    static weir_table_keys as_keys(const std::vector<std::int64_t> &keys) {
+        auto raw = sized<weir_table_keys>();
+        raw.count = keys.size();
+        raw.integers = keys.data();
+        return raw;
+    }
+    std::vector<T> find_raw(const weir_table_keys &keys, const std::vector<T> &default_row) const {
+        std::size_t elements = 1;
+        const weir_tensor_desc row = info().desc;
+        for (std::uint32_t i = 0; i < row.rank; i++) elements *= static_cast<std::size_t>(row.dims[i]);
+        if (!default_row.empty() && default_row.size() != elements) {
+            throw error(WEIR_INVALID_ARGUMENT, "weir::table: default_row is no row");
+        }
+        std::vector<T> rows(keys.count * elements);
+        check(weir_table_find(get(), &keys, default_row.empty() ? nullptr : default_row.data(), rows.data(),
+                              rows.size() * sizeof(T), nullptr, nullptr));
+        return rows;
+    }
+};
+
+} // namespace weir
+
+#endif // WEIR_RESOURCE_HPP

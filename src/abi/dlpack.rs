@@ -1,0 +1,75 @@
+//! DLPack: the structs of its specification, and flags.
+//!
+//! The structs are not in weir.h, which only names them: a program that exchanges tensors has dlpack.h, or takes
+//! weir/dlpack.h.
+#![allow(non_snake_case)]
+use std::ffi::c_void;
+
+/// Flags of weir_tensor_to_dlpack and weir_tensor_from_dlpack.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_dlpack_flags {
+    /// Export: say that it must not be written. Import: take what must not be written; you see to it that nothing writes
+    /// it.
+    WEIR_DLPACK_READ_ONLY = 1,
+    /// Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides then.
+    WEIR_DLPACK_COPY = 2,
+}
+
+/// Where memory is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLDevice {
+    pub device_type: i32,
+    pub device_id: i32,
+}
+
+/// What elements are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLDataType {
+    pub code: u8,
+    pub bits: u8,
+    pub lanes: u16,
+}
+
+/// A tensor without an owner.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLTensor {
+    pub data: *mut c_void,
+    pub device: DLDevice,
+    pub ndim: i32,
+    pub dtype: DLDataType,
+    pub shape: *mut i64,
+    pub strides: *mut i64,
+    pub byte_offset: u64,
+}
+
+/// A tensor with its owner, as before version 1.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensor {
+    pub dl_tensor: DLTensor,
+    pub manager_ctx: *mut c_void,
+    pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+}
+
+/// The version of the structs.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLPackVersion {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// A tensor with its owner. All up to `flags` stays where it is in later versions.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensorVersioned {
+    pub version: DLPackVersion,
+    pub manager_ctx: *mut c_void,
+    pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+    pub flags: u64,
+    pub dl_tensor: DLTensor,
+}

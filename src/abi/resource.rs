@@ -1,0 +1,136 @@
+//! Resources: kinds, flags, information, tables.
+use super::{weir_resource, weir_status, weir_tensor_desc};
+use std::ffi::{c_char, c_void};
+
+/// The kind of a resource: one of enum weir_resource_kind_value.
+pub type weir_resource_kind = u32;
+
+/// Kinds of resources.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_resource_kind_value {
+    /// In a lookup: whatever it is. Never the kind of a resource.
+    WEIR_RESOURCE_ANY = 0,
+    /// A tensor that lives between runs.
+    WEIR_RESOURCE_VARIABLE = 1,
+    /// A lookup table.
+    WEIR_RESOURCE_TABLE = 2,
+    /// An object of the host's.
+    WEIR_RESOURCE_HOST = 3,
+}
+
+/// Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference in
+/// *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make other
+/// resources; it must not throw, longjmp or unwind.
+pub type weir_resource_build_fn =
+    Option<unsafe extern "C" fn(arg: *mut c_void, out_resource: *mut *mut weir_resource) -> weir_status>;
+
+/// A resource in words and numbers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_resource_info {
+    /// sizeof(weir_resource_info), set by the caller before the call.
+    pub struct_size: usize,
+    /// Index and generation, see weir_resource_from_id.
+    pub id: u64,
+    /// What it is.
+    pub kind: weir_resource_kind,
+    /// 1: a variable for optimistic use.
+    pub optimistic: u32,
+    /// References now, without the container's: handles, programs, work under way.
+    pub references: u64,
+    /// Memory that it holds, in bytes; 0 for objects of the host's.
+    pub bytes: u64,
+    /// Rows of a table.
+    pub rows: u64,
+    /// Its container, "" if it has no name.
+    pub container: [c_char; 64],
+    /// Its name, "" if it has none.
+    pub name: [c_char; 128],
+    /// The type of an object of the host's, as it was given.
+    pub type_name: [c_char; 64],
+    /// Element type and shape of a variable, or of a table's rows.
+    pub desc: weir_tensor_desc,
+}
+
+/// Flags of weir_variable_create.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_variable_flags {
+    /// Exclusive: nodes, streams and the host take turns, and a graph says in which order its nodes do.
+    WEIR_VARIABLE_EXCLUSIVE = 0,
+    /// Optimistic: nobody waits. A read sees one value or another, never parts of two; no sum is lost; a graph need say
+    /// nothing about the order.
+    WEIR_VARIABLE_OPTIMISTIC = 1,
+}
+
+/// What the keys of a table are: one of enum weir_table_key_value.
+pub type weir_table_key = u32;
+
+/// Kinds of keys.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_table_key_value {
+    /// Signed 64-bit integers.
+    WEIR_TABLE_KEY_INT64 = 1,
+    /// Strings of bytes of any length, any bytes.
+    WEIR_TABLE_KEY_BYTES = 2,
+}
+
+/// What a table is made of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_table_desc {
+    /// sizeof(weir_table_desc), set by the caller.
+    pub struct_size: usize,
+    /// Kind of the keys.
+    pub key: weir_table_key,
+    /// 0.
+    pub reserved: u32,
+    /// Element type and shape of each row.
+    pub row: weir_tensor_desc,
+}
+
+/// Keys of one call: `integers` or `bytes` with `lengths`, as the table has them; what is not used is NULL.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_table_keys {
+    /// sizeof(weir_table_keys), set by the caller.
+    pub struct_size: usize,
+    /// Number of keys.
+    pub count: usize,
+    /// `count` integers, or NULL.
+    pub integers: *const i64,
+    /// `count` byte strings, or NULL.
+    pub bytes: *const *const c_void,
+    /// Their lengths, if `bytes` is given.
+    pub lengths: *const usize,
+}
+
+/// Where weir_table_export puts a table's contents. Arrays that are NULL with a capacity of 0 are not wanted.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_table_contents {
+    /// sizeof(weir_table_contents), set by the caller.
+    pub struct_size: usize,
+    /// Room for keys in `integers` or `lengths`, set by the caller.
+    pub capacity: usize,
+    /// Out: number of rows in the table.
+    pub count: usize,
+    /// Keys in ascending order, for a table of integers.
+    pub integers: *mut i64,
+    /// Lengths of the keys, for a table of byte strings.
+    pub lengths: *mut usize,
+    /// The byte strings one behind the other, in ascending order.
+    pub bytes: *mut c_void,
+    /// Room in `bytes`, set by the caller.
+    pub bytes_capacity: usize,
+    /// Out: bytes of all keys together.
+    pub bytes_size: usize,
+    /// The rows in the order of the keys.
+    pub rows: *mut c_void,
+    /// Room in `rows` in bytes, set by the caller.
+    pub rows_capacity: usize,
+    /// Out: bytes of all rows together.
+    pub rows_size: usize,
+}

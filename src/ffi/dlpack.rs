@@ -1,0 +1,476 @@
+//! Tensors to and from other libraries, by DLPack.
+//!
+//! An export is a box that holds the tensor; the receiver's call of the deleter opens it. An import is a tensor over the other's memory
+//! whose end calls the other's deleter. Either happens once, on whatever thread it comes from.
+
+use super::argument::{flags, out_ptr};
+use super::guard::{guard, guard_release};
+use super::handle;
+use crate::abi::weir_dlpack_flags::*;
+use crate::abi::*;
+use crate::base::{Code, Desc, Error, Ref, Result, desc::MAX_RANK, dtype};
+use crate::engine::{Engine, Event, Stream, Tensor};
+use crate::memory::heap;
+use std::ffi::c_void;
+
+const CPU: i32 = 1;
+const IS_READ_ONLY: u64 = 1;
+const IS_COPIED: u64 = 2;
+
+/// Code and bits of each element type.
+const TYPES: [(weir_dtype, u8, u8); 7] = [
+    (dtype::F32, 2, 32),
+    (dtype::S32, 0, 32),
+    (dtype::U8, 1, 8),
+    (dtype::S8, 0, 8),
+    (dtype::F16, 2, 16),
+    (dtype::BF16, 4, 16),
+    (dtype::BOOL, 6, 8),
+];
+
+/// "int64"
+fn type_text(of: DLDataType) -> String {
+    const CODES: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
+    let lanes = if of.lanes == 1 { String::new() } else { format!("x{}", of.lanes) };
+    match CODES.get(usize::from(of.code)) {
+        Some(name) => format!("{name}{}{lanes}", of.bits),
+        None => format!("type code {} of {} bits{lanes}", of.code, of.bits),
+    }
+}
+
+/// What keeps an export alive, with what its tensor points to.
+struct Exported<M> {
+    managed: M,
+    shape: [i64; MAX_RANK],
+    strides: [i64; MAX_RANK],
+    _tensor: Ref<Tensor>,
+}
+
+/// One of the two structs.
+trait Managed: Sized {
+    fn fill(&mut self, tensor: DLTensor, context: *mut c_void, flags: u64);
+    fn empty() -> Self;
+    /// What it holds, its flags; or why it cannot be read.
+    fn open(&self) -> Result<(&DLTensor, u64)>;
+    /// # Safety
+    /// Nobody uses it any more.
+    unsafe fn delete(this: *mut Self);
+}
+
+const NOTHING: DLTensor = DLTensor {
+    data: std::ptr::null_mut(),
+    device: DLDevice { device_type: CPU, device_id: 0 },
+    ndim: 0,
+    dtype: DLDataType { code: 0, bits: 0, lanes: 1 },
+    shape: std::ptr::null_mut(),
+    strides: std::ptr::null_mut(),
+    byte_offset: 0,
+};
+
+/// # Safety
+/// `context` came from `export`, and the receiver gives it up.
+unsafe fn end<M>(context: *mut c_void) {
+    guard_release("the deleter of a DLPack tensor", || {
+        if !context.is_null() {
+            // SAFETY: as demanded of the caller.
+            drop(unsafe { Box::from_raw(context.cast::<Exported<M>>()) });
+        }
+    });
+}
+
+unsafe extern "C" fn end_legacy(this: *mut DLManagedTensor) {
+    // SAFETY: the receiver's pointer, which came from `export`.
+    unsafe { end::<DLManagedTensor>((*this).manager_ctx) }
+}
+
+unsafe extern "C" fn end_versioned(this: *mut DLManagedTensorVersioned) {
+    // SAFETY: the receiver's pointer, which came from `export`.
+    unsafe { end::<DLManagedTensorVersioned>((*this).manager_ctx) }
+}
+
+impl Managed for DLManagedTensor {
+    fn empty() -> Self {
+        DLManagedTensor { dl_tensor: NOTHING, manager_ctx: std::ptr::null_mut(), deleter: Some(end_legacy) }
+    }
+
+    fn fill(&mut self, tensor: DLTensor, context: *mut c_void, _flags: u64) {
+        (self.dl_tensor, self.manager_ctx) = (tensor, context);
+    }
+
+    fn open(&self) -> Result<(&DLTensor, u64)> {
+        Ok((&self.dl_tensor, 0))
+    }
+
+    unsafe fn delete(this: *mut Self) {
+        // SAFETY: the struct's own function, with the struct, once.
+        unsafe {
+            if let Some(deleter) = (*this).deleter {
+                deleter(this);
+            }
+        }
+    }
+}
+
+impl Managed for DLManagedTensorVersioned {
+    fn empty() -> Self {
+        DLManagedTensorVersioned {
+            version: DLPackVersion { major: 1, minor: 0 },
+            manager_ctx: std::ptr::null_mut(),
+            deleter: Some(end_versioned),
+            flags: 0,
+            dl_tensor: NOTHING,
+        }
+    }
+
+    fn fill(&mut self, tensor: DLTensor, context: *mut c_void, flags: u64) {
+        (self.dl_tensor, self.manager_ctx, self.flags) = (tensor, context, flags);
+    }
+
+    fn open(&self) -> Result<(&DLTensor, u64)> {
+        match self.version {
+            DLPackVersion { major: 1, .. } => Ok((&self.dl_tensor, self.flags)),
+            DLPackVersion { major, minor } => {
+                Err(Error::new(Code::Unimplemented, format!("managed is of DLPack {major}.{minor}, expected 1.x")))
+            }
+        }
+    }
+
+    unsafe fn delete(this: *mut Self) {
+        // SAFETY: the struct's own function, with the struct, once.
+        unsafe {
+            if let Some(deleter) = (*this).deleter {
+                deleter(this);
+            }
+        }
+    }
+}
+
+/// Puts the consumer behind what the producer has queued so far: its stream, or this thread.
+fn order(producer: Option<&Stream>, consumer: Option<&Stream>) -> Result<()> {
+    match (producer, consumer) {
+        (None, _) => Ok(()),
+        (Some(producer), None) => producer.synchronize(WEIR_TIMEOUT_INFINITE),
+        (Some(producer), Some(consumer)) if std::ptr::eq(producer, consumer) => Ok(()),
+        (Some(producer), Some(consumer)) => {
+            let event = Event::create(Ref::clone(producer.engine()), false);
+            event.record(producer)?;
+            consumer.wait_event(&event)
+        }
+    }
+}
+
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+unsafe fn export<M: Managed>(
+    tensor: *mut weir_tensor,
+    producer: *mut weir_stream,
+    consumer: *mut weir_stream,
+    bits: u64,
+    out_managed: *mut *mut M,
+) -> Result<()> {
+    // SAFETY: the caller's pointers, as documented.
+    let (out, tensor, producer, consumer) = unsafe {
+        let out = out_ptr(out_managed, "out_managed")?;
+        let streams = (handle::borrow_opt(producer, "producer")?, handle::borrow_opt(consumer, "consumer")?);
+        (out, handle::share(tensor, "tensor")?, streams.0, streams.1)
+    };
+    let bits = flags(bits, WEIR_DLPACK_READ_ONLY as u64 | WEIR_DLPACK_COPY as u64, "flags")?;
+    if tensor.engine().device().accelerator().is_some() {
+        let text = format!("DLPack has no type for the memory of engine {}", tensor.engine().label());
+        return Err(Error::new(Code::Unimplemented, text));
+    }
+    if tensor.open().is_some() {
+        return Err(Error::invalid("tensor is a dynamic tensor, expected one of a fixed shape"));
+    }
+    let is_copy = bits & WEIR_DLPACK_COPY as u64 != 0;
+    // A copy is made of what is there when the producer is done.
+    order(producer.map(|stream| &**stream), if is_copy { None } else { consumer.map(|stream| &**stream) })?;
+    let tensor = match is_copy {
+        false => tensor,
+        true => {
+            let copy = Tensor::create(Ref::clone(tensor.engine()), *tensor.desc())?;
+            copy.view().copy_from(tensor.view());
+            copy
+        }
+    };
+    let desc = *tensor.desc();
+    let known = TYPES.iter().find(|row| row.0 == desc.dtype);
+    let &(_, code, size) = known.ok_or_else(|| Error::internal("an element type without a counterpart"))?;
+    let data = tensor.data();
+    let boxed = Exported { managed: M::empty(), shape: desc.dims, strides: compact(&desc), _tensor: tensor };
+    let exported = Box::into_raw(Box::new(boxed));
+    let said = if bits & WEIR_DLPACK_READ_ONLY as u64 != 0 { IS_READ_ONLY } else { 0 };
+    // SAFETY: just made, and nobody else has it.
+    unsafe {
+        let dl = DLTensor {
+            data: data.cast(),
+            ndim: desc.rank as i32,
+            dtype: DLDataType { code, bits: size, lanes: 1 },
+            shape: (&raw mut (*exported).shape).cast(),
+            strides: (&raw mut (*exported).strides).cast(),
+            ..NOTHING
+        };
+        (*exported).managed.fill(dl, exported.cast(), said | if is_copy { IS_COPIED } else { 0 });
+        if let Err(error) = heap::check() {
+            drop(Box::from_raw(exported));
+            return Err(error);
+        }
+        *out = &raw mut (*exported).managed;
+    }
+    Ok(())
+}
+
+/// Row-major strides, in elements.
+fn compact(desc: &Desc) -> [i64; MAX_RANK] {
+    let mut strides = [0; MAX_RANK];
+    let mut next = 1i64;
+    for i in (0..desc.shape().len()).rev() {
+        strides[i] = next;
+        next = next.saturating_mul(desc.dims[i].max(1));
+    }
+    strides
+}
+
+/// Calls the other's deleter when it is dropped.
+struct Owner<M: Managed>(*mut M);
+
+// SAFETY: DLPack lets the deleter be called from any thread.
+unsafe impl<M: Managed> Send for Owner<M> {}
+// SAFETY: as above; nothing else is done with it.
+unsafe impl<M: Managed> Sync for Owner<M> {}
+
+impl<M: Managed> Drop for Owner<M> {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: it was taken over with the import, and the memory is not used any more.
+            unsafe { M::delete(self.0) }
+        }
+    }
+}
+
+/// Shape and strides of what is imported.
+struct Layout {
+    desc: Desc,
+    strides: [i64; MAX_RANK],
+}
+
+impl Layout {
+    /// # Safety
+    /// `shape` and `strides` are as DLPack says.
+    unsafe fn read(tensor: &DLTensor) -> Result<Layout> {
+        let of = tensor.dtype;
+        let known = TYPES.iter().find(|row| (row.1, row.2, 1) == (of.code, of.bits, of.lanes));
+        let &(dtype, ..) = known.ok_or_else(|| {
+            Error::invalid(format!("managed: elements of {} have no counterpart in weir", type_text(of)))
+        })?;
+        let rank = usize::try_from(tensor.ndim)
+            .ok()
+            .filter(|&rank| rank <= MAX_RANK)
+            .ok_or_else(|| Error::invalid(format!("managed: ndim is {}, expected 0 to {MAX_RANK}", tensor.ndim)))?;
+        // SAFETY: as demanded of the caller.
+        let dims = unsafe { super::argument::array(tensor.shape, rank, "managed: shape") }?;
+        let desc = Desc::new(dtype, dims).check().map_err(|error| error.within("managed: shape"))?;
+        let mut strides = compact(&desc);
+        if !tensor.strides.is_null() {
+            // SAFETY: as demanded of the caller.
+            strides[..rank]
+                .copy_from_slice(unsafe { super::argument::array(tensor.strides, rank, "managed: strides") }?);
+        }
+        Ok(Layout { desc, strides })
+    }
+
+    /// The strides of dimensions with one element, and of what has none, say nothing.
+    fn is_compact(&self) -> Result<bool> {
+        let expected = compact(&self.desc);
+        let says = |i: usize| self.desc.dims[i] > 1 && self.strides[i] != expected[i];
+        Ok(self.desc.elements()? == 0 || !(0..self.desc.shape().len()).any(says))
+    }
+
+    /// # Safety
+    /// All elements can be read at `from`, and `to` has room for them.
+    unsafe fn copy(&self, from: *const u8, to: *mut u8, element: usize) -> Result<()> {
+        let shape = self.desc.shape();
+        let mut at = [0i64; MAX_RANK];
+        for i in 0..self.desc.elements()? {
+            let offset: i64 = (0..shape.len()).map(|d| at[d] * self.strides[d]).sum();
+            // SAFETY: as demanded of the caller; the strides lead to elements of the tensor.
+            unsafe {
+                let from = from.offset(offset as isize * element as isize);
+                std::ptr::copy_nonoverlapping(from, to.add(i * element), element);
+            }
+            for d in (0..shape.len()).rev() {
+                at[d] += 1;
+                if at[d] < shape[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+unsafe fn import<M: Managed + 'static>(
+    engine: *mut weir_engine,
+    managed: *mut M,
+    bits: u64,
+    out_tensor: *mut *mut weir_tensor,
+) -> Result<()> {
+    // SAFETY: the caller's pointers, as documented.
+    let (out, engine) = unsafe { (out_ptr(out_tensor, "out_tensor")?, handle::share(engine, "engine")?) };
+    if managed.is_null() {
+        return Err(Error::null("managed"));
+    }
+    let bits = flags(bits, WEIR_DLPACK_READ_ONLY as u64 | WEIR_DLPACK_COPY as u64, "flags")?;
+    let is_copy = bits & WEIR_DLPACK_COPY as u64 != 0;
+    // SAFETY: not NULL, and a struct of this kind as documented.
+    let (tensor, said) = unsafe { (*managed).open() }?;
+    check_device(&engine, tensor.device)?;
+    // SAFETY: as documented.
+    let layout = unsafe { Layout::read(tensor) }?;
+    if said & IS_READ_ONLY != 0 && bits == 0 {
+        return Err(Error::precondition(
+            "managed must not be written: import a copy (WEIR_DLPACK_COPY), or say that nothing writes it (WEIR_DLPACK_READ_ONLY)",
+        ));
+    }
+    if !is_copy && !layout.is_compact()? {
+        let strides = &layout.strides[..layout.desc.shape().len()];
+        return Err(Error::invalid(format!(
+            "managed: strides {strides:?} of {} are not row-major and compact; WEIR_DLPACK_COPY takes them",
+            layout.desc.text()
+        )));
+    }
+    let offset = usize::try_from(tensor.byte_offset).map_err(|_| Error::out_of_range("managed: byte_offset"))?;
+    let data = tensor.data.cast::<u8>().wrapping_add(offset);
+    if tensor.data.is_null() && layout.desc.elements()? > 0 {
+        return Err(Error::null("managed: data"));
+    }
+    if is_copy {
+        let copy = Tensor::create(engine, layout.desc)?;
+        // SAFETY: the other's memory holds the tensor that it describes, and the copy is new.
+        unsafe { layout.copy(data, copy.data(), dtype::size(layout.desc.dtype)?) }?;
+        handle::into_c(copy, out)?;
+        // SAFETY: it is ours from here on, and not needed any more.
+        unsafe { M::delete(managed) };
+        return Ok(());
+    }
+    // Only with the import a success is the other's struct ours to delete.
+    let owner = std::sync::Arc::new(Later::<M>::default());
+    handle::into_c(Tensor::create_from(engine, layout.desc, data, Box::new(std::sync::Arc::clone(&owner)))?, out)?;
+    owner.adopt(managed);
+    Ok(())
+}
+
+/// An owner that is there once the import is a success.
+struct Later<M: Managed>(crate::sync::OnceLock<Owner<M>>);
+
+impl<M: Managed> Default for Later<M> {
+    fn default() -> Self {
+        Later(crate::sync::OnceLock::new())
+    }
+}
+
+impl<M: Managed> Later<M> {
+    fn adopt(&self, managed: *mut M) {
+        let _ = self.0.set(Owner(managed));
+    }
+}
+
+fn check_device(engine: &Engine, device: DLDevice) -> Result<()> {
+    if engine.device().accelerator().is_some() {
+        return Err(Error::new(
+            Code::Unimplemented,
+            format!("DLPack has no type for the memory of engine {}", engine.label()),
+        ));
+    }
+    let name = match device.device_type {
+        CPU => return Ok(()),
+        2 => "kDLCUDA".to_owned(),
+        3 => "kDLCUDAHost".to_owned(),
+        13 => "kDLCUDAManaged".to_owned(),
+        other => format!("device type {other}"),
+    };
+    Err(Error::invalid(format!(
+        "managed is in the memory of {name}:{}, expected kDLCPU for engine {}",
+        device.device_id,
+        engine.label()
+    )))
+}
+
+/// Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with strides. The other
+/// calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
+/// tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
+/// call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
+/// is not kept away from the receiver. `flags`: of weir_dlpack_flags.
+///
+/// Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
+/// never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
+/// Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for);
+/// those of weir_stream_synchronize and weir_stream_wait_event.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tensor_to_dlpack(
+    tensor: *mut weir_tensor,
+    producer: *mut weir_stream,
+    consumer: *mut weir_stream,
+    flags: u64,
+    out_managed: *mut *mut DLManagedTensorVersioned,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_tensor_to_dlpack", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
+}
+
+/// As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be written, nor
+/// that it is a copy.
+///
+/// Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tensor_to_dlpack_legacy(
+    tensor: *mut weir_tensor,
+    producer: *mut weir_stream,
+    consumer: *mut weir_stream,
+    flags: u64,
+    out_managed: *mut *mut DLManagedTensor,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_tensor_to_dlpack_legacy", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
+}
+
+/// Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
+/// Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
+/// with WEIR_DLPACK_READ_ONLY. The memory must be the host's (kDLCPU), and its contents there: ask the other library for the
+/// export on the stream None.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
+/// nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.
+/// Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION (it must not be written);
+/// UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tensor_from_dlpack(
+    engine: *mut weir_engine,
+    managed: *mut DLManagedTensorVersioned,
+    flags: u64,
+    out_tensor: *mut *mut weir_tensor,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_tensor_from_dlpack", || unsafe { import(engine, managed, flags, out_tensor) })
+}
+
+/// As weir_tensor_from_dlpack, from a DLManagedTensor, which says nothing about writing.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: as weir_tensor_from_dlpack. Errors: as there.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tensor_from_dlpack_legacy(
+    engine: *mut weir_engine,
+    managed: *mut DLManagedTensor,
+    flags: u64,
+    out_tensor: *mut *mut weir_tensor,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_tensor_from_dlpack_legacy", || unsafe { import(engine, managed, flags, out_tensor) })
+}

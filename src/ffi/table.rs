@@ -1,0 +1,230 @@
+//! Lookup tables.
+
+use super::argument::{array, array_mut, out_ptr, out_value};
+use super::guard::guard;
+use super::{handle, resource, versioned};
+use crate::abi::*;
+use crate::base::{Error, Result};
+use crate::memory::heap;
+use crate::resource::{Body, Key, KeyKind, Keys, Table};
+use std::ffi::{c_char, c_void};
+
+/// Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names are
+/// copied.
+/// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0); OUT_OF_RANGE.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_create(
+    engine: *mut weir_engine,
+    container: *const c_char,
+    name: *const c_char,
+    desc: *const weir_table_desc,
+    out_table: *mut *mut weir_resource,
+) -> weir_status {
+    guard("weir_table_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_table, "out_table")?;
+            let (engine, desc) = (handle::borrow(engine, "engine")?, versioned::read(desc, "desc")?);
+            let kind = match desc.key {
+                key if key == weir_table_key_value::WEIR_TABLE_KEY_INT64 as u32 => KeyKind::Int64,
+                key if key == weir_table_key_value::WEIR_TABLE_KEY_BYTES as u32 => KeyKind::Bytes,
+                key => return Err(Error::invalid(format!("desc->key is {key}, which is no kind of keys"))),
+            };
+            if desc.reserved != 0 {
+                return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
+            }
+            let make = || Table::new(kind, desc.row).map(Body::Table);
+            handle::into_c(resource::create(engine, container, name, make)?, out)
+        }
+    })
+}
+
+/// Gives the keys of a call to `f`.
+///
+/// # Safety
+/// As the C documentation of weir_table_keys demands.
+unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) -> Result<R>) -> Result<R> {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let keys = versioned::read(keys, "keys")?;
+        match (keys.integers.is_null(), keys.bytes.is_null()) {
+            (false, false) => Err(Error::invalid("keys->integers and keys->bytes are both given")),
+            (false, true) => f(Keys::Int64(array(keys.integers, keys.count, "keys->integers")?)),
+            (true, true) if keys.count > 0 => Err(Error::invalid(format!(
+                "keys->integers and keys->bytes are NULL, but keys->count is {}",
+                keys.count
+            ))),
+            (true, _) => {
+                let (bytes, lengths) =
+                    (array(keys.bytes, keys.count, "keys->bytes")?, array(keys.lengths, keys.count, "keys->lengths")?);
+                let mut all: Vec<&[u8]> = Vec::new();
+                all.try_reserve_exact(keys.count).map_err(|_| Error::exhausted("the keys of a call", keys.count))?;
+                for (i, (&key, &length)) in bytes.iter().zip(lengths).enumerate() {
+                    if key.is_null() && length > 0 {
+                        return Err(Error::null(&format!("keys->bytes[{i}]")));
+                    }
+                    all.push(array(key.cast::<u8>(), length, "keys->bytes")?);
+                }
+                f(Keys::Bytes(&all))
+            }
+        }
+    }
+}
+
+/// Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the memory,
+/// none. `rows` holds keys->count rows, `bytes` bytes.
+///
+/// Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are copied.
+/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_insert(
+    table: *mut weir_resource,
+    keys: *const weir_table_keys,
+    rows: *const c_void,
+    bytes: usize,
+) -> weir_status {
+    guard("weir_table_insert", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let table = handle::borrow(table, "table")?.table()?;
+            let rows = array(rows.cast::<u8>(), bytes, "rows")?;
+            with_keys(keys, |keys| table.insert(keys, rows))?;
+        }
+        heap::check()
+    })
+}
+
+/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets `default_row` (one row, NULL:
+/// zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may be NULL) 1 or 0 for each key.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
+/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_find(
+    table: *const weir_resource,
+    keys: *const weir_table_keys,
+    default_row: *const c_void,
+    out_rows: *mut c_void,
+    bytes: usize,
+    out_found: *mut usize,
+    out_flags: *mut u8,
+) -> weir_status {
+    guard("weir_table_find", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let table = handle::borrow(table, "table")?.table()?;
+            let row = table.row().bytes()?;
+            let default =
+                if default_row.is_null() { None } else { Some(array(default_row.cast(), row, "default_row")?) };
+            let rows = array_mut(out_rows.cast::<u8>(), bytes, "out_rows")?;
+            let found = with_keys(keys, |keys| {
+                let flags =
+                    if out_flags.is_null() { None } else { Some(array_mut(out_flags, keys.len(), "out_flags")?) };
+                table.find(keys, default, rows, flags)
+            })?;
+            if !out_found.is_null() {
+                out_value(out_found, "out_found")?.set(found);
+            }
+            Ok(())
+        }
+    })
+}
+
+/// How many keys there are.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_size(table: *const weir_resource, out_count: *mut usize) -> weir_status {
+    guard("weir_table_size", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, table) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(table, "table")?) };
+        out.set(table.table()?.len());
+        Ok(())
+    })
+}
+
+/// Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are filled in any case;
+/// an array that is NULL with a capacity of 0 is left out.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays.
+/// Errors: INVALID_ARGUMENT (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays
+/// left alone); RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_export(
+    table: *const weir_resource,
+    contents: *mut weir_table_contents,
+) -> weir_status {
+    guard("weir_table_export", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (table, mut to) =
+            unsafe { (handle::borrow(table, "table")?.table()?, versioned::read(contents.cast_const(), "contents")?) };
+        let (keys, rows) = table.export()?;
+        let length = |key: &Key| match key {
+            Key::Int64(_) => 0,
+            Key::Bytes(bytes) => bytes.len(),
+        };
+        (to.count, to.rows_size, to.bytes_size) = (keys.len(), rows.len(), keys.iter().map(length).sum());
+        // SAFETY: the caller's struct, as documented.
+        unsafe { versioned::write(contents, &to, "contents") }?;
+        let wants_keys = !(to.integers.is_null() && to.lengths.is_null() && to.capacity == 0);
+        let fit = [
+            ("capacity", !wants_keys || to.capacity >= to.count, to.capacity, to.count),
+            (
+                "bytes_capacity",
+                to.bytes.is_null() || to.bytes_capacity >= to.bytes_size,
+                to.bytes_capacity,
+                to.bytes_size,
+            ),
+            ("rows_capacity", to.rows.is_null() || to.rows_capacity >= to.rows_size, to.rows_capacity, to.rows_size),
+        ];
+        if let Some((what, _, have, need)) = fit.into_iter().find(|(_, fits, ..)| !fits) {
+            return Err(Error::out_of_range(format!("contents->{what} is {have}, the table needs {need}")));
+        }
+        // SAFETY: the caller's arrays, as documented; they have room for all.
+        unsafe { copy_out(&to, &keys, &rows) }
+    })
+}
+
+/// # Safety
+/// The arrays that are not NULL have room for all.
+unsafe fn copy_out(to: &weir_table_contents, keys: &[Key], rows: &[u8]) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let (mut integers, mut lengths, mut bytes) = unsafe {
+        let count = |is_null: bool, count: usize| if is_null { 0 } else { count };
+        if !to.rows.is_null() {
+            array_mut(to.rows.cast::<u8>(), rows.len(), "contents->rows")?.copy_from_slice(rows);
+        }
+        (
+            array_mut(to.integers, count(to.integers.is_null(), keys.len()), "contents->integers")?.iter_mut(),
+            array_mut(to.lengths, count(to.lengths.is_null(), keys.len()), "contents->lengths")?.iter_mut(),
+            array_mut(to.bytes.cast::<u8>(), count(to.bytes.is_null(), to.bytes_size), "contents->bytes")?,
+        )
+    };
+    for key in keys {
+        match key {
+            Key::Int64(key) => {
+                if let Some(to) = integers.next() {
+                    *to = *key;
+                }
+            }
+            Key::Bytes(key) => {
+                if let Some(to) = lengths.next() {
+                    *to = key.len();
+                }
+                if bytes.len() >= key.len() {
+                    let (head, tail) = bytes.split_at_mut(key.len());
+                    head.copy_from_slice(key);
+                    bytes = tail;
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Variables, and the kernels that use them.
+
+use super::argument::{flags, out_ptr};
+use super::guard::guard;
+use super::tensor::read_desc;
+use super::{handle, resource};
+use crate::abi::*;
+use crate::base::Result;
+use crate::engine::{BoundKernel, KernelAttr, check_tensor};
+use crate::resource::{Body, Operation, Variable, kernel};
+use std::ffi::c_char;
+
+/// Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc` (NULL: zeros).
+/// `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name` NULL = without a name.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_variable; desc, names and
+/// the initial value are copied.
+/// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
+/// another engine); UNIMPLEMENTED (an engine whose work the host does not do); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_variable_create(
+    engine: *mut weir_engine,
+    container: *const c_char,
+    name: *const c_char,
+    desc: *const weir_tensor_desc,
+    flags: u64,
+    initial: *const weir_tensor,
+    out_variable: *mut *mut weir_resource,
+) -> weir_status {
+    guard("weir_variable_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_variable, "out_variable")?;
+            let (engine, desc) = (handle::borrow(engine, "engine")?, read_desc(desc, "desc")?);
+            let optimistic = weir_variable_flags::WEIR_VARIABLE_OPTIMISTIC as u64;
+            let is_optimistic = self::flags(flags, optimistic, "flags")? != 0;
+            let initial = handle::borrow_opt(initial, "initial")?;
+            if let Some(initial) = initial {
+                check_tensor("initial", 0, initial, engine)?;
+            }
+            let make = || {
+                let initial = initial.map(|initial| initial.view());
+                Variable::create(engine.device(), desc, is_optimistic, initial).map(Body::Variable)
+            };
+            handle::into_c(resource::create(engine, container, name, make)?, out)
+        }
+    })
+}
+
+/// Copies a variable's value into a tensor of the same shape, in the calling thread.
+///
+/// Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
+/// looks for a moment and refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tensor: *mut weir_tensor) -> weir_status {
+    guard("weir_variable_read", || {
+        // SAFETY: the caller's handles, as documented.
+        let (resource, tensor) = unsafe { (handle::borrow(variable, "variable")?, handle::borrow(tensor, "tensor")?) };
+        resource.variable()?.get(tensor.view(), &|| resource.text())
+    })
+}
+
+/// Gives a variable the value of a tensor of the same shape, in the calling thread.
+///
+/// Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
+/// looks for a moment and refuses. Ownership: the value is copied.
+/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker);
+/// RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tensor: *const weir_tensor) -> weir_status {
+    guard("weir_variable_assign", || {
+        // SAFETY: the caller's handles, as documented.
+        let (resource, tensor) = unsafe { (handle::borrow(variable, "variable")?, handle::borrow(tensor, "tensor")?) };
+        resource.variable()?.set(tensor.view(), &|| resource.text())
+    })
+}
+
+/// The common end of the creation of a variable's kernels.
+///
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+unsafe fn create(
+    engine: *mut weir_engine,
+    variable: *const weir_resource,
+    operation: Operation,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> Result<()> {
+    // SAFETY: the caller's pointers, as documented.
+    let (out, engine, resource, attr) = unsafe {
+        let out = out_ptr(out_kernel, "out_kernel")?;
+        let (engine, resource) = (handle::share(engine, "engine")?, handle::borrow(variable, "variable")?);
+        (out, engine, resource, handle::borrow_opt(attr, "attr")?)
+    };
+    resource.check_engine(engine.resources(), "variable")?;
+    let kernel = kernel(operation, engine.resources(), resource)?;
+    let default = KernelAttr::default();
+    handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
+}
+
+/// Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel knows the
+/// variable by its id and does not keep it alive; a program does that was compiled with the kernel.
+///
+/// Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams and runs inside
+/// of a worker of a pool; those of an optimistic one are for any place. They run in every run of a program, whether or not anybody
+/// uses what they read.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the
+/// variable was destroyed).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_variable_read(
+    engine: *mut weir_engine,
+    variable: *const weir_resource,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    guard("weir_kernel_create_variable_read", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { create(engine, variable, Operation::Read, attr, out_kernel) }
+    })
+}
+
+/// Makes a kernel that gives a variable a value: one input like the variable, no output. Otherwise as
+/// weir_kernel_create_variable_read. A value that was begun to be written is written whole, also if the run is cancelled.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Errors: those of weir_kernel_create_variable_read.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_variable_assign(
+    engine: *mut weir_engine,
+    variable: *const weir_resource,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    guard("weir_kernel_create_variable_assign", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { create(engine, variable, Operation::Assign, attr, out_kernel) }
+    })
+}
+
+/// Makes a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with the sums of
+/// weir_kernel_create_binary. Sums of several nodes at once are all in it, in some order: in floating point the order may show.
+/// Otherwise as weir_kernel_create_variable_assign.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+/// Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_variable_assign_add(
+    engine: *mut weir_engine,
+    variable: *const weir_resource,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    guard("weir_kernel_create_variable_assign_add", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { create(engine, variable, Operation::AssignAdd, attr, out_kernel) }
+    })
+}

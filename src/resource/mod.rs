@@ -1,0 +1,224 @@
+//! Resources: what an engine keeps by name between runs. Variables, lookup tables, objects of the host's.
+//!
+//! # Who keeps what alive
+//!
+//! A resource is counted. Its *container* holds one reference, as long as it has the name; handles of the host's, programs that were
+//! compiled with it and work that is under way hold others. To delete a name, or to clear a container, lets go of the container's
+//! reference and makes the resource's number stale; the resource ends with its last reference. What ends may call the host, so nothing
+//! ends under a lock.
+//!
+//! A resource does not keep its engine alive, because the engine keeps the resource. When the engine goes, what is still referenced
+//! is noted (`leaks`), and goes on being a piece of memory that can be read and let go of.
+//!
+//! # Names and numbers
+//!
+//! A name is for people and for sharing: container and name, looked up under a lock (`registry`). A *number* is an index and the generation
+//! of what has it, so a stale one is found. Kernels of variables hold numbers. They are looked up when a graph is compiled (`Kernel::resolve`): the
+//! program holds the variable itself, and its runs go through a pointer. A call on a stream looks the number up.
+//!
+//! # Two ways to use a variable
+//!
+//! *Exclusive* (`access`): one memory, and a lock that a node holds while it reads or writes. A node that finds it taken does not block
+//! its worker: it leaves word, completes its round, and tries again when the lock is free. What runs of different programs do to
+//! it is whole, in some order; within a graph the order is the edges', and compile refuses a graph that gives none.
+//!
+//! *Optimistic* (`versions`): no lock while anything is read or written. A reader holds on to the version that was current; a writer makes a
+//! version of its own and puts it in place of the one that it began with, or begins again. Readers see one value or the other, never
+//! parts of both, and no sum is lost.
+#![forbid(unsafe_code)]
+
+mod access;
+mod host;
+mod leaks;
+mod name;
+mod operations;
+mod registry;
+mod table;
+mod variable;
+mod versions;
+
+pub use host::HostObject;
+pub use leaks::{count as leak_count, report as leak_report};
+pub use name::{DEFAULT_CONTAINER, check as check_name, check_container};
+pub use operations::{Operation, kernel};
+pub use registry::{Listed, Registry};
+pub use table::{Key, KeyKind, Keys, Table};
+pub use variable::Variable;
+
+use crate::abi::{weir_resource_kind, weir_resource_kind_value as V};
+use crate::base::object::tag;
+use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::sync::{OnceLock, fork};
+use std::sync::{Arc, Weak};
+
+/// Kinds of resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResourceKind {
+    Variable,
+    Table,
+    Host,
+}
+
+impl ResourceKind {
+    const ALL: [ResourceKind; 3] = [ResourceKind::Variable, ResourceKind::Table, ResourceKind::Host];
+
+    pub fn value(self) -> weir_resource_kind {
+        let value = match self {
+            ResourceKind::Variable => V::WEIR_RESOURCE_VARIABLE,
+            ResourceKind::Table => V::WEIR_RESOURCE_TABLE,
+            ResourceKind::Host => V::WEIR_RESOURCE_HOST,
+        };
+        value as weir_resource_kind
+    }
+
+    /// None = any.
+    pub fn from_value(value: weir_resource_kind) -> Result<Option<ResourceKind>> {
+        if value == V::WEIR_RESOURCE_ANY as weir_resource_kind {
+            return Ok(None);
+        }
+        let kind = ResourceKind::ALL.into_iter().find(|kind| kind.value() == value);
+        kind.map(Some).ok_or_else(|| Error::invalid(format!("kind is {value}, which is no resource kind")))
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ResourceKind::Variable => "variable",
+            ResourceKind::Table => "table",
+            ResourceKind::Host => "host object",
+        }
+    }
+}
+
+/// What a resource is.
+pub enum Body {
+    Variable(Variable),
+    Table(Table),
+    Host(HostObject),
+}
+
+/// Where a resource was entered.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub container: Box<str>,
+    pub name: Box<str>,
+}
+
+pub struct Resource {
+    registry: Weak<Registry>,
+    number: u64,
+    place: OnceLock<Place>,
+    body: Body,
+}
+
+impl Kind for Resource {
+    const TAG: u32 = tag::RESOURCE;
+    const NAME: &'static str = "resource";
+    const COUNTER: live::Counter = live::Counter::Resources;
+}
+
+impl Resource {
+    /// Without a name yet.
+    pub fn create(registry: &Arc<Registry>, body: Body) -> Result<Ref<Resource>> {
+        let number = registry.take_number()?;
+        let resource = Resource { registry: Arc::downgrade(registry), number, place: OnceLock::new(), body };
+        let resource = Object::shared(resource);
+        registry.number(&resource);
+        Ok(resource)
+    }
+
+    pub fn kind(&self) -> ResourceKind {
+        match &self.body {
+            Body::Variable(_) => ResourceKind::Variable,
+            Body::Table(_) => ResourceKind::Table,
+            Body::Host(_) => ResourceKind::Host,
+        }
+    }
+
+    /// Index and generation.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// None if it was never entered in a container.
+    pub fn place(&self) -> Option<&Place> {
+        self.place.get()
+    }
+
+    fn set_place(&self, container: &str, name: &str) -> Result<()> {
+        let place = Place { container: container.into(), name: name.into() };
+        self.place.set(place).map_err(|_| Error::invalid(format!("{} has a name already", self.text())))
+    }
+
+    /// "variable 'x' of container 'default'"
+    pub fn text(&self) -> String {
+        match self.place() {
+            Some(place) => format!("{} '{}' of container '{}'", self.kind().name(), place.name, place.container),
+            None => format!("{} {:#x} without a name", self.kind().name(), self.number),
+        }
+    }
+
+    pub fn belongs_to(&self, registry: &Arc<Registry>) -> bool {
+        self.registry.as_ptr() == Arc::as_ptr(registry)
+    }
+
+    /// Refuses one of another engine; `argument` names it.
+    pub fn check_engine(&self, registry: &Arc<Registry>, argument: &str) -> Result<()> {
+        if self.belongs_to(registry) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{argument} is {}, of another engine than this {}", self.text(), registry.label())))
+    }
+
+    fn is_not(&self, expected: ResourceKind) -> Error {
+        Error::invalid(format!("{} is no {}", self.text(), expected.name()))
+    }
+
+    pub fn check_kind(&self, expected: Option<ResourceKind>) -> Result<()> {
+        match expected {
+            Some(expected) if expected != self.kind() => Err(self.is_not(expected)),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn variable(&self) -> Result<&Variable> {
+        match &self.body {
+            Body::Variable(variable) => Ok(variable),
+            _ => Err(self.is_not(ResourceKind::Variable)),
+        }
+    }
+
+    pub fn table(&self) -> Result<&Table> {
+        match &self.body {
+            Body::Table(table) => Ok(table),
+            _ => Err(self.is_not(ResourceKind::Table)),
+        }
+    }
+
+    pub fn host(&self) -> Result<&HostObject> {
+        match &self.body {
+            Body::Host(object) => Ok(object),
+            _ => Err(self.is_not(ResourceKind::Host)),
+        }
+    }
+
+    /// Memory that it holds.
+    pub fn bytes(&self) -> usize {
+        match &self.body {
+            Body::Variable(variable) => variable.bytes(),
+            Body::Table(table) => table.bytes(),
+            Body::Host(_) => 0,
+        }
+    }
+}
+
+impl Drop for Resource {
+    fn drop(&mut self) {
+        // A child of fork leaves the lock alone.
+        if let Some(registry) = self.registry.upgrade().filter(|_| !fork::forked()) {
+            registry.vacate(self.number);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,170 @@
+//! The kernels of variables: read, assign, add.
+
+use super::access::Held;
+use super::{Registry, Resource};
+use crate::base::{Code, Desc, Error, Ref, Result};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest, signature};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// No input; the output is the value.
+    Read,
+    /// The value is the input from now on.
+    Assign,
+    /// The input is added to the value.
+    AssignAdd,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "variable_read",
+            Operation::Assign => "variable_assign",
+            Operation::AssignAdd => "variable_assign_add",
+        }
+    }
+}
+
+/// A kernel of one operation on one variable, which it knows by number, or, as part of a program, by a pointer.
+struct VariableKernel {
+    operation: Operation,
+    desc: Desc,
+    is_optimistic: bool,
+    effects: [Effect; 1],
+    registry: Arc<Registry>,
+    number: u64,
+    /// In programs. Boxed already, for a call that must leave word.
+    resolved: Option<Arc<Call>>,
+}
+
+/// One operation on a variable that is there.
+struct Call {
+    operation: Operation,
+    resource: Ref<Resource>,
+}
+
+/// The kernel of an operation on a variable.
+pub fn kernel(operation: Operation, registry: &Arc<Registry>, resource: &Resource) -> Result<Arc<dyn Kernel>> {
+    let variable = resource.variable()?;
+    if operation == Operation::AssignAdd {
+        variable.check_add().map_err(|error| error.within(resource.text()))?;
+    }
+    let effect = Effect {
+        thing: variable.serial(),
+        name: resource.text().into(),
+        writes: operation != Operation::Read,
+        is_ordered: !variable.is_optimistic(),
+    };
+    Ok(Arc::new(VariableKernel {
+        operation,
+        desc: *variable.desc(),
+        is_optimistic: variable.is_optimistic(),
+        effects: [effect],
+        registry: Arc::clone(registry),
+        number: resource.number(),
+        resolved: None,
+    }))
+}
+
+impl VariableKernel {
+    fn call(&self) -> Result<Arc<Call>> {
+        match &self.resolved {
+            Some(call) => Ok(Arc::clone(call)),
+            None => Ok(Arc::new(Call { operation: self.operation, resource: self.find()? })),
+        }
+    }
+
+    fn find(&self) -> Result<Ref<Resource>> {
+        self.registry.by_number(self.number).map_err(|error| match error.code() {
+            Code::NotFound => Error::new(Code::NotFound, format!("{} was destroyed", self.effects[0].name)),
+            _ => error,
+        })
+    }
+}
+
+impl Kernel for VariableKernel {
+    fn name(&self) -> &str {
+        self.operation.name()
+    }
+
+    fn num_inputs(&self) -> usize {
+        usize::from(self.operation != Operation::Read)
+    }
+
+    fn num_outputs(&self) -> usize {
+        usize::from(self.operation == Operation::Read)
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        if self.operation == Operation::Read {
+            return Ok(vec![self.desc]);
+        }
+        signature::check("input", &[self.desc], inputs)?;
+        Ok(Vec::new())
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        const LEAST_NS: u64 = 100;
+        (self.desc.bytes().unwrap_or(0) as u64 / 10).max(LEAST_NS)
+    }
+
+    fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    fn resolve(&self) -> Result<Option<Arc<dyn Kernel>>> {
+        let resolved = VariableKernel {
+            effects: self.effects.clone(),
+            registry: Arc::clone(&self.registry),
+            resolved: Some(self.call()?),
+            ..*self
+        };
+        Ok(Some(Arc::new(resolved)))
+    }
+
+    /// Of an exclusive variable only calls that may leave word are made.
+    fn is_async(&self) -> bool {
+        !self.is_optimistic
+    }
+
+    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        match &self.resolved {
+            Some(call) => call.perform(None, context),
+            None => Call { operation: self.operation, resource: self.find()? }.perform(None, context),
+        }
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        self.call()?.go_on(context, done)
+    }
+}
+
+impl Call {
+    fn perform(&self, lock: Option<&Held<'_>>, context: &KernelContext<'_>) -> Result<()> {
+        let variable = self.resource.variable()?;
+        match self.operation {
+            Operation::Read => variable.read(lock, context, &context.outputs()[0]),
+            Operation::Assign => variable.assign(lock, context, &context.inputs()[0]),
+            Operation::AssignAdd => variable.assign_add(lock, context, &context.inputs()[0]),
+        }
+    }
+}
+
+impl Rest for Call {
+    /// With the lock, or in another round.
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let Some(access) = self.resource.variable()?.access() else { return done.done(self.perform(None, context)) };
+        if context.is_cancelled() {
+            return Err(Error::new(Code::Cancelled, "cancelled"));
+        }
+        let again = || {
+            done.leave(Some(Arc::clone(&self) as Arc<dyn Rest>));
+            done
+        };
+        let Some(lock) = access.take_or_leave_word(again) else { return Ok(()) };
+        let result = self.perform(Some(&lock), context);
+        drop(lock);
+        done.done(result)
+    }
+}

@@ -1,0 +1,388 @@
+//! An engine's resources: containers of names, and numbers.
+
+use super::name::{check, check_container};
+use super::{Resource, ResourceKind, leaks};
+use crate::base::{Code, Error, Object, Ref, Result};
+use crate::device::Device;
+use crate::memory::heap;
+use crate::sync::{Mutex, MutexGuard, Promise, ambient, fork};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+/// A resource that somebody makes: None if that has failed.
+type Work = Arc<Promise<Option<Ref<Resource>>>>;
+
+enum Entry {
+    There(Ref<Resource>),
+    UnderWay(Work),
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    resource: Option<Weak<Object<Resource>>>,
+}
+
+#[derive(Default)]
+struct State {
+    containers: BTreeMap<Box<str>, BTreeMap<Box<str>, Entry>>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+pub struct Registry {
+    /// "engine cpu:0"
+    label: String,
+    device: Arc<dyn Device>,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Registry of {}", self.label)
+    }
+}
+
+thread_local! {
+    /// How many resources this thread is making for others who may wait for them.
+    static MAKING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A resource in a list, and who holds it besides its container.
+pub struct Listed {
+    pub resource: Ref<Resource>,
+    pub references: usize,
+}
+
+impl Registry {
+    pub fn open(label: String, device: Arc<dyn Device>) -> Arc<Registry> {
+        Arc::new(Registry { label, device, state: Mutex::default() })
+    }
+
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// Gives a resource that was just made its name.
+    pub fn enter(&self, container: &str, name: &str, resource: &Ref<Resource>) -> Result<()> {
+        check_container(container)?;
+        check(name)?;
+        let mut state = self.state.lock();
+        match state.find(container, name) {
+            Some(Entry::There(_)) => return Err(self.exists(container, name, "has")),
+            Some(Entry::UnderWay(_)) => return Err(self.exists(container, name, "is about to have")),
+            None => {}
+        }
+        resource.set_place(container, name)?;
+        state.put(container, name, Entry::There(Ref::clone(resource)));
+        // A call that lived on the reserve fails, and leaves nothing behind.
+        heap::check().inspect_err(|_| drop((state.take(container, name), state)))
+    }
+
+    fn exists(&self, container: &str, name: &str, how: &str) -> Error {
+        let text = format!("container '{container}' of {} {how} a resource '{name}' already", self.label);
+        Error::new(Code::AlreadyExists, text)
+    }
+
+    fn missing(&self, state: &State, container: &str, name: &str) -> Error {
+        let text = match state.containers.contains_key(container) {
+            true => format!("container '{container}' of {} has no resource '{name}'", self.label),
+            false => format!("{} has no container '{container}'", self.label),
+        };
+        Error::new(Code::NotFound, text)
+    }
+
+    /// A reference to the resource of this name; a kind other than `expected` is refused.
+    pub fn lookup(&self, container: &str, name: &str, expected: Option<ResourceKind>) -> Result<Ref<Resource>> {
+        check_container(container)?;
+        check(name)?;
+        let state = self.state.lock();
+        let Some(Entry::There(resource)) = state.find(container, name) else {
+            return Err(self.missing(&state, container, name));
+        };
+        let resource = Ref::clone(resource);
+        drop(state);
+        resource.check_kind(expected)?;
+        Ok(resource)
+    }
+
+    /// The resource of this name, or the one that `make` makes, which is called by one thread at a time and not under a lock. Others
+    /// wait for it where they may sleep. What it makes has no name yet.
+    pub fn lookup_or_make(
+        &self,
+        container: &str,
+        name: &str,
+        expected: Option<ResourceKind>,
+        make: impl FnOnce() -> Result<Ref<Resource>>,
+    ) -> Result<Ref<Resource>> {
+        check_container(container)?;
+        check(name)?;
+        loop {
+            let mut state = self.state.lock();
+            match state.find(container, name) {
+                Some(Entry::There(resource)) => {
+                    let resource = Ref::clone(resource);
+                    drop(state);
+                    resource.check_kind(expected)?;
+                    return Ok(resource);
+                }
+                Some(Entry::UnderWay(work)) => {
+                    let work = Arc::clone(work);
+                    drop(state);
+                    self.check_may_sleep(container, name)?;
+                    if let Some(resource) = work.wait() {
+                        resource.check_kind(expected)?;
+                        return Ok(resource);
+                    }
+                }
+                None => {
+                    let work = Work::default();
+                    state.put(container, name, Entry::UnderWay(Arc::clone(&work)));
+                    drop(state);
+                    return self.make(container, name, expected, work, make);
+                }
+            }
+        }
+    }
+
+    /// What is waited for may need this very thread, as a worker or because it makes something else that is needed there.
+    fn check_may_sleep(&self, container: &str, name: &str) -> Result<()> {
+        let why = match () {
+            () if MAKING.get() > 0 => "this thread is making a resource that others may wait for",
+            () if ambient::depth() > 0 => "waiting for it here could block a worker of a thread pool",
+            () => return Ok(()),
+        };
+        Err(Error::precondition(format!(
+            "resource '{name}' of container '{container}' is being made by another call, and {why}"
+        )))
+    }
+
+    fn make(
+        &self,
+        container: &str,
+        name: &str,
+        expected: Option<ResourceKind>,
+        work: Work,
+        make: impl FnOnce() -> Result<Ref<Resource>>,
+    ) -> Result<Ref<Resource>> {
+        let mut broken = Broken { registry: self, container, name, work: Some(work) };
+        let resource = {
+            let _making = Making::begin();
+            make()?
+        };
+        resource.check_kind(expected)?;
+        if resource.registry.as_ptr() != std::ptr::from_ref(self) {
+            return Err(Error::invalid(format!(
+                "{} was made for another engine than this {}",
+                resource.text(),
+                self.label
+            )));
+        }
+        heap::check()?;
+        let mut state = self.state.lock();
+        resource.set_place(container, name)?;
+        if let Some(entry) = state.find_mut(container, name) {
+            *entry = Entry::There(Ref::clone(&resource));
+        }
+        drop(state);
+        if let Some(work) = broken.work.take() {
+            work.settle(Some(Ref::clone(&resource)));
+        }
+        Ok(resource)
+    }
+
+    /// Takes the name away. The resource ends with its last reference.
+    pub fn delete(&self, container: &str, name: &str) -> Result<()> {
+        check_container(container)?;
+        check(name)?;
+        let mut state = self.state.lock();
+        if !matches!(state.find(container, name), Some(Entry::There(_))) {
+            return Err(self.missing(&state, container, name));
+        }
+        let gone = state.take(container, name);
+        drop(state);
+        drop(gone);
+        Ok(())
+    }
+
+    /// Takes all names of a container away, and says how many there were. A container that there is not has none.
+    pub fn clear(&self, container: &str) -> Result<usize> {
+        check_container(container)?;
+        let mut state = self.state.lock();
+        let gone = state.clear(container);
+        drop(state);
+        Ok(gone.len())
+    }
+
+    /// The resources of a container, or of all, in the order of their names.
+    pub fn list(&self, container: Option<&str>) -> Result<Vec<Listed>> {
+        if let Some(container) = container {
+            check_container(container)?;
+        }
+        let state = self.state.lock();
+        let is_asked = |name: &str| container.is_none_or(|container| container == name);
+        let containers = state.containers.iter().filter(|(name, _)| is_asked(name));
+        let there = |entry: &Entry| match entry {
+            Entry::There(resource) => {
+                Some(Listed { resource: Ref::clone(resource), references: Ref::strong_count(resource) - 2 })
+            }
+            Entry::UnderWay(_) => None,
+        };
+        Ok(containers.flat_map(|(_, entries)| entries.values().filter_map(there)).collect())
+    }
+
+    /// A number for a resource that is about to be made.
+    pub(super) fn take_number(&self) -> Result<u64> {
+        let mut state = self.state.lock();
+        let index = match state.free.pop() {
+            Some(index) => index,
+            None => {
+                let index = state.slots.len();
+                let short = |_| Error::exhausted("an engine's resources", (index + 1) * size_of::<Slot>());
+                // All indices fit in: giving one back allocates nothing.
+                state.free.try_reserve(index + 1).map_err(short)?;
+                state.slots.try_reserve(1).map_err(short)?;
+                state.slots.push(Slot { generation: 1, resource: None });
+                index as u32
+            }
+        };
+        Ok(number(state.slots[index as usize].generation, index))
+    }
+
+    /// The number that was taken for it is this resource's.
+    pub(super) fn number(&self, resource: &Ref<Resource>) {
+        let mut state = self.state.lock();
+        if let Some(slot) = state.slot(resource.number) {
+            slot.resource = Some(Ref::downgrade(resource));
+        }
+    }
+
+    /// A reference to the resource with this number.
+    pub fn by_number(&self, number: u64) -> Result<Ref<Resource>> {
+        let mut state = self.state.lock();
+        let found = state.slot(number).and_then(|slot| slot.resource.as_ref()?.upgrade());
+        found.ok_or_else(|| Error::new(Code::NotFound, format!("resource {number:#x} of {} was destroyed", self.label)))
+    }
+
+    /// The number is nobody's any more.
+    pub(super) fn vacate(&self, number: u64) {
+        self.state.lock().vacate(number);
+    }
+
+    /// The engine goes: so do all names, and what others hold is noted.
+    pub fn close(&self) {
+        // A child of fork leaves the lock alone.
+        if fork::forked() {
+            return;
+        }
+        let containers = std::mem::take(&mut self.state.lock().containers);
+        for entry in containers.values().flat_map(BTreeMap::values) {
+            if let Entry::There(resource) = entry
+                && Ref::strong_count(resource) > 1
+            {
+                leaks::note(&self.label, resource);
+            }
+        }
+        // Without the lock: what ends here may call the host.
+        drop(containers);
+    }
+}
+
+fn number(generation: u32, index: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(index)
+}
+
+impl State {
+    fn find(&self, container: &str, name: &str) -> Option<&Entry> {
+        self.containers.get(container)?.get(name)
+    }
+
+    fn find_mut(&mut self, container: &str, name: &str) -> Option<&mut Entry> {
+        self.containers.get_mut(container)?.get_mut(name)
+    }
+
+    fn put(&mut self, container: &str, name: &str, entry: Entry) {
+        self.containers.entry(container.into()).or_default().insert(name.into(), entry);
+    }
+
+    /// Takes an entry out. A resource has no number from then on.
+    fn take(&mut self, container: &str, name: &str) -> Option<Entry> {
+        let entry = self.containers.get_mut(container)?.remove(name)?;
+        if let Entry::There(resource) = &entry {
+            self.vacate(resource.number);
+        }
+        Some(entry)
+    }
+
+    /// Takes all resources of a container out, and the container if nothing is being made for it.
+    fn clear(&mut self, container: &str) -> Vec<Entry> {
+        let Some(entries) = self.containers.get_mut(container) else { return Vec::new() };
+        let (gone, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(entries).into_iter().partition(|(_, entry)| matches!(entry, Entry::There(_)));
+        match kept.is_empty() {
+            true => drop(self.containers.remove(container)),
+            false => *entries = kept,
+        }
+        for entry in gone.values() {
+            if let Entry::There(resource) = entry {
+                self.vacate(resource.number);
+            }
+        }
+        gone.into_values().collect()
+    }
+
+    fn slot(&mut self, of: u64) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(of as u32 as usize)?;
+        (slot.generation == (of >> 32) as u32).then_some(slot)
+    }
+
+    fn vacate(&mut self, of: u64) {
+        let Some(slot) = self.slot(of) else { return };
+        // 0 is no generation, so that no number is 0.
+        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
+        slot.resource = None;
+        self.free.push(of as u32);
+    }
+}
+
+/// This thread makes a resource until this is dropped.
+struct Making;
+
+impl Making {
+    fn begin() -> Making {
+        MAKING.set(MAKING.get() + 1);
+        Making
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        MAKING.set(MAKING.get() - 1);
+    }
+}
+
+/// Breaks a promise that was not kept: the making has failed, or panics. Then one of those who wait tries.
+struct Broken<'a> {
+    registry: &'a Registry,
+    container: &'a str,
+    name: &'a str,
+    work: Option<Work>,
+}
+
+impl Drop for Broken<'_> {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        let mut state: MutexGuard<'_, State> = self.registry.state.lock();
+        let is_ours = |entry: &Entry| matches!(entry, Entry::UnderWay(other) if Arc::ptr_eq(other, &work));
+        if state.find(self.container, self.name).is_some_and(is_ours) {
+            drop(state.take(self.container, self.name));
+        }
+        drop(state);
+        work.settle(None);
+    }
+}

@@ -1,0 +1,204 @@
+//! A tensor that lives between runs.
+
+use super::access::{Access, Held};
+use super::versions::Versions;
+use crate::base::{Desc, Error, Result};
+use crate::device::{self, Device};
+use crate::kernel::vector::binary::Op as BinaryOp;
+use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
+use crate::memory::{Buffer, View};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::threadpool::Span;
+use std::sync::Arc;
+
+/// Bytes of a piece of a copy, and the time to copy a byte, at 10 GB/s.
+const PIECE: usize = 128 << 10;
+const NS_PER_BYTE: f32 = 0.1;
+
+pub struct Variable {
+    serial: u64,
+    desc: Desc,
+    value: Value,
+}
+
+enum Value {
+    Exclusive { access: Access, view: View, _memory: Buffer },
+    Optimistic(Versions),
+}
+
+impl Variable {
+    /// `initial` has the shape of `desc`; without it the elements are 0.
+    pub fn create(
+        device: &Arc<dyn Device>,
+        desc: Desc,
+        is_optimistic: bool,
+        initial: Option<&View>,
+    ) -> Result<Variable> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let desc = desc.check().map_err(|error| error.within("desc"))?;
+        if device.accelerator().is_some() {
+            // What reads and writes one is a function of the host's.
+            return Err(device::unimplemented(&**device, "variables"));
+        }
+        if let Some(initial) = initial.filter(|initial| *initial.desc() != desc) {
+            let (want, have) = (desc.text(), initial.desc().text());
+            return Err(Error::invalid(format!("initial: expected {want}, got {have}")));
+        }
+        let what = format!("a variable of {}", desc.text());
+        let value = if is_optimistic {
+            let versions = Versions::create(&desc, &what)?;
+            if let Some(initial) = initial {
+                // Nobody has it yet.
+                versions.current().view.copy_from(initial);
+            }
+            Value::Optimistic(versions)
+        } else {
+            let memory = Buffer::zeroed(desc.bytes()?, &what)?;
+            let view = View::new(memory.data(), memory.bytes(), desc);
+            if let Some(initial) = initial {
+                view.copy_from(initial);
+            }
+            Value::Exclusive { access: Access::new(), view, _memory: memory }
+        };
+        // ORDERING: Relaxed; only that no two are alike.
+        Ok(Variable { serial: NEXT.fetch_add(1, Relaxed), desc, value })
+    }
+
+    pub fn desc(&self) -> &Desc {
+        &self.desc
+    }
+
+    /// A number that no other variable of this process has.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub fn is_optimistic(&self) -> bool {
+        matches!(self.value, Value::Optimistic(_))
+    }
+
+    pub fn bytes(&self) -> usize {
+        match &self.value {
+            Value::Exclusive { view, .. } => view.bytes(),
+            Value::Optimistic(versions) => versions.count() * self.desc.bytes().unwrap_or(0),
+        }
+    }
+
+    /// The lock of an exclusive variable.
+    pub(super) fn access(&self) -> Option<&Access> {
+        match &self.value {
+            Value::Exclusive { access, .. } => Some(access),
+            Value::Optimistic(_) => None,
+        }
+    }
+
+    /// Whether `assign_add` has a meaning, in the words of the sum.
+    pub fn check_add(&self) -> Result<()> {
+        builtin::Operation::output(&SUM, &[self.desc; 2]).map(drop)
+    }
+
+    /// Copies the value into `output`. Of an exclusive variable only with its lock.
+    pub(super) fn read(&self, _lock: Option<&Held<'_>>, context: &KernelContext<'_>, output: &View) -> Result<()> {
+        match &self.value {
+            Value::Exclusive { view, .. } => copy(context, view, output),
+            Value::Optimistic(versions) => copy(context, &versions.current().view, output),
+        }
+    }
+
+    pub(super) fn assign(&self, _lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: &View) -> Result<()> {
+        match &self.value {
+            Value::Exclusive { view, .. } => whole(context, |context| copy(context, input, view)),
+            Value::Optimistic(versions) => {
+                let next = versions.blank()?;
+                if let Err(error) = copy(context, input, &next.view) {
+                    versions.give_back(next);
+                    return Err(error);
+                }
+                // Whatever is current is to be replaced.
+                let _ = versions.publish(next, None);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn assign_add(&self, _lock: Option<&Held<'_>>, context: &KernelContext<'_>, input: &View) -> Result<()> {
+        match &self.value {
+            Value::Exclusive { view, .. } => whole(context, |context| add(context, view, input, view)),
+            Value::Optimistic(versions) => {
+                let mut next = versions.blank()?;
+                loop {
+                    let old = versions.current();
+                    if let Err(error) = add(context, &old.view, input, &next.view) {
+                        versions.give_back(next);
+                        return Err(error);
+                    }
+                    // Who finds another version there has been overtaken by a writer that is done.
+                    match versions.publish(next, Some(&old)) {
+                        Ok(()) => return Ok(()),
+                        Err(again) => next = again,
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_like(&self, desc: &Desc) -> Result<()> {
+        match *desc == self.desc {
+            true => Ok(()),
+            false => Err(Error::invalid(format!("tensor: expected {}, got {}", self.desc.text(), desc.text()))),
+        }
+    }
+
+    fn lock(&self, what: &dyn Fn() -> String) -> Result<Option<Held<'_>>> {
+        self.access().map(|access| access.wait(what)).transpose()
+    }
+
+    /// For the host: copies the value into `output`, in this thread.
+    pub fn get(&self, output: &View, what: &dyn Fn() -> String) -> Result<()> {
+        self.check_like(output.desc())?;
+        let lock = self.lock(what)?;
+        self.read(lock.as_ref(), &KernelContext::new(&[], &[], None, no_scratch(), &NEVER), output)
+    }
+
+    /// For the host: gives it the value of `input`, in this thread.
+    pub fn set(&self, input: &View, what: &dyn Fn() -> String) -> Result<()> {
+        self.check_like(input.desc())?;
+        let lock = self.lock(what)?;
+        self.assign(lock.as_ref(), &KernelContext::new(&[], &[], None, no_scratch(), &NEVER), input)
+    }
+}
+
+const SUM: builtin::Binary = builtin::Binary { op: BinaryOp::Add };
+
+fn no_scratch() -> Scratch {
+    Scratch::new(std::ptr::null_mut(), 0, crate::threadpool::MAX_SLOTS)
+}
+
+/// What is begun is ended: a value that is written in its place is never left half written by a run that is stopped.
+fn whole(context: &KernelContext<'_>, write: impl FnOnce(&KernelContext<'_>) -> Result<()>) -> Result<()> {
+    context.with_pool(|pool| write(&KernelContext::new(&[], &[], pool, no_scratch(), &NEVER)))
+}
+
+fn copy(context: &KernelContext<'_>, from: &View, to: &View) -> Result<()> {
+    let (bytes, shards) = (from.read_bytes(), to.byte_shards());
+    if bytes.len() <= PIECE {
+        to.copy_from(from);
+        return Ok(());
+    }
+    let span = Span { items: bytes.len(), cost_ns: NS_PER_BYTE, grain: PIECE, ..Span::default() };
+    context.parallel_for(&span, &|mut claim| {
+        let (begin, end) = (claim.begin(), claim.end());
+        shards.part(&mut claim, 1).copy_from_slice(&bytes[begin..end]);
+        Ok(())
+    })
+}
+
+/// a + b, as the operation of that name does it.
+fn add(context: &KernelContext<'_>, a: &View, b: &View, to: &View) -> Result<()> {
+    signature::check("input", &[*a.desc()], &[*b.desc()])?;
+    let (inputs, outputs) = ([a.clone(), b.clone()], [to.clone()]);
+    context.with_pool(|pool| {
+        let inner = KernelContext::new(&inputs, &outputs, pool, no_scratch(), context.stop());
+        builtin::Operation::compute(&SUM, &inner)
+    })
+}
