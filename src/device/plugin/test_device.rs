@@ -2,9 +2,9 @@
 //! is alive, and can be told to fail or to answer nonsense at the k-th call of a function.
 
 use crate::abi::*;
+use crate::sync::Mutex;
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
 /// What is done at the k-th call from now.
@@ -48,8 +48,8 @@ impl State {
 
     /// The status that this call is to have; 0 = the work is done.
     fn enter(&self, function: &'static str) -> i32 {
-        self.calls.lock().unwrap().push(function);
-        let mut plan = self.plan.lock().unwrap();
+        self.calls.lock().push(function);
+        let mut plan = self.plan.lock();
         match &mut *plan {
             Some(found) if found.function == function && found.call == 1 => {
                 let status = found.status;
@@ -200,7 +200,7 @@ unsafe extern "C" fn event_callback(
     let status = of(device).enter("event_callback");
     if status == 0 {
         let callback = callback.map_or(0, |f| f as usize);
-        of(device).callbacks.lock().unwrap().push((callback, arg as usize));
+        of(device).callbacks.lock().push((callback, arg as usize));
     }
     status
 }

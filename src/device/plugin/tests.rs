@@ -158,7 +158,7 @@ fn the_highest_priority_makes_the_devices() {
     assert_eq!(error.code(), Code::AlreadyExists);
     assert_eq!(new.released.load(SeqCst), 0, "what was refused stays the host's");
     drop(open(kind, 0).unwrap());
-    assert!(low.calls.lock().unwrap().is_empty() && !high.calls.lock().unwrap().is_empty());
+    assert!(low.calls.lock().is_empty() && !high.calls.lock().is_empty());
     let replacement = plugin(kind, vtable(), new).unwrap();
     drop(device::replace(kind, 10, Arc::new(replacement)).unwrap());
     assert_eq!(high.released.load(SeqCst), 1);
@@ -168,7 +168,7 @@ fn the_highest_priority_makes_the_devices() {
     drop(device);
     assert_eq!(new.alive.load(SeqCst), 0);
     drop(open(kind, 0).unwrap());
-    assert!(!low.calls.lock().unwrap().is_empty());
+    assert!(!low.calls.lock().is_empty());
     assert!(device::kinds().contains(&kind));
 }
 
@@ -200,10 +200,10 @@ fn every_failure_is_a_status_that_names_its_place() {
     for function in functions {
         for status in [exhausted, 4711, weir_status_code::WEIR_DEVICE_LOST as i32] {
             for call in 1.. {
-                *state.plan.lock().unwrap() = Some(Plan { function, call, status });
+                *state.plan.lock() = Some(Plan { function, call, status });
                 let hits = state.hits.load(SeqCst);
                 let result = exercise(kind);
-                *state.plan.lock().unwrap() = None;
+                *state.plan.lock() = None;
                 assert_eq!(state.alive.load(SeqCst), 0, "{function} {call}: something stayed behind");
                 if state.hits.load(SeqCst) == hits {
                     assert_eq!(result.unwrap(), [-1.0, 2.0], "{function} {call}");
@@ -237,14 +237,14 @@ fn answers_that_make_no_sense_are_named() {
         ("kernel_create", "returned OK and no object"),
         ("event_query", "stored 7, expected 0 or 1"),
     ] {
-        *state.plan.lock().unwrap() = Some(Plan { function, call: 1, status: NOTHING });
+        *state.plan.lock() = Some(Plan { function, call: 1, status: NOTHING });
         let error = exercise(kind).unwrap_err();
         assert_eq!(error.code(), Code::Unknown, "{error}");
         assert!(error.message().contains(&format!("engine plugin-nonsense:0: {function} ")), "{error}");
         assert!(error.message().contains(text), "{error}");
         assert_eq!(state.alive.load(SeqCst), 0, "{function}");
     }
-    *state.plan.lock().unwrap() = Some(Plan { function: "device_count", call: 1, status: 14 });
+    *state.plan.lock() = Some(Plan { function: "device_count", call: 1, status: 14 });
     let error = open(kind, 0).unwrap_err();
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.message().contains("kind 'plugin-nonsense': device_count: as planned"), "{error}");
@@ -259,12 +259,12 @@ fn a_lost_device_fails_everything_and_a_new_one_works() {
     let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
     let event = accelerator.event(false).unwrap();
     let status = weir_status_code::WEIR_DEVICE_LOST as i32;
-    *state.plan.lock().unwrap() = Some(Plan { function: "event_record", call: 1, status });
+    *state.plan.lock() = Some(Plan { function: "event_record", call: 1, status });
     assert_eq!(stream.record(&event).unwrap_err().code(), Code::DeviceLost);
-    let before = state.calls.lock().unwrap().len();
+    let before = state.calls.lock().len();
     assert_eq!(event.is_reached().unwrap_err().code(), Code::DeviceLost);
     assert_eq!(accelerator.allocate(8, "x").unwrap_err().code(), Code::DeviceLost);
-    assert_eq!(state.calls.lock().unwrap().len(), before, "nothing is asked of a lost device");
+    assert_eq!(state.calls.lock().len(), before, "nothing is asked of a lost device");
     assert!(device.is_lost());
     assert_eq!(exercise(kind).unwrap(), [-1.0, 2.0], "another one was opened");
     drop((event, stream, device));
@@ -302,7 +302,7 @@ fn a_callback_is_taken_once() {
     let (done, device, event) = follow(kind);
     drop((device, event));
     assert!(state.alive.load(SeqCst) > 0, "what is to follow keeps the event");
-    let asked = state.callbacks.lock().unwrap().clone();
+    let asked = state.callbacks.lock().clone();
     let [(callback, arg)] = asked[..] else { panic!("{asked:?}") };
     assert!(!done.load(SeqCst));
     for _ in 0..2 {
@@ -329,13 +329,13 @@ fn a_plug_in_without_callbacks_is_watched() {
         drop((device, event));
         eventually(|| done.load(SeqCst));
         eventually(|| state.alive.load(SeqCst) == 0);
-        assert!(state.callbacks.lock().unwrap().is_empty());
+        assert!(state.callbacks.lock().is_empty());
     }
     // One that refuses a callback is watched, too.
     let state = State::new(CALLS_BACK);
     state.patience.store(300, SeqCst);
     let kind = registered("plugin-watched-refused", state);
-    *state.plan.lock().unwrap() = Some(Plan { function: "event_callback", call: 1, status: 8 });
+    *state.plan.lock() = Some(Plan { function: "event_callback", call: 1, status: 8 });
     let (done, ..) = follow(kind);
     eventually(|| done.load(SeqCst));
 }
