@@ -18,6 +18,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/stream.rs",
     "src/abi/emulation.rs",
     "src/abi/tensor.rs",
+    "src/abi/device.rs",
     "src/abi/kernel.rs",
     "src/abi/kernel_cache.rs",
     "src/abi/elements.rs",
@@ -36,6 +37,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/threadpool_attr.rs",
     "src/ffi/conformance.rs",
     "src/ffi/engine.rs",
+    "src/ffi/device.rs",
     "src/ffi/emulation.rs",
     "src/ffi/memory.rs",
     "src/ffi/stream.rs",
@@ -45,6 +47,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/tensor.rs",
     "src/ffi/transfer.rs",
     "src/ffi/kernel.rs",
+    "src/ffi/kernel_named.rs",
     "src/ffi/ops_elements.rs",
     "src/ffi/ops_movement.rs",
     "src/ffi/ops_reduction.rs",
@@ -89,12 +92,17 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_threadpool_conformance",
         "Conformance",
-        "Does a pool keep its side of the contract? The program weir_conformance asks this of pools in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.",
+        "Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.",
     ),
     (
         "weir_engine_attr_create",
         "Engine",
         "An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool: one of yours, or one that weir starts because its thread mode says so. What the settings leave open the environment may decide, read once per process. WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines that were given neither a mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in weir_engine_attr_set_thread_count. Any other value is INVALID_ARGUMENT where it would be used.",
+    ),
+    (
+        "weir_engine_kind_from_name",
+        "Device",
+        "Engines of one kind stand on devices that somebody makes: weir itself, or a plug-in, which is a vtable of C functions (weir_device_vtable) that a program registers, or a library that weir_device_load opens. A plug-in's engines have streams, events, tensors and kernels like all others. After a fork the child leaves plug-ins alone; a library that was loaded is never unloaded. docs/devices.md is the contract.",
     ),
     (
         "weir_engine_attr_set_emulation",

@@ -249,7 +249,7 @@ OFFSET(weir_emulated_counters, bytes_in_use, 80);
 OFFSET(weir_emulated_counters, peak_bytes, 88);
 OFFSET(weir_emulated_counters, races, 96);
 
-SIZE(weir_engine_info, 104);
+SIZE(weir_engine_info, 112);
 OFFSET(weir_engine_info, struct_size, 0);
 OFFSET(weir_engine_info, kind, 8);
 OFFSET(weir_engine_info, index, 12);
@@ -259,6 +259,7 @@ OFFSET(weir_engine_info, alignment, 24);
 OFFSET(weir_engine_info, name, 32);
 OFFSET(weir_engine_info, thread_mode, 96);
 OFFSET(weir_engine_info, thread_count, 100);
+OFFSET(weir_engine_info, memory_bytes, 104);
 
 SIZE(weir_tensor_desc, 72);
 OFFSET(weir_tensor_desc, dtype, 0);
@@ -450,6 +451,90 @@ OFFSET(weir_tensor_view, desc, 16);
 
 #else
 #error "the sizes and offsets of 32-bit machines have not been written down yet"
+
+SIZE(weir_device_info, 96);
+OFFSET(weir_device_info, struct_size, 0);
+OFFSET(weir_device_info, capabilities, 8);
+OFFSET(weir_device_info, memory_bytes, 16);
+OFFSET(weir_device_info, alignment, 24);
+OFFSET(weir_device_info, name, 32);
+
+SIZE(weir_device_stream_attr, 24);
+OFFSET(weir_device_stream_attr, struct_size, 0);
+OFFSET(weir_device_stream_attr, name, 8);
+OFFSET(weir_device_stream_attr, priority, 16);
+OFFSET(weir_device_stream_attr, reserved, 20);
+
+SIZE(weir_device_recipe, 48);
+OFFSET(weir_device_recipe, struct_size, 0);
+OFFSET(weir_device_recipe, operation, 8);
+OFFSET(weir_device_recipe, attributes, 16);
+OFFSET(weir_device_recipe, attributes_bytes, 24);
+OFFSET(weir_device_recipe, num_inputs, 32);
+OFFSET(weir_device_recipe, num_outputs, 40);
+
+SIZE(weir_named_kernel_desc, 88);
+OFFSET(weir_named_kernel_desc, struct_size, 0);
+OFFSET(weir_named_kernel_desc, operation, 8);
+OFFSET(weir_named_kernel_desc, attributes, 16);
+OFFSET(weir_named_kernel_desc, attributes_bytes, 24);
+OFFSET(weir_named_kernel_desc, num_inputs, 32);
+OFFSET(weir_named_kernel_desc, inputs, 40);
+OFFSET(weir_named_kernel_desc, num_outputs, 48);
+OFFSET(weir_named_kernel_desc, outputs, 56);
+OFFSET(weir_named_kernel_desc, infer, 64);
+OFFSET(weir_named_kernel_desc, user, 72);
+OFFSET(weir_named_kernel_desc, destroy, 80);
+
+SIZE(weir_device_launch, 40);
+OFFSET(weir_device_launch, struct_size, 0);
+OFFSET(weir_device_launch, inputs, 8);
+OFFSET(weir_device_launch, num_inputs, 16);
+OFFSET(weir_device_launch, outputs, 24);
+OFFSET(weir_device_launch, num_outputs, 32);
+
+SIZE(weir_device_vtable, 240);
+OFFSET(weir_device_vtable, struct_size, 0);
+OFFSET(weir_device_vtable, flags, 8);
+OFFSET(weir_device_vtable, device_count, 16);
+OFFSET(weir_device_vtable, device_open, 24);
+OFFSET(weir_device_vtable, device_close, 32);
+OFFSET(weir_device_vtable, device_info, 40);
+OFFSET(weir_device_vtable, error_text, 48);
+OFFSET(weir_device_vtable, allocate, 56);
+OFFSET(weir_device_vtable, deallocate, 64);
+OFFSET(weir_device_vtable, stream_create, 72);
+OFFSET(weir_device_vtable, stream_destroy, 80);
+OFFSET(weir_device_vtable, stream_clear_error, 88);
+OFFSET(weir_device_vtable, event_create, 96);
+OFFSET(weir_device_vtable, event_destroy, 104);
+OFFSET(weir_device_vtable, event_record, 112);
+OFFSET(weir_device_vtable, event_wait, 120);
+OFFSET(weir_device_vtable, event_query, 128);
+OFFSET(weir_device_vtable, event_synchronize, 136);
+OFFSET(weir_device_vtable, event_elapsed, 144);
+OFFSET(weir_device_vtable, event_callback, 152);
+OFFSET(weir_device_vtable, copy_to_device, 160);
+OFFSET(weir_device_vtable, copy_to_host, 168);
+OFFSET(weir_device_vtable, copy_on_device, 176);
+OFFSET(weir_device_vtable, copy_peer, 184);
+OFFSET(weir_device_vtable, fill, 192);
+OFFSET(weir_device_vtable, kernel_create, 200);
+OFFSET(weir_device_vtable, kernel_destroy, 208);
+OFFSET(weir_device_vtable, launch, 216);
+OFFSET(weir_device_vtable, native_handle, 224);
+OFFSET(weir_device_vtable, release, 232);
+
+SIZE(weir_device_plugin_api, 56);
+OFFSET(weir_device_plugin_api, struct_size, 0);
+OFFSET(weir_device_plugin_api, version, 8);
+OFFSET(weir_device_plugin_api, abi_version, 12);
+OFFSET(weir_device_plugin_api, device_register, 16);
+OFFSET(weir_device_plugin_api, device_replace, 24);
+OFFSET(weir_device_plugin_api, device_unregister, 32);
+OFFSET(weir_device_plugin_api, last_error_message, 40);
+OFFSET(weir_device_plugin_api, fail, 48);
+
 #endif
 
 /* weir_status_code */
@@ -511,6 +596,15 @@ VALUE(WEIR_MAX_ARGS, 64);
 VALUE(WEIR_ENGINE_CPU, 1);
 VALUE(WEIR_ENGINE_CUDA, 2);
 VALUE(WEIR_ENGINE_EMULATED, 3);
+VALUE(WEIR_DEVICE_OWN_MEMORY, 1);
+VALUE(WEIR_DEVICE_CONCURRENT, 2);
+VALUE(WEIR_DEVICE_TIMING, 4);
+VALUE(WEIR_DEVICE_PEER_COPY, 8);
+VALUE(WEIR_DEVICE_CALLBACK, 16);
+VALUE(WEIR_DEVICE_NATIVE_HANDLE, 32);
+VALUE(WEIR_DEVICE_OBJECT_DEVICE, 1);
+VALUE(WEIR_DEVICE_OBJECT_STREAM, 2);
+VALUE(WEIR_DEVICE_OBJECT_EVENT, 3);
 
 /* weir_thread_mode_value */
 VALUE(WEIR_THREAD_MODE_GLOBAL, 1);

@@ -114,9 +114,9 @@ static void rows_of_engines(void) {
     ROW(weir_engine_get_info, (good.engine, NULL), INVALID, "out_info is NULL");
     ROW(weir_engine_get_info, (WRONG(run), &info), INVALID, "engine is not a engine (it is a run)");
     info.struct_size = offsetof(weir_engine_info, thread_mode) - 1;
-    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 104 (at least 96)");
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 112 (at least 96)");
     info.struct_size = 4097;
-    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 104");
+    ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 4097, expected 112");
     CHECK(info.kind == 0 && info.name[0] == '\0');
     ROW(weir_engine_synchronize, (NULL, 0), INVALID, "engine is NULL");
     ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),

@@ -17,8 +17,9 @@
  *   status and errors   weir_status, weir_last_error_message, weir_status_name
  *   library             weir_version, weir_check_version, weir_runtime_get_info, weir_runtime_get_threads
  *   thread pool         weir_threadpool_vtable, weir_threadpool_create*, weir_parallel_for
- *   conformance         weir_threadpool_conformance, weir_threadpool_attr_set_checking
+ *   conformance         weir_threadpool_conformance, weir_device_conformance, weir_threadpool_attr_set_checking
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
+ *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
  *   emulated devices    weir_engine_attr_set_emulation, weir_emulated_get_races
  *   memory              weir_allocator_create, weir_engine_attr_set_memory_limit, weir_engine_get_memory_info, weir_engine_trim
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
@@ -31,6 +32,7 @@
  *   elements            weir_kernel_create_{eltwise,binary,select,convert,quantize,dequantize}
  *   moving elements     weir_kernel_create_transpose, _concat, _slice, _pad, _reshape, _gather
  *   rows and columns    weir_kernel_create_softmax, _reduce, _argmax, _norm
+ *   kernel of a device  weir_kernel_create_named
  *   kernel cache        weir_kernel_cache_set_capacity, weir_kernel_cache_get_info
  *   asynchronous kernel weir_host_kernel_desc (compute_async), weir_completion_done
  *   shapes of a run     weir_tensor_create_dynamic*, weir_kernel_context_allocate_output, WEIR_DIM_DYNAMIC
@@ -62,7 +64,7 @@
  *   - A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct,
  *     and zero the rest.
  *   - After fork, the child may only release and destroy; every other call returns FAILED_PRECONDITION once an
- *     engine or a pool exists.
+ *     engine, a pool or a plug-in's device has existed.
  *   - The library stays loaded after dlclose, and does nothing at exit.
  */
 
@@ -166,13 +168,13 @@ typedef enum weir_threadpool_flags {
   WEIR_THREADPOOL_NESTED = 4,
 } weir_threadpool_flags;
 
-/** What weir_threadpool_conformance says of a clause. */
+/** What weir_threadpool_conformance and weir_device_conformance say of a clause. */
 typedef enum weir_conformance_verdict {
   /** Nothing wrong was seen. */
   WEIR_CONFORMANCE_PASS = 0,
   /** The clause is broken; the text says how. */
   WEIR_CONFORMANCE_FAIL = 1,
-  /** The pool lacks the function that the clause is about. */
+  /** The pool or device lacks the function that the clause is about. */
   WEIR_CONFORMANCE_NOT_OFFERED = 2,
   /** Legal, and good to know: what the pool is like. */
   WEIR_CONFORMANCE_NOTE = 3,
@@ -220,6 +222,35 @@ typedef enum weir_engine_kind_value {
    */
   WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
+
+/** What a device of a plug-in can do beyond what every device must. */
+typedef enum weir_device_capability {
+  /** Its memory is another space: the host cannot read or write there, whatever the number is. */
+  WEIR_DEVICE_OWN_MEMORY = 1,
+  /**
+   * Its functions may be called from several threads at once. Without it weir calls one after the other, under a lock of its own for
+   * each device, and none that blocks: event_synchronize and event_callback are left alone, and event_query is called instead.
+   */
+  WEIR_DEVICE_CONCURRENT = 2,
+  /** Events with WEIR_EVENT_TIMING keep the time; event_elapsed is there. */
+  WEIR_DEVICE_TIMING = 4,
+  /** Bytes can come from and go to another device of the same kind; copy_peer is there. */
+  WEIR_DEVICE_PEER_COPY = 8,
+  /** event_callback is there. */
+  WEIR_DEVICE_CALLBACK = 16,
+  /** native_handle is there. */
+  WEIR_DEVICE_NATIVE_HANDLE = 32,
+} weir_device_capability;
+
+/** What native_handle of a weir_device_vtable is asked for. */
+typedef enum weir_device_object {
+  /** The device. */
+  WEIR_DEVICE_OBJECT_DEVICE = 1,
+  /** A stream of it. */
+  WEIR_DEVICE_OBJECT_STREAM = 2,
+  /** An event of it. */
+  WEIR_DEVICE_OBJECT_EVENT = 3,
+} weir_device_object;
 
 /**
  * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
@@ -1003,7 +1034,7 @@ typedef struct weir_threadpool_costs {
   double join_ns;
 } weir_threadpool_costs;
 
-/** How weir_threadpool_conformance goes about it. Zero in a member means the default. */
+/** How weir_threadpool_conformance and weir_device_conformance go about it. Zero in a member means the default. */
 typedef struct weir_conformance_options {
   /** sizeof(weir_conformance_options) of the caller's header. */
   size_t struct_size;
@@ -1020,7 +1051,7 @@ typedef struct weir_conformance_options {
   uint32_t flags;
 } weir_conformance_options;
 
-/** What is said of a clause of docs/threadpool.md. */
+/** What is said of a clause of docs/threadpool.md, or of docs/devices.md. */
 typedef struct weir_conformance_line {
   /** sizeof(weir_conformance_line), set by weir. */
   size_t struct_size;
@@ -1065,7 +1096,214 @@ typedef struct weir_engine_info {
   uint32_t thread_mode;
   /** Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes. */
   uint32_t thread_count;
+  /** The device's memory in bytes; 0 = not known. */
+  uint64_t memory_bytes;
 } weir_engine_info;
+
+/** Facts about a device, filled by the plug-in. */
+typedef struct weir_device_info {
+  /** sizeof(weir_device_info), set by weir. A plug-in writes no member that lies beyond it. */
+  size_t struct_size;
+  /** OR of weir_device_capability. */
+  uint64_t capabilities;
+  /** Its memory in bytes; 0 = not known. */
+  uint64_t memory_bytes;
+  /** Every address that allocate gives is a multiple of it: a power of two, from 16 to 1048576. */
+  uint64_t alignment;
+  /** A name for people, NUL-terminated UTF-8. */
+  char name[64];
+} weir_device_info;
+
+/** An address in a device's memory. Only the device may be able to read and write there; 0 is none. */
+typedef uint64_t weir_device_address;
+
+/** What a stream of a device is made from, filled by weir. */
+typedef struct weir_device_stream_attr {
+  /** sizeof(weir_device_stream_attr), set by weir. */
+  size_t struct_size;
+  /** A name for texts, NUL-terminated UTF-8; lives during the call. */
+  const char *name;
+  /** -100 to 100, more is sooner. A hint. */
+  int32_t priority;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_device_stream_attr;
+
+/** What follows when an event was reached: weir's, for the plug-in to call once. */
+typedef void (*weir_device_callback_fn)(void *arg);
+
+/** What a kernel of a device is made from, filled by weir. All of it lives during the call. */
+typedef struct weir_device_recipe {
+  /** sizeof(weir_device_recipe), set by weir. */
+  size_t struct_size;
+  /**
+   * The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes from
+   * weir_kernel_create_named.
+   */
+  const char *operation;
+  /**
+   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
+   * struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
+   * Aligned to 8 bytes.
+   */
+  const void *attributes;
+  /** Bytes of the attributes. */
+  size_t attributes_bytes;
+  /** Number of inputs. */
+  size_t num_inputs;
+  /** Number of outputs. */
+  size_t num_outputs;
+} weir_device_recipe;
+
+/** An element type: one of enum weir_dtype_value. */
+typedef uint32_t weir_dtype;
+
+/**
+ * Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
+ *
+ * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a graph, a
+ * variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such dimensions too: each
+ * run has its own. Texts show them as "f32[?,128]".
+ */
+typedef struct weir_tensor_desc {
+  /** Element type. */
+  weir_dtype dtype;
+  /** Number of dimensions, at most WEIR_MAX_RANK. */
+  uint32_t rank;
+  /** Dimensions, the slowest first; those from `rank` on are ignored. */
+  int64_t dims[8];
+} weir_tensor_desc;
+
+/** A tensor as a kernel sees it. */
+typedef struct weir_tensor_view {
+  /** First element. */
+  void *data;
+  /** Size of the data in bytes. */
+  size_t bytes;
+  /** Element type and shape. */
+  struct weir_tensor_desc desc;
+} weir_tensor_view;
+
+/** One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream has done it. */
+typedef struct weir_device_launch {
+  /** sizeof(weir_device_launch), set by weir. */
+  size_t struct_size;
+  /** The inputs. `data` is an address in the device's memory. */
+  const struct weir_tensor_view *inputs;
+  /** How many. */
+  size_t num_inputs;
+  /** The outputs, likewise. */
+  const struct weir_tensor_view *outputs;
+  /** How many. */
+  size_t num_outputs;
+} weir_device_launch;
+
+/**
+ * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
+ *
+ * Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are what the
+ * create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of weir_status_code, and then has left its
+ * outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
+ * time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
+ * one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
+ * for the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such a callback,
+ * so they may join the thread that runs it. No function is called in a forked child.
+ *
+ * A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
+ * such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
+ * from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes, also what queued work
+ * names.
+ */
+typedef struct weir_device_vtable {
+  /** sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL. */
+  size_t struct_size;
+  /** Reserved, 0. */
+  uint64_t flags;
+  /** Required. How many devices there are now. */
+  int32_t (*device_count)(void *ctx, uint32_t *out_count);
+  /** Required, may block. Makes device `index` ready for use. weir opens each device once at a time. */
+  int32_t (*device_open)(void *ctx, uint32_t index, void **out_device);
+  /** Required, may block. Ends it. All that was made of it has been destroyed. */
+  void (*device_close)(void *ctx, void *device);
+  /** Required. Facts about it, which stay the same until it is closed. */
+  int32_t (*device_info)(void *ctx, void *device, struct weir_device_info *info);
+  /**
+   * Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of NUL-terminated UTF-8.
+   * Also of a late failure that an event has just given.
+   */
+  void (*error_text)(void *ctx, char *buffer, size_t capacity);
+  /**
+   * Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says what for, and lives
+   * during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+   */
+  int32_t (*allocate)(void *device, uint64_t bytes, const char *name, weir_device_address *out_address);
+  /** Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was issued uses it. */
+  void (*deallocate)(void *device, weir_device_address address, uint64_t bytes);
+  /** Required. A stream. */
+  int32_t (*stream_create)(void *device, const struct weir_device_stream_attr *attr, void **out_stream);
+  /** Required, may block. Ends a stream. What was issued to it is done, unless the device is lost. */
+  void (*stream_destroy)(void *device, void *stream);
+  /** Required. Work is done again after a failure. */
+  int32_t (*stream_clear_error)(void *device, void *stream);
+  /**
+   * Required. An event, not recorded: that counts as reached. `flags`: WEIR_EVENT_TIMING if the device has said
+   * WEIR_DEVICE_TIMING, or 0.
+   */
+  int32_t (*event_create)(void *device, uint64_t flags, void **out_event);
+  /** Required. Ends an event that is not under way. */
+  void (*event_destroy)(void *device, void *event);
+  /** Required. Puts the event behind all that was issued to the stream so far. The event is not under way. */
+  int32_t (*event_record)(void *device, void *event, void *stream);
+  /** Required. What is issued to the stream from now on waits, on the device, for the event as it was recorded last. */
+  int32_t (*event_wait)(void *device, void *event, void *stream);
+  /**
+   * Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work before it, and
+   * counts as reached.
+   */
+  int32_t (*event_query)(void *device, void *event, int32_t *out_reached);
+  /**
+   * Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several threads may wait for one event.
+   * Without it weir asks event_query again and again.
+   */
+  int32_t (*event_synchronize)(void *device, void *event, uint64_t timeout_ns, int32_t *out_reached);
+  /** Required with WEIR_DEVICE_TIMING. Nanoseconds from `start` to `end`, both with timing, recorded and reached. */
+  int32_t (*event_elapsed)(void *device, void *start, void *end, int64_t *out_nanoseconds);
+  /**
+   * Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was recorded last, and also if it
+   * fails or the device is lost; on any thread, and at once if it is reached. The callback may call functions of this vtable:
+   * no lock that they need may be held. If this fails, it is never called.
+   */
+  int32_t (*event_callback)(void *device, void *event, weir_device_callback_fn callback, void *arg);
+  /** Required. Copies bytes from the host's memory, which stays as it is until the stream has done this; so below. */
+  int32_t (*copy_to_device)(void *device, void *stream, weir_device_address to, const void *from, uint64_t bytes);
+  /** Required. Copies bytes to the host's memory. They are there when an event behind this was reached. */
+  int32_t (*copy_to_host)(void *device, void *stream, void *to, weir_device_address from, uint64_t bytes);
+  /** Required. Copies bytes within the device's memory, where the two do not overlap. */
+  int32_t (*copy_on_device)(void *device, void *stream, weir_device_address to, weir_device_address from, uint64_t bytes);
+  /** Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of which is `device`. */
+  int32_t (*copy_peer)(void *device,
+                       void *stream,
+                       void *to_device,
+                       weir_device_address to,
+                       void *from_device,
+                       weir_device_address from,
+                       uint64_t bytes);
+  /** Required. Sets bytes of the device's memory. */
+  int32_t (*fill)(void *device, void *stream, weir_device_address to, uint8_t value, uint64_t bytes);
+  /** Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it has none. */
+  int32_t (*kernel_create)(void *device, const struct weir_device_recipe *recipe, void **out_kernel);
+  /** Required. Ends a kernel. No call of it is under way. */
+  void (*kernel_destroy)(void *device, void *kernel);
+  /** Required. Calls a kernel. */
+  int32_t (*launch)(void *device, void *stream, void *kernel, const struct weir_device_launch *launch);
+  /**
+   * Required with WEIR_DEVICE_NATIVE_HANDLE. What the plug-in's own interface calls an object: `what` is one of
+   * weir_device_object, `object` what it names (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+   */
+  int32_t (*native_handle)(void *device, uint32_t what, void *object, uint64_t *out_handle);
+  /** Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed. */
+  void (*release)(void *ctx);
+} weir_device_vtable;
 
 /** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
 typedef struct weir_emulation {
@@ -1243,25 +1481,6 @@ typedef struct weir_engine_sync {
   char message[256];
 } weir_engine_sync;
 
-/** An element type: one of enum weir_dtype_value. */
-typedef uint32_t weir_dtype;
-
-/**
- * Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
- *
- * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a graph, a
- * variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such dimensions too: each
- * run has its own. Texts show them as "f32[?,128]".
- */
-typedef struct weir_tensor_desc {
-  /** Element type. */
-  weir_dtype dtype;
-  /** Number of dimensions, at most WEIR_MAX_RANK. */
-  uint32_t rank;
-  /** Dimensions, the slowest first; those from `rank` on are ignored. */
-  int64_t dims[8];
-} weir_tensor_desc;
-
 /**
  * The body of a host kernel. Inputs, outputs, scratch and the pool come from `context`, which is valid until the
  * function returns. Returns WEIR_OK or the code of its failure; weir_kernel_context_fail adds a text. May run on any
@@ -1392,6 +1611,32 @@ typedef struct weir_argmax_desc {
   /** Reserved, 0. */
   int32_t reserved;
 } weir_argmax_desc;
+
+/** A kernel that only the device of an engine knows, by its name. */
+typedef struct weir_named_kernel_desc {
+  /** sizeof(weir_named_kernel_desc) of the caller's header. */
+  size_t struct_size;
+  /** What the device calls it, UTF-8; copied. Not one of weir's own operations. */
+  const char *operation;
+  /** What the device is told besides, in a form of its own; NULL = nothing. */
+  const void *attributes;
+  /** Bytes of the attributes. */
+  size_t attributes_bytes;
+  /** Number of inputs, at most WEIR_MAX_ARGS. */
+  size_t num_inputs;
+  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
+  const struct weir_tensor_desc *inputs;
+  /** Number of outputs, at most WEIR_MAX_ARGS. */
+  size_t num_outputs;
+  /** What the outputs look like; NULL if `infer` says so. Copied. */
+  const struct weir_tensor_desc *outputs;
+  /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
+  weir_infer_fn infer;
+  /** First argument of `infer`. */
+  void *user;
+  /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
+  weir_destroy_fn destroy;
+} weir_named_kernel_desc;
 
 /** A function of one number: one of enum weir_eltwise_op_value. */
 typedef uint32_t weir_eltwise_op;
@@ -1828,16 +2073,6 @@ typedef struct weir_kernel_cache_info {
   uint64_t evictions;
 } weir_kernel_cache_info;
 
-/** A tensor as a kernel sees it. */
-typedef struct weir_tensor_view {
-  /** First element. */
-  void *data;
-  /** Size of the data in bytes. */
-  size_t bytes;
-  /** Element type and shape. */
-  struct weir_tensor_desc desc;
-} weir_tensor_view;
-
 /** Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value. */
 typedef uint32_t weir_gemm_offset;
 
@@ -2004,6 +2239,37 @@ typedef struct weir_table_contents {
   size_t rows_size;
 } weir_table_contents;
 
+
+/* ---- Library -----------------------------------------------------------------------------------------------------
+ * Which library this is, what the last failure was, and what the library has started and holds.
+ */
+
+/** What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the process. */
+typedef struct weir_device_plugin_api {
+  /** sizeof(weir_device_plugin_api), set by weir. */
+  size_t struct_size;
+  /** weir_version(). */
+  uint32_t version;
+  /** weir_abi_version(). */
+  uint32_t abi_version;
+  /** weir_device_register. */
+  int32_t (*device_register)(const char *name, int32_t priority, const struct weir_device_vtable *vtable, void *ctx);
+  /** weir_device_replace. */
+  int32_t (*device_replace)(const char *name, int32_t priority, const struct weir_device_vtable *vtable, void *ctx);
+  /** weir_device_unregister. */
+  int32_t (*device_unregister)(const char *name, int32_t priority);
+  /** weir_last_error_message: why one of the above has failed. */
+  const char *(*last_error_message)(void);
+  /** Says in words why weir_device_plugin_init is about to fail; the text is copied. Only there. */
+  void (*fail)(const char *text);
+} weir_device_plugin_api;
+
+/**
+ * The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK, or a code: then what it
+ * has registered is unregistered again.
+ */
+typedef int32_t (*weir_device_plugin_init_fn)(const struct weir_device_plugin_api *api);
+
 /**
  * Kinds from plug-ins have this number or a higher one, by the order in which their names were first registered in the
  * process (weir_engine_kind_from_name).
@@ -2013,11 +2279,6 @@ typedef struct weir_table_contents {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-
-/* ---- Library -----------------------------------------------------------------------------------------------------
- * Which library this is, what the last failure was, and what the library has started and holds.
- */
 
 /**
  * The version of the running library: major << 16 | minor << 8 | patch.
@@ -2418,8 +2679,9 @@ weir_status weir_threadpool_attr_get_costs(const struct weir_threadpool_attr *at
 
 
 /* ---- Conformance -------------------------------------------------------------------------------------------------
- * Does a pool keep its side of the contract? The program weir_conformance asks this of pools in shared objects,
- * and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all the time.
+ * Does a pool, or a device, keep its side of the contract? The program weir_conformance asks this of pools and
+ * of plug-ins in shared objects, and a pool in checking mode (weir_threadpool_attr_set_checking) is asked all
+ * the time.
  */
 
 /**
@@ -2442,6 +2704,26 @@ weir_status weir_threadpool_conformance(const struct weir_threadpool_vtable *vta
                                         weir_conformance_fn report,
                                         void *report_arg,
                                         int32_t *out_failed);
+
+/**
+ * Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events, copies and
+ * kernels do what they promise. It takes the device at its own functions, so it asks the same of a plug-in's devices as of weir's own. A device
+ * that hangs ends in a failed clause and not in a hang. Nothing else should use the device meanwhile.
+ *
+ * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up to some
+ * budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg is the caller's. *out_failed
+ * is the number of clauses that failed.
+ * Errors: INVALID_ARGUMENT (NULL, unknown kind or options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine;
+ * what opening the device gives. A broken clause is no error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_conformance(weir_engine_kind kind,
+                                    uint32_t index,
+                                    const struct weir_conformance_options *options,
+                                    weir_conformance_fn report,
+                                    void *report_arg,
+                                    int32_t *out_failed);
 
 
 /* ---- Engine ------------------------------------------------------------------------------------------------------
@@ -2676,6 +2958,102 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * work needs; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
+
+
+/* ---- Device ------------------------------------------------------------------------------------------------------
+ * Engines of one kind stand on devices that somebody makes: weir itself, or a plug-in, which is a vtable of C
+ * functions (weir_device_vtable) that a program registers, or a library that weir_device_load opens. A plug-in's
+ * engines have streams, events, tensors and kernels like all others. After a fork the child leaves plug-ins
+ * alone; a library that was loaded is never unloaded. docs/devices.md is the contract.
+ */
+
+/**
+ * The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps its number for the
+ * life of the process, also when nobody makes its devices any more.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_kind_from_name(const char *name,
+                                       weir_engine_kind *out_kind);
+
+/**
+ * The name of a kind, "cpu"; "?" for a number that is none.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+ */
+WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
+
+/**
+ * The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind (weir_engine_count).
+ * *out_count is how many there are; as many as there is room for are stored. A call with capacity 0 only asks.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+ * Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
+                                  size_t capacity,
+                                  size_t *out_count);
+
+/**
+ * Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The maker with the
+ * highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone. `name` has 1 to 32 of a-z, 0-9, '_'
+ * and '-', the first one a letter.
+ *
+ * Thread safety: any thread. Blocking: never; no function of the vtable is called.
+ * Ownership: the vtable is copied; ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is
+ * unregistered or replaced, and its last device closed.
+ * Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if there is a maker
+ * with this priority (weir_device_replace takes its place).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_register(const char *name,
+                                 int32_t priority,
+                                 const struct weir_device_vtable *vtable,
+                                 void *ctx);
+
+/**
+ * Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next ones that are
+ * made are the new maker's.
+ *
+ * Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
+ * Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_replace(const char *name,
+                                int32_t priority,
+                                const struct weir_device_vtable *vtable,
+                                void *ctx);
+
+/**
+ * Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
+ *
+ * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see weir_device_register.
+ * Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_unregister(const char *name,
+                                   int32_t priority);
+
+/**
+ * Opens a plug-in library and has it register its devices: its function weir_device_plugin_init (weir_device_plugin_init_fn) is called
+ * in this thread. A library that has been loaded stays so for the life of the process, and is not asked again:
+ * loading it once more does nothing. If it fails, what it has registered is taken back, and a later call asks it again.
+ *
+ * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the library is opened and
+ * asked, or while another thread does so. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, or a library without that function); NOT_FOUND if it cannot be opened (the text is the loader's);
+ * UNIMPLEMENTED where libraries cannot be opened; else what weir_device_plugin_init has returned.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_device_load(const char *path);
 
 
 /* ---- Emulated devices --------------------------------------------------------------------------------------------
@@ -3794,6 +4172,22 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_inputs,
                          struct weir_tensor *const *outputs,
                          size_t num_outputs);
+
+/**
+ * Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be NULL; without a name in
+ * it the kernel is called after the operation.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied;
+ * desc->user passes to the kernel if desc->destroy is given.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if
+ * the device has no such kernel, or the engine is a CPU engine; else what the device says.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_named(struct weir_engine *engine,
+                                     const struct weir_named_kernel_desc *desc,
+                                     const struct weir_kernel_attr *attr,
+                                     struct weir_kernel **out_kernel);
 
 /**
  * Makes a function of each element, see weir_eltwise_desc.

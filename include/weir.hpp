@@ -18,6 +18,7 @@
 
 #include "weir.h"
 #include "weir/callback.hpp"
+#include "weir/device.hpp"
 #include "weir/engine.hpp"
 #include "weir/gemm.hpp"
 #include "weir/graph.hpp"

@@ -366,6 +366,20 @@ public:
         return outputs;
     }
 
+    /// A kernel that only the engine's device knows, with outputs that are always the same.
+    static kernel named(const engine &on, const std::string &operation, std::size_t num_inputs,
+                        list<weir_tensor_desc> outputs, const void *attributes = nullptr, std::size_t attributes_bytes = 0,
+                        const kernel_attr &attr = kernel_attr(nullptr)) {
+        auto desc = sized<weir_named_kernel_desc>();
+        desc.operation = operation.c_str();
+        desc.attributes = attributes;
+        desc.attributes_bytes = attributes_bytes;
+        desc.num_inputs = num_inputs;
+        desc.outputs = outputs.data();
+        desc.num_outputs = outputs.size();
+        return builtin(weir_kernel_create_named, on, &desc, attr);
+    }
+
 private:
     template <class Compute, class Infer>
     static kernel make(const engine &on, weir_host_kernel_desc &desc, Compute &&compute, Infer &&infer) {

@@ -1,7 +1,7 @@
-//! The conformance check of a host's pool.
+//! The conformance checks: of a host's pool, and of devices.
 use std::ffi::{c_char, c_void};
 
-/// What weir_threadpool_conformance says of a clause.
+/// What weir_threadpool_conformance and weir_device_conformance say of a clause.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_conformance_verdict {
@@ -9,7 +9,7 @@ pub enum weir_conformance_verdict {
     WEIR_CONFORMANCE_PASS = 0,
     /// The clause is broken; the text says how.
     WEIR_CONFORMANCE_FAIL = 1,
-    /// The pool lacks the function that the clause is about.
+    /// The pool or device lacks the function that the clause is about.
     WEIR_CONFORMANCE_NOT_OFFERED = 2,
     /// Legal, and good to know: what the pool is like.
     WEIR_CONFORMANCE_NOTE = 3,
@@ -17,7 +17,7 @@ pub enum weir_conformance_verdict {
     WEIR_CONFORMANCE_NOT_CHECKED = 4,
 }
 
-/// How weir_threadpool_conformance goes about it. Zero in a member means the default.
+/// How weir_threadpool_conformance and weir_device_conformance go about it. Zero in a member means the default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_options {
@@ -34,7 +34,7 @@ pub struct weir_conformance_options {
     pub flags: u32,
 }
 
-/// What is said of a clause of docs/threadpool.md.
+/// What is said of a clause of docs/threadpool.md, or of docs/devices.md.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_line {

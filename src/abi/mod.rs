@@ -8,6 +8,7 @@
 pub mod cell;
 pub mod conformance;
 pub mod conv;
+pub mod device;
 pub mod dlpack;
 pub mod elements;
 pub mod emulation;
@@ -31,6 +32,7 @@ pub mod threadpool;
 pub use cell::*;
 pub use conformance::*;
 pub use conv::*;
+pub use device::*;
 pub use dlpack::*;
 pub use elements::*;
 pub use emulation::*;

@@ -129,4 +129,6 @@ pub struct weir_engine_info {
     pub thread_mode: u32,
     /// Threads of the pool that weir has started for the engine or for its kind; 0 in the other modes.
     pub thread_count: u32,
+    /// The device's memory in bytes; 0 = not known.
+    pub memory_bytes: u64,
 }

@@ -5,17 +5,18 @@
 use crate::abi::{WEIR_ENGINE_PLUGIN_FIRST, weir_engine_kind, weir_engine_kind_value as K};
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
+use std::ffi::{CStr, CString};
 
 /// A kind of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceKind(weir_engine_kind);
 
 /// The kinds that every build knows by name.
-const OWN: [(DeviceKind, &str); 3] =
-    [(DeviceKind::CPU, "cpu"), (DeviceKind::CUDA, "cuda"), (DeviceKind::EMULATED, "emulated")];
+const OWN: [(DeviceKind, &CStr); 3] =
+    [(DeviceKind::CPU, c"cpu"), (DeviceKind::CUDA, c"cuda"), (DeviceKind::EMULATED, c"emulated")];
 
 /// Names of the others: number `WEIR_ENGINE_PLUGIN_FIRST + i` has the name at `i`.
-static OTHERS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+static OTHERS: Mutex<Vec<&'static CStr>> = Mutex::new(Vec::new());
 
 /// Bytes of the longest name.
 const LONGEST: usize = 32;
@@ -40,10 +41,10 @@ impl DeviceKind {
 
     /// The kind with this name, if there is one.
     pub fn from_name(name: &str) -> Option<DeviceKind> {
-        if let Some((kind, _)) = OWN.iter().find(|row| row.1 == name) {
+        if let Some((kind, _)) = OWN.iter().find(|row| row.1.to_bytes() == name.as_bytes()) {
             return Some(*kind);
         }
-        let at = OTHERS.lock().iter().position(|other| *other == name)?;
+        let at = OTHERS.lock().iter().position(|other| other.to_bytes() == name.as_bytes())?;
         Some(DeviceKind(WEIR_ENGINE_PLUGIN_FIRST + at as u32))
     }
 
@@ -61,20 +62,25 @@ impl DeviceKind {
         if let Some(kind) = DeviceKind::from_name(name) {
             return Ok(kind);
         }
+        let text = CString::new(name).map_err(|_| Error::internal("a name with a NUL"))?;
         let mut others = OTHERS.lock();
-        if !others.contains(&name) {
-            others.push(Box::leak(name.to_owned().into_boxed_str()));
+        if !others.contains(&text.as_c_str()) {
+            others.push(Box::leak(text.into_boxed_c_str()));
         }
         drop(others);
         DeviceKind::from_name(name).ok_or_else(|| Error::internal("a kind was registered and is not there"))
     }
 
     pub fn name(self) -> &'static str {
+        self.c_name().to_str().unwrap_or("unknown")
+    }
+
+    pub fn c_name(self) -> &'static CStr {
         if let Some((_, name)) = OWN.iter().find(|row| row.0 == self) {
             return name;
         }
         let at = self.0.wrapping_sub(WEIR_ENGINE_PLUGIN_FIRST) as usize;
-        OTHERS.lock().get(at).copied().unwrap_or("unknown")
+        OTHERS.lock().get(at).copied().unwrap_or(c"unknown")
     }
 }
 

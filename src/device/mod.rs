@@ -13,11 +13,10 @@
 //! duty (`stream::line`), so a device keeps nothing.
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
-#![forbid(unsafe_code)]
-
 mod cpu;
 pub mod emulated;
 mod kind;
+pub mod plugin;
 mod registry;
 mod watch;
 
@@ -126,6 +125,25 @@ pub trait Accelerator: Send + Sync {
     /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
+
+    /// Whether it can copy between its memory and that of `peer`, another device of the same kind.
+    fn is_peer(&self, _peer: &dyn Accelerator) -> bool {
+        true
+    }
+
+    /// Who it is to the plug-in that brought it: vtable and device, as numbers.
+    fn plugin_identity(&self) -> Option<[usize; 2]> {
+        None
+    }
+
+    /// What the interface below calls it.
+    fn native_handle(&self) -> Result<u64> {
+        Err(no_native_handle())
+    }
+}
+
+fn no_native_handle() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
 }
 
 /// What a stream of a device is made from.
@@ -154,6 +172,11 @@ pub trait DeviceStream: Send + Sync + Debug {
 
     /// Work is done again after a failure.
     fn clear_error(&self) {}
+
+    /// What the interface below calls it.
+    fn native_handle(&self) -> Result<u64> {
+        Err(no_native_handle())
+    }
 }
 
 /// A point in a stream of a device.
@@ -173,10 +196,16 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {}
 
 /// What a kernel computes, for a device that makes its own form of it.
 pub struct Recipe<'a> {
-    /// The operation, "matmul".
+    /// What it is called, for texts.
+    pub name: &'a str,
+    /// The operation, "matmul"; "" for a function of the host's.
     pub operation: &'a str,
-    /// The same on the host, for devices that run host functions.
-    pub host: Arc<dyn HostFunction>,
+    /// The operation's descriptor in C, complete and checked; what the host gave for one that only the device knows.
+    pub attributes: &'a [u8],
+    pub num_inputs: usize,
+    pub num_outputs: usize,
+    /// The same on the host, for devices that run host functions. None for one that only the device knows.
+    pub host: Option<Arc<dyn HostFunction>>,
 }
 
 /// A kernel as a function in the host's memory.

@@ -140,6 +140,7 @@ impl Engine {
             name: text::fixed(self.device.name()),
             thread_mode: mode.value(),
             thread_count: pool.map_or(0, |pool| pool.num_threads() as u32),
+            memory_bytes: self.device.memory_bytes(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::launch::OnHost;
 use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};
-use crate::device::{DeviceKernel, Recipe};
+use crate::device::{DeviceKernel, HostFunction, Recipe};
 use crate::kernel::{Kernel, signature};
 use crate::memory::Tag;
 use crate::sync::OnceLock;
@@ -25,6 +25,13 @@ pub struct BoundKernel {
     scratch_tag: OnceLock<Tag>,
 }
 
+/// What a device may know a kernel by: the operation, and its descriptor. "" for a function of the host's.
+#[derive(Clone, Copy, Default)]
+pub struct Operation<'a> {
+    pub name: &'a str,
+    pub attributes: &'a [u8],
+}
+
 /// Tensors that fit a kernel.
 struct Signature {
     inputs: Vec<Desc>,
@@ -39,8 +46,18 @@ impl Kind for BoundKernel {
 }
 
 impl BoundKernel {
-    /// UNIMPLEMENTED if the engine's device has no such kernel.
+    /// A kernel that the host has made. UNIMPLEMENTED if the engine's device runs no functions of the host's.
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, attr: &KernelAttr) -> Result<Ref<BoundKernel>> {
+        BoundKernel::create_as(engine, kernel, Operation::default(), attr)
+    }
+
+    /// A kernel that a device may know by its name. UNIMPLEMENTED if the engine's device has none.
+    pub fn create_as(
+        engine: Ref<Engine>,
+        kernel: Arc<dyn Kernel>,
+        operation: Operation<'_>,
+        attr: &KernelAttr,
+    ) -> Result<Ref<BoundKernel>> {
         let name = attr.name.as_str().into();
         let on_device = engine.accelerator().map(|accelerator| {
             let label = engine.label();
@@ -51,9 +68,17 @@ impl BoundKernel {
                 );
                 return Err(Error::new(Code::Unimplemented, text));
             }
-            let host = Arc::new(OnHost::new(Arc::clone(&kernel)));
+            let host = kernel.is_on_host().then(|| Arc::new(OnHost::new(Arc::clone(&kernel))) as Arc<dyn HostFunction>);
+            let recipe = Recipe {
+                name: kernel.name(),
+                operation: operation.name,
+                attributes: operation.attributes,
+                num_inputs: kernel.num_inputs(),
+                num_outputs: kernel.num_outputs(),
+                host,
+            };
             accelerator
-                .kernel(&Recipe { operation: kernel.name(), host })
+                .kernel(&recipe)
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;

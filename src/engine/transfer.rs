@@ -74,7 +74,10 @@ fn check_fixed(what: &str, tensor: &Tensor) -> Result<()> {
 fn check_reach(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<()> {
     let here = stream.engine();
     let is_near = |engine: &Engine| engine.is_same_device(here) || engine.accelerator().is_none();
-    let is_peer = |engine: &Engine| engine.kind() == here.kind();
+    let is_peer = |engine: &Engine| match (here.accelerator(), engine.accelerator()) {
+        (Some(own), Some(other)) => engine.kind() == here.kind() && own.is_peer(other),
+        _ => false,
+    };
     let (from, to) = (source.engine(), target.engine());
     let is_here = from.is_same_device(here) || to.is_same_device(here);
     if is_here && [from, to].iter().all(|engine| is_near(engine) || is_peer(engine)) {

@@ -1,4 +1,4 @@
-//! The conformance check of a host's pool.
+//! The conformance checks: of a host's pool, and of devices.
 
 use super::argument::out_value;
 use super::guard::guard;
@@ -8,6 +8,7 @@ use crate::abi::weir_conformance_verdict as V;
 use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::engine;
+use crate::sync::fork;
 use crate::threadpool::conformance::{Line, Options, Verdict};
 use std::ffi::{CString, c_void};
 
@@ -40,6 +41,44 @@ pub unsafe extern "C" fn weir_threadpool_conformance(
         // SAFETY: the caller's pointers, as documented. From here on nothing fails: ctx is the library's.
         let host = unsafe { host_pool(vtable, ctx) }?;
         let lines = engine::examine(host, options);
+        for line in &lines {
+            say(line, &|line| {
+                // SAFETY: the host's function with its own argument; the line lives during the call.
+                unsafe { report(report_arg, line) }
+            });
+        }
+        out.set(lines.iter().filter(|line| line.verdict == Verdict::Fail).count() as i32);
+        Ok(())
+    })
+}
+
+/// Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events, copies and
+/// kernels do what they promise. It takes the device at its own functions, so it asks the same of a plug-in's devices as of weir's own. A device
+/// that hangs ends in a failed clause and not in a hang. Nothing else should use the device meanwhile.
+///
+/// Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up to some
+/// budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg is the caller's. *out_failed
+/// is the number of clauses that failed.
+/// Errors: INVALID_ARGUMENT (NULL, unknown kind or options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine;
+/// what opening the device gives. A broken clause is no error.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_device_conformance(
+    kind: weir_engine_kind,
+    index: u32,
+    options: *const weir_conformance_options,
+    report: weir_conformance_fn,
+    report_arg: *mut c_void,
+    out_failed: *mut i32,
+) -> weir_status {
+    guard("weir_device_conformance", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_failed, "out_failed")?, versioned::read_opt(options, "options")?) };
+        let options = options.map_or(Ok(Options::default()), |options| checked(&options))?;
+        let report = report.ok_or_else(|| Error::null("report"))?;
+        fork::arm();
+        let lines = engine::examine_device(engine::checked_kind(kind)?, index, options)?;
         for line in &lines {
             say(line, &|line| {
                 // SAFETY: the host's function with its own argument; the line lives during the call.

@@ -3,6 +3,7 @@
 use super::{failure, last_error};
 use crate::abi::weir_status;
 use crate::base::{Code, Error, Result};
+use crate::device::plugin;
 use crate::memory::heap;
 use crate::sync::fork;
 use crate::threadpool::{any_buried, release_buried};
@@ -44,11 +45,14 @@ pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Lets go of pools whose last reference went inside one of their own tasks.
+/// Lets go of pools whose last reference went inside one of their own tasks, and of what was let go of inside a plug-in's callback.
 #[inline]
 fn release_ended_pools() {
     if any_buried() {
         let _ = catch_unwind(release_buried);
+    }
+    if plugin::any_buried() {
+        let _ = catch_unwind(plugin::release_buried);
     }
 }
 

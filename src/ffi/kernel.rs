@@ -1,13 +1,14 @@
 //! Kernels: settings, creation, enqueuing.
 
 use super::argument::{array, flags, out_ptr, out_value, string};
+use super::attributes::{self, Attributes};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
 use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result, dtype};
-use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr};
+use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr, Operation};
 use crate::kernel::cache::{self, Settings};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
@@ -137,14 +138,15 @@ pub unsafe extern "C" fn weir_kernel_create_host(
     })
 }
 
-/// The common end of every built-in kernel's creation: `make` checks the settings, and the cache gives the kernel.
+/// The common end of every built-in kernel's creation: `make` reads and checks `desc`, and the cache gives the kernel.
 ///
 /// # Safety
 /// The caller's pointers are as the C documentation demands.
-pub(super) unsafe fn create<K: Settings>(
+pub(super) unsafe fn create<D: Attributes, K: Settings>(
     engine: *mut weir_engine,
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
+    desc: *const D,
     make: impl FnOnce(&Ref<Engine>) -> Result<K>,
 ) -> Result<()> {
     // SAFETY: the caller's pointers, as documented.
@@ -154,7 +156,10 @@ pub(super) unsafe fn create<K: Settings>(
         let attr = handle::borrow_opt(attr, "attr")?;
         let kernel = cache::shared(engine.place(), make(&engine)?)?;
         let default = KernelAttr::default();
-        handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
+        let attr = attr.map_or(&default, |attr| &**attr);
+        let attributes = if engine.accelerator().is_some() { attributes::bytes(desc) } else { Vec::new() };
+        let operation = Operation { name: D::OPERATION, attributes: &attributes };
+        handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
     }
 }
 
@@ -175,7 +180,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_matmul", || unsafe {
-        create(engine, attr, out_kernel, |engine| {
+        create(engine, attr, out_kernel, desc, |engine| {
             use weir_matmul_flags::*;
             let desc = versioned::read_or_zero(desc, "desc")?;
             let known = WEIR_MATMUL_TRANSPOSE_A as u64
@@ -227,7 +232,7 @@ pub unsafe extern "C" fn weir_kernel_create_add(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_add", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             versioned::read_opt(desc, "desc")?;
             Ok(builtin::Add)
         })
@@ -249,7 +254,7 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_relu", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             versioned::read_opt(desc, "desc")?;
             Ok(builtin::Relu)
         })
@@ -270,13 +275,14 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
+    let last = weir_softmax_desc { struct_size: size_of::<weir_softmax_desc>(), axis: -1, reserved: 0, flags: 0 };
+    let desc = if desc.is_null() { &raw const last } else { desc };
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_softmax", || unsafe {
-        create(engine, attr, out_kernel, |_| {
-            let desc = versioned::read_opt(desc, "desc")?;
-            let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
-            let bits = desc.map_or(0, |desc| desc.flags);
-            flags(bits, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
+        create(engine, attr, out_kernel, desc, |_| {
+            let desc = versioned::read(desc, "desc")?;
+            let axis = axis(desc.axis, desc.reserved)?;
+            let bits = flags(desc.flags, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
             Ok(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? })
         })
     })
@@ -295,29 +301,28 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
+    let last = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis: -1, reserved: 0 };
+    let desc = if desc.is_null() { &raw const last } else { desc };
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_argmax", || unsafe {
-        create(engine, attr, out_kernel, |_| {
-            let desc = versioned::read_opt(desc, "desc")?;
-            let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
+        create(engine, attr, out_kernel, desc, |_| {
+            let desc = versioned::read(desc, "desc")?;
+            let axis = axis(desc.axis, desc.reserved)?;
             Ok(builtin::Argmax { axis })
         })
     })
 }
 
-/// Checks the axis members; None means the last axis.
-pub(super) fn axis(members: Option<(i32, i32)>) -> Result<i32> {
+/// Checks the axis members.
+pub(super) fn axis(axis: i32, reserved: i32) -> Result<i32> {
     let max = weir_limit::WEIR_MAX_RANK as i32;
-    match members {
-        None => Ok(-1),
-        Some((_, reserved)) if reserved != 0 => {
-            Err(Error::invalid(format!("desc->reserved is {reserved}, expected 0")))
-        }
-        Some((axis, _)) if !(-max..max).contains(&axis) => {
-            Err(Error::out_of_range(format!("desc->axis is {axis}, expected {} to {}", -max, max - 1)))
-        }
-        Some((axis, _)) => Ok(axis),
+    if reserved != 0 {
+        return Err(Error::invalid(format!("desc->reserved is {reserved}, expected 0")));
     }
+    if !(-max..max).contains(&axis) {
+        return Err(Error::out_of_range(format!("desc->axis is {axis}, expected {} to {}", -max, max - 1)));
+    }
+    Ok(axis)
 }
 
 /// Takes one more reference.

@@ -28,6 +28,14 @@ pub(super) fn set(function: &str, message: &str) {
     });
 }
 
+/// There is no message.
+pub(super) fn clear() {
+    with(|last| {
+        last.len = 0;
+        last.bytes[0] = 0;
+    });
+}
+
 /// The NUL-terminated message, "" when there is none. It stays valid until this thread's next failing weir call.
 pub(super) fn pointer() -> *const c_char {
     with(|last| last.bytes.as_ptr().cast()).unwrap_or(c"".as_ptr())

@@ -7,6 +7,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]
 
 mod argument;
+mod attributes;
 mod failure;
 mod guard;
 mod handle;
@@ -19,6 +20,7 @@ mod concurrent;
 mod conformance;
 mod context;
 mod control;
+mod device;
 mod dlpack;
 mod dynamic;
 mod emulation;
@@ -29,6 +31,7 @@ mod graph;
 mod kernel;
 mod kernel_cache;
 mod kernel_context;
+mod kernel_named;
 mod memory;
 mod ops_cell;
 mod ops_conv;

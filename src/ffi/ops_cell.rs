@@ -26,7 +26,7 @@ pub unsafe extern "C" fn weir_kernel_create_lstm(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_lstm", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read_or_zero(desc, "desc")?;
             let bias = weir_lstm_flags::WEIR_LSTM_BIAS as u64;
             let bias = flags(desc.flags, bias, "desc->flags")? & bias != 0;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn weir_kernel_create_gru(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_gru", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read_or_zero(desc, "desc")?;
             let (bias, linear) =
                 (weir_gru_flags::WEIR_GRU_BIAS as u64, weir_gru_flags::WEIR_GRU_LINEAR_BEFORE_RESET as u64);

@@ -28,7 +28,7 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_conv", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read_or_zero(desc, "desc")?;
             flags(desc.flags, weir_conv_flags::WEIR_CONV_BIAS as u64, "desc->flags")?;
             layout(desc.data_layout)?;
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn weir_kernel_create_pooling(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_pooling", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let global = weir_pooling_flags::WEIR_POOLING_GLOBAL as u64;
             let global = flags(desc.flags, global, "desc->flags")? == global;

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn weir_kernel_create_eltwise(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_eltwise", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             Isa::checked()?;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn weir_kernel_create_binary(
     ];
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_binary", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             Isa::checked()?;
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn weir_kernel_create_select(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_select", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             versioned::read_opt(desc, "desc")?;
             Ok(builtin::Select)
         })
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn weir_kernel_create_convert(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_convert", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             dtype::size(desc.dtype).map_err(|error| error.within("desc"))?;
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_quantize", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let taken = ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32");
             quantization(builtin::Way::Quantize, desc.flags, desc.dtype, desc.axis, taken)
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn weir_kernel_create_dequantize(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_dequantize", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let to = if desc.dtype == dtype::ANY { dtype::F32 } else { desc.dtype };
             let taken = ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16");

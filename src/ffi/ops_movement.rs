@@ -35,7 +35,7 @@ pub unsafe extern "C" fn weir_kernel_create_transpose(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_transpose", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let kernel = match versioned::read_opt(desc, "desc")? {
                 None => movement::Transpose::new(&[])?,
                 Some(desc) => movement::Transpose::new(&desc.permutation[..rank(desc.rank, desc.reserved)?])?,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_concat", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             let most = weir_limit::WEIR_MAX_ARGS as u32;
             if !(1..=most).contains(&desc.num_inputs) {
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
                     desc.num_inputs
                 )));
             }
-            let axis = axis(Some((desc.axis, 0)))?;
+            let axis = axis(desc.axis, 0)?;
             Ok(movement::Concat { axis, inputs: desc.num_inputs as usize })
         })
     })
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn weir_kernel_create_slice(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_slice", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let weir_slice_desc { begin, end, step, rank: r, reserved, .. } = versioned::read(desc, "desc")?;
             Ok(movement::Slice { rank: rank(r, reserved)?, begin, end, step })
         })
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn weir_kernel_create_pad(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_pad", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             use weir_pad_mode_value::*;
             let weir_pad_desc { before, after, value, rank: r, mode, .. } = versioned::read(desc, "desc")?;
             let rank = rank(r, 0)?;
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn weir_kernel_create_reshape(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_reshape", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             let desc = versioned::read(desc, "desc")?;
             movement::Reshape::new(&desc.dims[..rank(desc.rank, desc.reserved)?])
         })
@@ -168,11 +168,13 @@ pub unsafe extern "C" fn weir_kernel_create_gather(
     attr: *const weir_kernel_attr,
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status {
+    let last = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis: -1, reserved: 0 };
+    let desc = if desc.is_null() { &raw const last } else { desc };
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_gather", || unsafe {
-        create(engine, attr, out_kernel, |_| {
-            let desc = versioned::read_opt(desc, "desc")?;
-            let axis = axis(desc.map(|desc| (desc.axis, desc.reserved)))?;
+        create(engine, attr, out_kernel, desc, |_| {
+            let desc = versioned::read(desc, "desc")?;
+            let axis = axis(desc.axis, desc.reserved)?;
             Ok(movement::Gather { axis })
         })
     })

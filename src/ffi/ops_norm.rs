@@ -25,7 +25,7 @@ pub unsafe extern "C" fn weir_kernel_create_norm(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_norm", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             use weir_norm_flags::*;
             use weir_norm_op_value::*;
             let desc = versioned::read(desc, "desc")?;
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn weir_kernel_create_norm(
                 .into_iter()
                 .find(|&op| op as u32 == desc.op)
                 .ok_or_else(|| Error::invalid(format!("desc->op is {}, which is no weir_norm_op", desc.op)))?;
-            let axis = axis(Some((desc.axis, 0)))?;
+            let axis = axis(desc.axis, 0)?;
             if (op == WEIR_NORM_GROUP) != (desc.groups > 0) {
                 let expected = if desc.groups == 0 { "1 or more" } else { "0, as the operation has no groups" };
                 return Err(Error::invalid(format!("desc->groups is {}, expected {expected}", desc.groups)));

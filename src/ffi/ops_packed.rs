@@ -97,7 +97,7 @@ pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_matmul_int8", || unsafe {
-        create(engine, attr, out_kernel, |engine| {
+        create(engine, attr, out_kernel, desc, |engine| {
             use weir_matmul_int8_flags::*;
             let desc = versioned::read_or_zero(desc, "desc")?;
             let known = WEIR_MATMUL_INT8_TRANSPOSE_A as u64

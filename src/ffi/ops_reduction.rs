@@ -47,7 +47,7 @@ pub unsafe extern "C" fn weir_kernel_create_reduce(
 ) -> weir_status {
     // SAFETY: the caller's pointers, as documented.
     guard("weir_kernel_create_reduce", || unsafe {
-        create(engine, attr, out_kernel, |_| {
+        create(engine, attr, out_kernel, desc, |_| {
             use weir_reduce_op_value::*;
             let desc = versioned::read(desc, "desc")?;
             flags(desc.flags, weir_reduce_flags::WEIR_REDUCE_KEEP_DIMS as u64, "desc->flags")?;

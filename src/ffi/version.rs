@@ -19,12 +19,14 @@ pub const WEIR_VERSION_PATCH: u32 = 0;
 /// one another.
 pub const WEIR_ABI_VERSION: u32 = 1;
 
+pub(super) const PACKED: u32 = WEIR_VERSION_MAJOR << 16 | WEIR_VERSION_MINOR << 8 | WEIR_VERSION_PATCH;
+
 /// The version of the running library: major << 16 | minor << 8 | patch.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_version() -> u32 {
-    WEIR_VERSION_MAJOR << 16 | WEIR_VERSION_MINOR << 8 | WEIR_VERSION_PATCH
+    PACKED
 }
 
 /// The version of the running library as text, "0.1.0".

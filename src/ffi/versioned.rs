@@ -26,6 +26,8 @@ versioned! {
     weir_threadpool_vtable: release: usize,
     weir_parallel_hint: flags: u32,
     weir_conformance_options: flags: u32,
+    weir_device_vtable: release: usize,
+    weir_named_kernel_desc: destroy: usize,
     weir_threadpool_costs: join_ns: f64,
     weir_host_kernel_desc: flags: u64,
     weir_matmul_desc: flags: u64,

@@ -76,6 +76,11 @@ pub trait Kernel: Send + Sync {
     /// several calls at once.
     fn compute(&self, context: &KernelContext<'_>) -> Result<()>;
 
+    /// Whether the host can do the work. If not, only a device knows how, and `compute` is not for use.
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
     /// The engine whose work it is, "cuda:0", if not that of the host which calls it.
     fn engine(&self) -> Option<&str> {
         None

@@ -229,7 +229,10 @@ impl Accelerator for ByHand {
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         match recipe.operation {
             "matmul" => Err(Error::new(Code::Unimplemented, "no such kernel here")),
-            _ => Ok(Arc::new(ByHandKernel(Arc::clone(&recipe.host)))),
+            _ => match &recipe.host {
+                Some(host) => Ok(Arc::new(ByHandKernel(Arc::clone(host)))),
+                None => Err(Error::new(Code::Unimplemented, "no such kernel here")),
+            },
         }
     }
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

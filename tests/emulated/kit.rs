@@ -91,11 +91,29 @@ impl Device {
 
     pub fn sum(&self, salt: i32) -> Arc<dyn DeviceKernel> {
         let host = Arc::new(Sum { salt, ran: Arc::clone(&self.ran) });
-        self.device.kernel(&Recipe { operation: "sum", host }).unwrap()
+        self.device
+            .kernel(&Recipe {
+                name: "sum",
+                operation: "",
+                attributes: &[],
+                num_inputs: 0,
+                num_outputs: 0,
+                host: Some(host),
+            })
+            .unwrap()
     }
 
     pub fn call(&self, f: impl Fn() -> Result<()> + Send + Sync + 'static) -> Arc<dyn DeviceKernel> {
-        self.device.kernel(&Recipe { operation: "call", host: Arc::new(Call(f)) }).unwrap()
+        self.device
+            .kernel(&Recipe {
+                name: "call",
+                operation: "",
+                attributes: &[],
+                num_inputs: 0,
+                num_outputs: 0,
+                host: Some(Arc::new(Call(f))),
+            })
+            .unwrap()
     }
 
     /// Texts of the reports.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Checks a thread pool against weir's contract (docs/threadpool.md) and prints a line for each clause.
+ * Checks a thread pool against weir's contract (docs/threadpool.md), or a device (docs/devices.md), and prints a line for
+ * each clause.
  */
 
 #include <dlfcn.h>
@@ -18,6 +19,7 @@ enum { CONFORMS = 0, BREAKS = 1, TROUBLE = 2 };
 
 static const char usage_text[] =
     "usage: weir_conformance [option]... --builtin [N] | --inline | --seeded SEED N | MODULE.so [SYMBOL]\n"
+    "       weir_conformance [option]... --device KIND [INDEX] | --plugin LIBRARY.so KIND [INDEX]\n"
     "\n"
     "Checks a thread pool against the clauses of docs/threadpool.md: one of weir's own pools, with N threads, or the\n"
     "pool of a shared object, which exports\n"
@@ -25,6 +27,9 @@ static const char usage_text[] =
     "    int weir_conformance_pool(weir_threadpool_vtable *out_vtable, void **out_ctx);\n"
     "\n"
     "or SYMBOL, of the same type (weir/conformance.h). It returns 0, or anything else if there is no pool.\n"
+    "\n"
+    "With --device or --plugin it checks a device against the clauses of docs/devices.md: one of weir's own, or one that a\n"
+    "plug-in library brings (weir_device_load).\n"
     "\n"
     "    --budget MS   how long a clause waits for tasks that do not come, in milliseconds; default 2000\n"
     "    --rounds N    how often each thing is tried; default 16\n"
@@ -76,13 +81,18 @@ static int builtin_pool(int32_t num_threads, pool *out) {
     return from_weir(status, handle, out);
 }
 
+/* A name without a slash would be looked for in the system's directories. NULL if there is no memory. */
+static char *path_here(const char *path) {
+    char *here = malloc(strlen(path) + 3);
+    if (here != NULL) sprintf(here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+    return here;
+}
+
 static int module_pool(const char *path, const char *symbol, pool *out) {
     weir_conformance_pool_fn make = NULL;
     void *module = NULL, *found = NULL;
-    /* A name without a slash would be looked for in the system's directories. */
-    char *here = malloc(strlen(path) + 3);
+    char *here = path_here(path);
     if (here == NULL) return trouble(path, "out of memory");
-    sprintf(here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
     module = dlopen(here, RTLD_NOW | RTLD_LOCAL);
     free(here);
     if (module == NULL) return trouble("cannot load the module", dlerror());
@@ -111,15 +121,47 @@ static void print_line(void *arg, const weir_conformance_line *line) {
     fflush(stdout);
 }
 
+static printer new_printer(void) {
+    return (printer){.colours = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL};
+}
+
+static int sum_up(const printer *p, int32_t failed) {
+    printf("%d passed, %d failed, %d not offered, %d not checked\n", p->passed, p->failed, p->not_offered, p->not_checked);
+    /* What could not be checked was not found to be right. */
+    return failed == 0 && p->not_checked == 0 ? CONFORMS : BREAKS;
+}
+
 static int check(pool *checked, const weir_conformance_options *options) {
-    printer p = {.colours = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL};
+    printer p = new_printer();
     int32_t failed = 0;
     weir_status status =
         weir_threadpool_conformance(&checked->vtable, checked->ctx, options, print_line, &p, &failed);
     if (status != WEIR_OK) return trouble("the pool cannot be checked", weir_last_error_message());
-    printf("%d passed, %d failed, %d not offered, %d not checked\n", p.passed, p.failed, p.not_offered, p.not_checked);
-    /* What could not be checked was not found to be right. */
-    return failed == 0 && p.not_checked == 0 ? CONFORMS : BREAKS;
+    return sum_up(&p, failed);
+}
+
+/* Arguments: KIND [INDEX]. */
+static int check_device(int argc, char **argv, const weir_conformance_options *options) {
+    printer p = new_printer();
+    unsigned long long index = 0;
+    int32_t failed = 0;
+    weir_engine_kind kind = 0;
+    if (argc < 1 || argc > 2 || (argc == 2 && !number(argv[1], UINT32_MAX, &index))) return usage("a device is KIND [INDEX]");
+    weir_status status = weir_engine_kind_from_name(argv[0], &kind);
+    if (status == WEIR_OK) status = weir_device_conformance(kind, (uint32_t)index, options, print_line, &p, &failed);
+    if (status != WEIR_OK) return trouble("the device cannot be checked", weir_last_error_message());
+    return sum_up(&p, failed);
+}
+
+/* Arguments: LIBRARY.so KIND [INDEX]. */
+static int check_plugin(int argc, char **argv, const weir_conformance_options *options) {
+    if (argc < 2) return usage("a plug-in is LIBRARY.so KIND [INDEX]");
+    char *here = path_here(argv[0]);
+    if (here == NULL) return trouble(argv[0], "out of memory");
+    weir_status status = weir_device_load(here);
+    free(here);
+    if (status != WEIR_OK) return trouble("the plug-in cannot be loaded", weir_last_error_message());
+    return check_device(argc - 1, argv + 1, options);
 }
 
 /* Takes the options off the front of the arguments. NULL, or what is wrong. */
@@ -183,6 +225,8 @@ int main(int argc, char **argv) {
     const char *wrong = take_options(&argc, &argv, &options);
     if (wrong != NULL) return usage(wrong);
     if (argc == 0) return usage("no pool is named");
+    if (strcmp(argv[0], "--device") == 0) return check_device(argc - 1, argv + 1, &options);
+    if (strcmp(argv[0], "--plugin") == 0) return check_plugin(argc - 1, argv + 1, &options);
     int status = make_pool(argc, argv, &made);
     return status == CONFORMS ? check(&made, &options) : status;
 }

@@ -40,7 +40,7 @@ use super::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Recipe, Settings, StreamAttr, Then,
 };
 use crate::abi::{weir_emulated_counters, weir_emulation_flags as F};
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::memory::Reserve;
 use crate::sync::{Gate, Mutex, OnceLock, fork};
 use checker::CHECKER;
@@ -285,8 +285,11 @@ impl Accelerator for Emulated {
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.shared.intact()?;
-        let function = Arc::clone(&recipe.host);
-        Ok(Arc::new(Kernel { operation: recipe.operation.to_owned(), function }))
+        let Some(function) = recipe.host.clone() else {
+            let text = format!("an emulated device has no kernel '{}' of its own", recipe.operation);
+            return Err(Error::new(Code::Unimplemented, text));
+        };
+        Ok(Arc::new(Kernel { operation: recipe.name.to_owned(), function }))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

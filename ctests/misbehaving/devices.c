@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A plug-in library with one kind of devices for each thing that a device can do wrong, and "honest".
+ */
+
+#include "test_device.h"
+
+static const struct {
+    const char *name;
+    test_fault fault;
+} kinds[] = {
+    {"honest", NO_FAULT},
+    {"unordered", UNORDERED},
+    {"early-events", EARLY_EVENTS},
+    {"forgotten-events", FORGOTTEN_EVENTS},
+    {"early-synchronize", EARLY_SYNCHRONIZE},
+    {"ignored-waits", IGNORED_WAITS},
+    {"lossy-copies", LOSSY_COPIES},
+    {"off-by-one", OFF_BY_ONE},
+    {"misaligned", MISALIGNED},
+    {"overlapping", OVERLAPPING},
+    {"boundless", BOUNDLESS},
+    {"swallowed-errors", SWALLOWED_ERRORS},
+    {"unpropagated", UNPROPAGATED},
+    {"going-on", GOING_ON},
+    {"never-cleared", NEVER_CLEARED},
+    {"lost-callbacks", LOST_CALLBACKS},
+    {"double-callbacks", DOUBLE_CALLBACKS},
+    {"early-callbacks", EARLY_CALLBACKS},
+    {"backwards", BACKWARDS},
+    {"any-kernel", ANY_KERNEL},
+    {"wrong-kernel", WRONG_KERNEL},
+    {"greedy-destroy", GREEDY_DESTROY},
+};
+
+extern int32_t weir_device_plugin_init(const weir_device_plugin_api *api);
+int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
+    weir_device_vtable vtable = test_device_vtable();
+    uint64_t all = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_TIMING | WEIR_DEVICE_PEER_COPY |
+                   WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE;
+    int32_t status = WEIR_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == WEIR_OK; i++) {
+        test_device *device = test_device_create(all);
+        if (device == NULL) return WEIR_RESOURCE_EXHAUSTED;
+        test_device_misbehave(device, kinds[i].fault);
+        status = api->device_register(kinds[i].name, 0, &vtable, device);
+    }
+    /* The same without anything that a device need not have. */
+    test_device *plain = test_device_create(0);
+    if (plain == NULL) return WEIR_RESOURCE_EXHAUSTED;
+    vtable.error_text = NULL;
+    vtable.event_synchronize = NULL;
+    vtable.event_elapsed = NULL;
+    vtable.event_callback = NULL;
+    vtable.copy_peer = NULL;
+    vtable.native_handle = NULL;
+    vtable.release = NULL;
+    return status != WEIR_OK ? status : api->device_register("plain", 0, &vtable, plain);
+}

@@ -1,0 +1,698 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A plug-in's device for tests. One lock for each context guards all queues and events; work is done without it.
+ */
+
+#include "test_device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "test_device_kernels.h"
+
+/* What makes a pointer an address that the host cannot use. */
+#define SPACE (UINT64_C(1) << 62)
+
+typedef struct event {
+    bool under_way;
+    int32_t status; /* of the work before it */
+    uint64_t time_ns;
+    uint64_t records; /* how often it was recorded; waits remember which one they mean */
+    uint64_t reached;
+    struct { weir_device_callback_fn call; void *arg; } callbacks[8];
+    int num_callbacks;
+} event;
+
+typedef enum verb { COPY, FILL, LAUNCH, RECORD, WAIT } verb;
+
+typedef struct command {
+    struct command *next;
+    verb verb;
+    char *to;
+    const char *from;
+    uint64_t bytes;
+    uint8_t value;
+    event *event;
+    uint64_t record;
+    test_kernel *kernel;
+    weir_tensor_view views[8];
+    size_t num_inputs, num_outputs;
+} command;
+
+typedef struct opened {
+    struct test_device *context;
+    uint32_t index;
+    struct stream *streams;
+    struct grave { struct grave *next; void *block; } *graves; /* what is freed when the device is closed */
+} opened;
+
+typedef struct stream {
+    struct stream *next;
+    opened *device;
+    command *first, *last;
+    bool ending;
+    int32_t status; /* its first failure */
+    pthread_t thread;
+} stream;
+
+struct test_device {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    uint64_t capabilities, limit, allocated, slow_ns;
+    test_fault fault;
+    char planned[32];
+    int planned_call;
+    int32_t planned_status;
+    bool hit;
+    bool lost;
+    atomic_int callers; /* in a function, waiting for the lock or not */
+    int alive, releases, most_callers, turns;
+    uint64_t last_address, last_bytes;
+    void *overlapped[4096]; /* blocks that were given twice, freed at the end */
+    int num_overlapped;
+};
+
+static _Thread_local char error_text_of_thread[128];
+
+static int32_t fail(int32_t status, const char *text) {
+    snprintf(error_text_of_thread, sizeof error_text_of_thread, "%s", text);
+    return status;
+}
+
+static uint64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void pause_ns(uint64_t ns) {
+    struct timespec time = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    if (ns > 0) nanosleep(&time, NULL);
+}
+
+/* Whether a plan says that this call fails; with the lock. */
+static int32_t planned(test_device *c, const char *function) {
+    if (strcmp(c->planned, function) != 0 || --c->planned_call > 0) return WEIR_OK;
+    c->planned[0] = 0;
+    c->hit = true;
+    if (c->planned_status == WEIR_DEVICE_LOST) c->lost = true;
+    return fail(c->planned_status, "as planned");
+}
+
+/* One in so many times; with the lock. */
+static bool turn(test_device *c, test_fault fault, int every) {
+    return c->fault == fault && ++c->turns % every == 0;
+}
+
+/* Begins a function: takes the lock, and gives the status that it is to fail with. */
+static int32_t enter(test_device *c, const char *function) {
+    int callers = atomic_fetch_add(&c->callers, 1) + 1;
+    pthread_mutex_lock(&c->mutex);
+    if (callers > c->most_callers) c->most_callers = callers;
+    if (c->lost) return fail(WEIR_DEVICE_LOST, "the device is lost");
+    return planned(c, function);
+}
+
+static int32_t leave(test_device *c, int32_t status) {
+    atomic_fetch_sub(&c->callers, 1);
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+/* ---- The work ---- */
+
+static void copy_bytes(test_device *c, command *work) {
+    uint64_t bytes = work->bytes;
+    if (c->fault == LOSSY_COPIES && bytes > 4096) bytes--;
+    memcpy(work->to, work->from, bytes);
+}
+
+static int32_t do_work(test_device *c, command *work) {
+    pause_ns(c->slow_ns);
+    switch (work->verb) {
+    case COPY: copy_bytes(c, work); return WEIR_OK;
+    case FILL: memset(work->to, work->value, work->bytes + (c->fault == OFF_BY_ONE ? 1 : 0)); return WEIR_OK;
+    case LAUNCH:
+        for (size_t i = 0; i < work->num_inputs + work->num_outputs; i++) {
+            work->views[i].data = (void *)(uintptr_t)((uint64_t)(uintptr_t)work->views[i].data & ~SPACE);
+        }
+        return test_kernel_run(work->kernel, work->views, work->views + work->num_inputs, c->fault == WRONG_KERNEL);
+    default: return WEIR_OK;
+    }
+}
+
+/* With the lock, which it gives up while callbacks run. */
+static void reach(test_device *c, event *e, uint64_t record, int32_t status) {
+    e->under_way = false;
+    e->status = c->fault == SWALLOWED_ERRORS && status != WEIR_DEVICE_LOST ? WEIR_OK : status;
+    e->time_ns = clock_ns();
+    e->reached = record;
+    int count = e->num_callbacks;
+    e->num_callbacks = 0;
+    struct { weir_device_callback_fn call; void *arg; } calls[8];
+    memcpy(calls, e->callbacks, sizeof calls);
+    pthread_cond_broadcast(&c->changed);
+    /* From here on the event may be gone. */
+    if (count == 0) return;
+    bool twice = c->fault == DOUBLE_CALLBACKS;
+    pthread_mutex_unlock(&c->mutex);
+    for (int i = 0; i < count; i++) {
+        calls[i].call(calls[i].arg);
+        if (twice) calls[i].call(calls[i].arg);
+    }
+    pthread_mutex_lock(&c->mutex);
+}
+
+/* The next thing to do, which stays in the queue until it is done; with the lock. */
+static command *next_command(test_device *c, stream *s) {
+    command *first = s->first, *second = first == NULL ? NULL : first->next;
+    if (second != NULL && first->verb <= LAUNCH && second->verb <= LAUNCH && turn(c, UNORDERED, 2)) {
+        first->next = second->next;
+        second->next = first;
+        s->first = second;
+        if (s->last == second) s->last = first;
+    }
+    return s->first;
+}
+
+static void *work_of_stream(void *arg) {
+    stream *s = arg;
+    test_device *c = s->device->context;
+    pthread_mutex_lock(&c->mutex);
+    while (!s->ending || s->first != NULL) {
+        command *work = next_command(c, s);
+        if (work == NULL) {
+            pthread_cond_wait(&c->changed, &c->mutex);
+            continue;
+        }
+        if (c->lost && s->status == WEIR_OK) s->status = WEIR_DEVICE_LOST;
+        bool skip = s->status != WEIR_OK && (c->fault != GOING_ON || c->lost);
+        if (work->verb == WAIT) {
+            event *e = work->event;
+            bool waits = c->fault != IGNORED_WAITS && !skip;
+            if (waits && e->reached < work->record && !c->lost) {
+                pthread_cond_wait(&c->changed, &c->mutex);
+                continue;
+            }
+            if (waits && s->status == WEIR_OK && c->fault != UNPROPAGATED) s->status = e->status;
+        } else if (work->verb <= LAUNCH && !skip) {
+            int32_t status = planned(c, "work");
+            if (status == WEIR_OK) {
+                pthread_mutex_unlock(&c->mutex);
+                status = do_work(c, work);
+                pthread_mutex_lock(&c->mutex);
+            }
+            if (s->status == WEIR_OK) s->status = status;
+        }
+        s->first = work->next;
+        if (s->first == NULL) s->last = NULL;
+        if (work->verb == RECORD && c->fault != EARLY_EVENTS) reach(c, work->event, work->record, s->status);
+        free(work);
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+/* Queues a copy of the command; with the lock. */
+static int32_t queue(stream *s, const command *what) {
+    command *work = malloc(sizeof *work);
+    if (work == NULL) return fail(WEIR_RESOURCE_EXHAUSTED, "no memory for a command");
+    *work = *what;
+    work->next = NULL;
+    if (s->last != NULL) s->last->next = work;
+    else s->first = work;
+    s->last = work;
+    pthread_cond_broadcast(&s->device->context->changed);
+    return WEIR_OK;
+}
+
+/* A function that queues one command. */
+static int32_t issue(void *device, void *on, const char *function, const command *what) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, function);
+    if (status == WEIR_OK) status = queue(on, what);
+    return leave(c, status);
+}
+
+/* ---- Devices ---- */
+
+static int32_t device_count(void *ctx, uint32_t *out_count) {
+    test_device *c = ctx;
+    pthread_mutex_lock(&c->mutex); /* no call of a device: another one can be had if this one is lost */
+    int32_t status = planned(c, "device_count");
+    if (status == WEIR_OK) *out_count = TEST_DEVICES;
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+static int32_t device_open(void *ctx, uint32_t index, void **out_device) {
+    test_device *c = ctx;
+    pthread_mutex_lock(&c->mutex);
+    c->lost = false;
+    pthread_mutex_unlock(&c->mutex);
+    int32_t status = enter(c, "device_open");
+    opened *device = status == WEIR_OK ? calloc(1, sizeof *device) : NULL;
+    if (device != NULL) {
+        c->alive++;
+        device->context = c;
+        device->index = index;
+        *out_device = device;
+    } else if (status == WEIR_OK) {
+        status = fail(WEIR_RESOURCE_EXHAUSTED, "no memory for a device");
+    }
+    return leave(c, status);
+}
+
+/* Frees a block, but not if the device is lost: what was queued then may still name it. With the lock. */
+static void free_or_bury(opened *d, void *block) {
+    struct grave *grave = d->context->lost && block != NULL ? malloc(sizeof *grave) : NULL;
+    if (grave == NULL) {
+        free(block);
+        return;
+    }
+    *grave = (struct grave){d->graves, block};
+    d->graves = grave;
+}
+
+static void device_close(void *ctx, void *device) {
+    test_device *c = ctx;
+    for (struct grave *grave = ((opened *)device)->graves; grave != NULL;) {
+        struct grave *next = grave->next;
+        free(grave->block);
+        free(grave);
+        grave = next;
+    }
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    pthread_mutex_unlock(&c->mutex);
+    free(device);
+}
+
+static int32_t device_info(void *ctx, void *device, weir_device_info *info) {
+    test_device *c = ctx;
+    int32_t status = enter(c, "device_info");
+    info->capabilities = c->capabilities;
+    info->memory_bytes = c->limit;
+    info->alignment = TEST_ALIGNMENT;
+    snprintf(info->name, sizeof info->name, "test device %u", ((opened *)device)->index);
+    return leave(c, status);
+}
+
+static void error_text(void *ctx, char *buffer, size_t capacity) {
+    (void)ctx;
+    snprintf(buffer, capacity, "%s", error_text_of_thread);
+}
+
+/* ---- Memory ---- */
+
+static int32_t allocate(void *device, uint64_t bytes, const char *name, uint64_t *out_address) {
+    test_device *c = ((opened *)device)->context;
+    (void)name;
+    int32_t status = enter(c, "allocate");
+    if (status != WEIR_OK) return leave(c, status);
+    if (c->fault == BOUNDLESS && bytes > c->limit) bytes = 64; /* nobody will notice */
+    if (bytes > c->limit - c->allocated) return leave(c, fail(WEIR_RESOURCE_EXHAUSTED, "the test device's memory is full"));
+    char *block = aligned_alloc(TEST_ALIGNMENT, (bytes + 2 * TEST_ALIGNMENT) / TEST_ALIGNMENT * TEST_ALIGNMENT);
+    if (block == NULL) return leave(c, fail(WEIR_RESOURCE_EXHAUSTED, "no memory"));
+    if (c->last_address != 0 && c->last_bytes >= bytes && c->num_overlapped < 4096 && turn(c, OVERLAPPING, 3)) {
+        free(block);
+        block = (char *)(uintptr_t)c->last_address;
+    }
+    c->last_address = (uintptr_t)block;
+    c->last_bytes = bytes;
+    c->alive++;
+    c->allocated += bytes;
+    *out_address = (uintptr_t)block | SPACE;
+    if (turn(c, MISALIGNED, 4)) *out_address += 8;
+    return leave(c, WEIR_OK);
+}
+
+static void deallocate(void *device, uint64_t address, uint64_t bytes) {
+    test_device *c = ((opened *)device)->context;
+    void *block = (void *)(uintptr_t)(address & ~SPACE & ~(uint64_t)(TEST_ALIGNMENT - 1));
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    c->allocated -= bytes < c->allocated ? bytes : c->allocated;
+    bool known = c->fault != OVERLAPPING;
+    if (!known) {
+        for (int i = 0; i < c->num_overlapped; i++) known = known || c->overlapped[i] == block;
+        if (!known && c->num_overlapped < 4096) c->overlapped[c->num_overlapped++] = block;
+        block = NULL;
+    }
+    free_or_bury(device, block);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- Streams ---- */
+
+static int32_t stream_create(void *device, const weir_device_stream_attr *attr, void **out_stream) {
+    opened *d = device;
+    (void)attr;
+    int32_t status = enter(d->context, "stream_create");
+    if (status != WEIR_OK) return leave(d->context, status);
+    stream *s = calloc(1, sizeof *s);
+    if (s == NULL) return leave(d->context, fail(WEIR_RESOURCE_EXHAUSTED, "no memory for a stream"));
+    s->device = d;
+    if (pthread_create(&s->thread, NULL, work_of_stream, s) != 0) {
+        free(s);
+        return leave(d->context, fail(WEIR_RESOURCE_EXHAUSTED, "no thread for a stream"));
+    }
+    s->next = d->streams;
+    d->streams = s;
+    d->context->alive++;
+    *out_stream = s;
+    return leave(d->context, WEIR_OK);
+}
+
+/* What a stream has not begun is forgotten. */
+static void forget(stream *s) {
+    while (s->first != NULL && s->first->next != NULL) {
+        command *work = s->first->next;
+        s->first->next = work->next;
+        if (work->verb == RECORD) reach(s->device->context, work->event, work->record, WEIR_OK);
+        if (s->last == work) s->last = s->first;
+        free(work);
+    }
+}
+
+static void stream_destroy(void *device, void *stream_to_end) {
+    opened *d = device;
+    stream *s = stream_to_end;
+    test_device *c = d->context;
+    pthread_mutex_lock(&c->mutex);
+    s->ending = true;
+    stream **place = &d->streams;
+    while (*place != s) place = &(*place)->next;
+    *place = s->next;
+    if (c->fault == GREEDY_DESTROY) {
+        for (stream *other = d->streams; other != NULL; other = other->next) forget(other);
+    }
+    c->alive--;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_join(s->thread, NULL);
+    free(s);
+}
+
+static int32_t stream_clear_error(void *device, void *failed) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "stream_clear_error");
+    if (status == WEIR_OK && c->fault != NEVER_CLEARED) ((stream *)failed)->status = WEIR_OK;
+    return leave(c, status);
+}
+
+/* ---- Events ---- */
+
+static int32_t event_create(void *device, uint64_t flags, void **out_event) {
+    test_device *c = ((opened *)device)->context;
+    (void)flags;
+    int32_t status = enter(c, "event_create");
+    event *e = status == WEIR_OK ? calloc(1, sizeof *e) : NULL;
+    if (e != NULL) {
+        c->alive++;
+        *out_event = e;
+    } else if (status == WEIR_OK) {
+        status = fail(WEIR_RESOURCE_EXHAUSTED, "no memory for an event");
+    }
+    return leave(c, status);
+}
+
+static void event_destroy(void *device, void *e) {
+    test_device *c = ((opened *)device)->context;
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    free_or_bury(device, e);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static int32_t event_record(void *device, void *recorded, void *on) {
+    test_device *c = ((opened *)device)->context;
+    event *e = recorded;
+    int32_t status = enter(c, "event_record");
+    if (status != WEIR_OK) return leave(c, status);
+    command work = {.verb = RECORD, .event = e, .record = e->records + 1};
+    if (turn(c, FORGOTTEN_EVENTS, 16)) {
+        e->under_way = true;
+        e->records++;
+        return leave(c, WEIR_OK);
+    }
+    status = queue(on, &work);
+    if (status == WEIR_OK) {
+        e->under_way = true;
+        e->records++;
+        if (c->fault == EARLY_EVENTS) reach(c, e, e->records, WEIR_OK);
+    }
+    return leave(c, status);
+}
+
+static int32_t event_wait(void *device, void *e, void *on) {
+    command work = {.verb = WAIT, .event = e, .record = ((event *)e)->records};
+    return issue(device, on, "event_wait", &work);
+}
+
+/* What an event says now; with the lock. */
+static int32_t answer(test_device *c, event *e, int32_t *out_reached) {
+    if (c->lost) return fail(WEIR_DEVICE_LOST, "the device is lost");
+    if (e->under_way) {
+        *out_reached = 0;
+        return WEIR_OK;
+    }
+    *out_reached = 1;
+    return e->status == WEIR_OK ? WEIR_OK : fail(e->status, "the work before the event has failed");
+}
+
+static int32_t event_query(void *device, void *e, int32_t *out_reached) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "event_query");
+    return leave(c, status == WEIR_OK ? answer(c, e, out_reached) : status);
+}
+
+static int32_t event_synchronize(void *device, void *awaited, uint64_t timeout_ns, int32_t *out_reached) {
+    test_device *c = ((opened *)device)->context;
+    event *e = awaited;
+    int32_t status = enter(c, "event_synchronize");
+    uint64_t end = timeout_ns > UINT64_C(1000000000000) ? UINT64_MAX : clock_ns() + timeout_ns;
+    while (status == WEIR_OK && e->under_way && !c->lost && clock_ns() < end) {
+        /* The condition's own clock may be another one: wakes up now and then. */
+        uint64_t now = clock_ns(), left = end - now < 1000000 ? end - now : 1000000;
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)left;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    }
+    if (status == WEIR_OK) status = answer(c, e, out_reached);
+    if (c->fault == EARLY_SYNCHRONIZE && status == WEIR_OK) *out_reached = 1;
+    return leave(c, status);
+}
+
+static int32_t event_elapsed(void *device, void *start, void *end, int64_t *out_nanoseconds) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "event_elapsed");
+    int64_t elapsed = (int64_t)(((event *)end)->time_ns - ((event *)start)->time_ns);
+    *out_nanoseconds = c->fault == BACKWARDS ? -elapsed - 1 : elapsed;
+    return leave(c, status);
+}
+
+static int32_t event_callback(void *device, void *awaited, weir_device_callback_fn callback, void *arg) {
+    test_device *c = ((opened *)device)->context;
+    event *e = awaited;
+    int32_t status = enter(c, "event_callback");
+    if (status == WEIR_OK && turn(c, LOST_CALLBACKS, 4)) return leave(c, WEIR_OK);
+    if (status == WEIR_OK && e->under_way && !c->lost && c->fault != EARLY_CALLBACKS) {
+        if (e->num_callbacks == 8) return leave(c, fail(WEIR_RESOURCE_EXHAUSTED, "too many callbacks"));
+        e->callbacks[e->num_callbacks].call = callback;
+        e->callbacks[e->num_callbacks++].arg = arg;
+        return leave(c, WEIR_OK);
+    }
+    leave(c, status);
+    if (status == WEIR_OK) callback(arg);
+    return status;
+}
+
+/* ---- Copies and kernels ---- */
+
+static char *pointer(uint64_t address) {
+    return (char *)(uintptr_t)(address & ~SPACE);
+}
+
+static int32_t copy_to_device(void *device, void *on, uint64_t to, const void *from, uint64_t bytes) {
+    command work = {.verb = COPY, .to = pointer(to), .from = from, .bytes = bytes};
+    return issue(device, on, "copy_to_device", &work);
+}
+
+static int32_t copy_to_host(void *device, void *on, void *to, uint64_t from, uint64_t bytes) {
+    command work = {.verb = COPY, .to = to, .from = pointer(from), .bytes = bytes};
+    return issue(device, on, "copy_to_host", &work);
+}
+
+static int32_t copy_on_device(void *device, void *on, uint64_t to, uint64_t from, uint64_t bytes) {
+    command work = {.verb = COPY, .to = pointer(to), .from = pointer(from), .bytes = bytes};
+    return issue(device, on, "copy_on_device", &work);
+}
+
+static int32_t copy_peer(void *device, void *on, void *to_device, uint64_t to, void *from_device, uint64_t from, uint64_t bytes) {
+    command work = {.verb = COPY, .to = pointer(to), .from = pointer(from), .bytes = bytes};
+    if ((device == to_device) == (device == from_device)) return fail(WEIR_INVALID_ARGUMENT, "one of the two is the stream's");
+    return issue(device, on, "copy_peer", &work);
+}
+
+static int32_t fill(void *device, void *on, uint64_t to, uint8_t value, uint64_t bytes) {
+    command work = {.verb = FILL, .to = pointer(to), .value = value, .bytes = bytes};
+    return issue(device, on, "fill", &work);
+}
+
+static int32_t kernel_create(void *device, const weir_device_recipe *recipe, void **out_kernel) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "kernel_create");
+    test_kernel *kernel = NULL;
+    if (status == WEIR_OK) {
+        status = test_kernel_create(recipe, c->fault == ANY_KERNEL, &kernel);
+        if (status != WEIR_OK) fail(status, "the test device has no such kernel");
+    }
+    if (status == WEIR_OK) {
+        c->alive++;
+        *out_kernel = kernel;
+    }
+    return leave(c, status);
+}
+
+static void kernel_destroy(void *device, void *kernel) {
+    test_device *c = ((opened *)device)->context;
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    free_or_bury(device, kernel);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static int32_t launch(void *device, void *on, void *kernel, const weir_device_launch *call) {
+    command work = {.verb = LAUNCH, .kernel = kernel, .num_inputs = call->num_inputs, .num_outputs = call->num_outputs};
+    if (call->num_inputs + call->num_outputs > 8) return fail(WEIR_OUT_OF_RANGE, "more than 8 tensors");
+    for (size_t i = 0; i < call->num_inputs; i++) work.views[i] = call->inputs[i];
+    for (size_t i = 0; i < call->num_outputs; i++) work.views[call->num_inputs + i] = call->outputs[i];
+    return issue(device, on, "launch", &work);
+}
+
+static int32_t native_handle(void *device, uint32_t what, void *object, uint64_t *out_handle) {
+    test_device *c = ((opened *)device)->context;
+    int32_t status = enter(c, "native_handle");
+    *out_handle = what == WEIR_DEVICE_OBJECT_DEVICE ? 7000 + ((opened *)device)->index : (uintptr_t)object;
+    return leave(c, status);
+}
+
+static void release(void *ctx) {
+    test_device *c = ctx;
+    pthread_mutex_lock(&c->mutex);
+    c->releases++;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+weir_device_vtable test_device_vtable(void) {
+    return (weir_device_vtable){
+        .struct_size = sizeof(weir_device_vtable),
+        .device_count = device_count,
+        .device_open = device_open,
+        .device_close = device_close,
+        .device_info = device_info,
+        .error_text = error_text,
+        .allocate = allocate,
+        .deallocate = deallocate,
+        .stream_create = stream_create,
+        .stream_destroy = stream_destroy,
+        .stream_clear_error = stream_clear_error,
+        .event_create = event_create,
+        .event_destroy = event_destroy,
+        .event_record = event_record,
+        .event_wait = event_wait,
+        .event_query = event_query,
+        .event_synchronize = event_synchronize,
+        .event_elapsed = event_elapsed,
+        .event_callback = event_callback,
+        .copy_to_device = copy_to_device,
+        .copy_to_host = copy_to_host,
+        .copy_on_device = copy_on_device,
+        .copy_peer = copy_peer,
+        .fill = fill,
+        .kernel_create = kernel_create,
+        .kernel_destroy = kernel_destroy,
+        .launch = launch,
+        .native_handle = native_handle,
+        .release = release,
+    };
+}
+
+/* ---- For the tests ---- */
+
+test_device *test_device_create(uint64_t capabilities) {
+    test_device *c = calloc(1, sizeof *c);
+    if (c == NULL) return NULL;
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    c->capabilities = capabilities;
+    c->limit = UINT64_C(1) << 30;
+    return c;
+}
+
+void test_device_destroy(test_device *c) {
+    for (int i = 0; i < c->num_overlapped; i++) free(c->overlapped[i]);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+void test_device_misbehave(test_device *c, test_fault fault) {
+    c->fault = fault;
+}
+
+void test_device_plan(test_device *c, const char *function, int call, int32_t status) {
+    pthread_mutex_lock(&c->mutex);
+    snprintf(c->planned, sizeof c->planned, "%s", call == 0 ? "" : function);
+    c->planned_call = call;
+    c->planned_status = status;
+    c->hit = false;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* A number, read with the lock. */
+static int look(test_device *c, const int *number) {
+    pthread_mutex_lock(&c->mutex);
+    int value = *number;
+    pthread_mutex_unlock(&c->mutex);
+    return value;
+}
+
+bool test_device_hit(test_device *c) {
+    pthread_mutex_lock(&c->mutex);
+    bool hit = c->hit;
+    pthread_mutex_unlock(&c->mutex);
+    return hit;
+}
+
+int test_device_alive(test_device *c) {
+    return look(c, &c->alive);
+}
+
+int test_device_releases(test_device *c) {
+    return look(c, &c->releases);
+}
+
+int test_device_most_callers(test_device *c) {
+    return look(c, &c->most_callers);
+}
+
+void test_device_limit(test_device *c, uint64_t bytes) {
+    pthread_mutex_lock(&c->mutex);
+    c->limit = bytes;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void test_device_slow(test_device *c, uint64_t ns) {
+    pthread_mutex_lock(&c->mutex);
+    c->slow_ns = ns;
+    pthread_mutex_unlock(&c->mutex);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A plug-in's device for tests, in the process: each stream is a thread with a queue, addresses are no pointers, and every function can be
+ * made to fail or to misbehave. It calls no function of weir's, so that it may also be part of a library that is loaded.
+ */
+
+#ifndef WEIR_CTESTS_TEST_DEVICE_H
+#define WEIR_CTESTS_TEST_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weir.h"
+
+enum { TEST_DEVICES = 2, TEST_ALIGNMENT = 64 };
+
+/* What it does wrong. */
+typedef enum test_fault {
+    NO_FAULT,
+    UNORDERED,         /* now and then does the second before the first */
+    EARLY_EVENTS,      /* an event is reached when it is recorded */
+    FORGOTTEN_EVENTS,  /* every 16th record is lost */
+    EARLY_SYNCHRONIZE, /* a wait for an event says that it is reached when its time is over */
+    IGNORED_WAITS,     /* streams do not wait for events */
+    LOSSY_COPIES,      /* copies of more than a page leave out their last byte */
+    OFF_BY_ONE,        /* fills set one byte too many */
+    MISALIGNED,        /* every fourth address is 8 too high */
+    OVERLAPPING,       /* now and then an allocation gives the last one's memory */
+    BOUNDLESS,         /* has as much memory as anybody asks for */
+    SWALLOWED_ERRORS,  /* events do not give failures */
+    UNPROPAGATED,      /* a stream that waits for a failed event goes on as if nothing was */
+    GOING_ON,          /* what lies behind a failure is done */
+    NEVER_CLEARED,     /* a failure stays for ever */
+    LOST_CALLBACKS,    /* every fourth callback is never called */
+    DOUBLE_CALLBACKS,  /* callbacks are called twice */
+    EARLY_CALLBACKS,   /* callbacks are called at once */
+    BACKWARDS,         /* time runs backwards */
+    ANY_KERNEL,        /* has a kernel of every name */
+    WRONG_KERNEL,      /* subtracts instead of adding */
+    GREEDY_DESTROY     /* a stream that is destroyed takes with it what others have queued */
+} test_fault;
+
+typedef struct test_device test_device;
+
+/* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK and NATIVE_HANDLE are
+ * honoured. NULL if there is no memory. */
+test_device *test_device_create(uint64_t capabilities);
+
+/* Frees it. Nobody uses it any more. */
+void test_device_destroy(test_device *device);
+
+weir_device_vtable test_device_vtable(void);
+
+/* Before it is used. */
+void test_device_misbehave(test_device *device, test_fault fault);
+
+/* The call number `call` (1 = the next) of a function, a member of the vtable, fails with this status; "work" stands for the `call`th thing
+ * that the device does, which then fails late. 0 forgets it. test_device_hit says whether it came to pass. */
+void test_device_plan(test_device *device, const char *function, int call, int32_t status);
+bool test_device_hit(test_device *device);
+
+/* How many devices, streams, events, kernels and blocks of memory are alive; calls of release; threads that are in a function now, at most. */
+int test_device_alive(test_device *device);
+int test_device_releases(test_device *device);
+int test_device_most_callers(test_device *device);
+
+/* How many bytes may be allocated (1 GiB); how long each copy, fill and launch takes at least, in nanoseconds (0). */
+void test_device_limit(test_device *device, uint64_t bytes);
+void test_device_slow(test_device *device, uint64_t ns);
+
+#endif /* WEIR_CTESTS_TEST_DEVICE_H */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Plain loops.
+ */
+
+#include "test_device_kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum operation { ADD, RELU, MATMUL, SCALE, FAIL, NOTHING } operation;
+
+struct test_kernel {
+    operation operation;
+    weir_matmul_desc matmul;
+    float factor;
+};
+
+/* As much of the attributes as both sides know. */
+static void read_attributes(const weir_device_recipe *recipe, void *to, size_t bytes) {
+    memset(to, 0, bytes);
+    memcpy(to, recipe->attributes, recipe->attributes_bytes < bytes ? recipe->attributes_bytes : bytes);
+}
+
+static bool is(const weir_device_recipe *recipe, const char *operation, size_t inputs, size_t outputs) {
+    return strcmp(recipe->operation, operation) == 0 && recipe->num_inputs == inputs && recipe->num_outputs == outputs;
+}
+
+int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel) {
+    test_kernel made = {.operation = NOTHING};
+    if (is(recipe, "add", 2, 1)) made.operation = ADD;
+    if (is(recipe, "relu", 1, 1)) made.operation = RELU;
+    if (is(recipe, "weir.fail", 0, 0)) made.operation = FAIL;
+    if (strcmp(recipe->operation, "matmul") == 0) {
+        read_attributes(recipe, &made.matmul, sizeof made.matmul);
+        uint64_t known = WEIR_MATMUL_BIAS | WEIR_MATMUL_RELU;
+        if ((made.matmul.flags & ~known) == 0 && made.matmul.activation == 0 && made.matmul.weights == NULL) made.operation = MATMUL;
+    }
+    if (is(recipe, "scale", 1, 1)) {
+        if (recipe->attributes_bytes != sizeof(scale_attributes)) return WEIR_INVALID_ARGUMENT;
+        scale_attributes attributes;
+        memcpy(&attributes, recipe->attributes, sizeof attributes);
+        made.operation = SCALE;
+        made.factor = attributes.factor;
+    }
+    if (made.operation == NOTHING && !anything) return WEIR_UNIMPLEMENTED;
+    test_kernel *kernel = malloc(sizeof *kernel);
+    if (kernel == NULL) return WEIR_RESOURCE_EXHAUSTED;
+    *kernel = made;
+    *out_kernel = kernel;
+    return WEIR_OK;
+}
+
+static int32_t run_matmul(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out) {
+    if (in[0].desc.rank != 2 || in[1].desc.rank != 2 || in[0].desc.dtype != WEIR_F32) return WEIR_UNIMPLEMENTED;
+    int64_t m = in[0].desc.dims[0], k = in[0].desc.dims[1], n = in[1].desc.dims[1];
+    const float *a = in[0].data, *b = in[1].data;
+    const float *bias = kernel->matmul.flags & WEIR_MATMUL_BIAS ? in[2].data : NULL;
+    float *c = out[0].data;
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            float sum = bias == NULL ? 0.0f : bias[j];
+            for (int64_t l = 0; l < k; l++) sum += a[i * k + l] * b[l * n + j];
+            c[i * n + j] = kernel->matmul.flags & WEIR_MATMUL_RELU && sum < 0 ? 0 : sum;
+        }
+    }
+    return WEIR_OK;
+}
+
+int32_t test_kernel_run(const test_kernel *kernel, const weir_tensor_view *in, const weir_tensor_view *out, bool wrong) {
+    if (kernel->operation == FAIL) return WEIR_ABORTED;
+    if (kernel->operation == MATMUL) return run_matmul(kernel, in, out);
+    if (kernel->operation == NOTHING) return WEIR_OK;
+    if (in[0].desc.dtype != WEIR_F32) return WEIR_UNIMPLEMENTED;
+    if (kernel->operation == ADD && in[0].bytes != in[1].bytes) return WEIR_UNIMPLEMENTED;
+    const float *a = in[0].data, *b = kernel->operation == ADD ? in[1].data : NULL;
+    float *c = out[0].data;
+    for (size_t i = 0; i < out[0].bytes / sizeof *c; i++) {
+        if (kernel->operation == ADD) c[i] = wrong ? a[i] - b[i] : a[i] + b[i];
+        if (kernel->operation == RELU) c[i] = a[i] < 0 ? 0 : a[i];
+        if (kernel->operation == SCALE) c[i] = a[i] * kernel->factor;
+    }
+    return WEIR_OK;
+}

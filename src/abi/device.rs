@@ -1,0 +1,351 @@
+//! Devices that a plug-in brings, as a vtable of C functions.
+use super::kernel::weir_infer_fn;
+use super::tensor::{weir_tensor_desc, weir_tensor_view};
+use super::threadpool::weir_destroy_fn;
+use std::ffi::{c_char, c_void};
+
+/// An address in a device's memory. Only the device may be able to read and write there; 0 is none.
+pub type weir_device_address = u64;
+
+/// What a device of a plug-in can do beyond what every device must.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_device_capability {
+    /// Its memory is another space: the host cannot read or write there, whatever the number is.
+    WEIR_DEVICE_OWN_MEMORY = 1,
+    /// Its functions may be called from several threads at once. Without it weir calls one after the other, under a lock of its own for
+    /// each device, and none that blocks: event_synchronize and event_callback are left alone, and event_query is called instead.
+    WEIR_DEVICE_CONCURRENT = 2,
+    /// Events with WEIR_EVENT_TIMING keep the time; event_elapsed is there.
+    WEIR_DEVICE_TIMING = 4,
+    /// Bytes can come from and go to another device of the same kind; copy_peer is there.
+    WEIR_DEVICE_PEER_COPY = 8,
+    /// event_callback is there.
+    WEIR_DEVICE_CALLBACK = 16,
+    /// native_handle is there.
+    WEIR_DEVICE_NATIVE_HANDLE = 32,
+}
+
+/// What native_handle of a weir_device_vtable is asked for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_device_object {
+    /// The device.
+    WEIR_DEVICE_OBJECT_DEVICE = 1,
+    /// A stream of it.
+    WEIR_DEVICE_OBJECT_STREAM = 2,
+    /// An event of it.
+    WEIR_DEVICE_OBJECT_EVENT = 3,
+}
+
+/// Facts about a device, filled by the plug-in.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_info {
+    /// sizeof(weir_device_info), set by weir. A plug-in writes no member that lies beyond it.
+    pub struct_size: usize,
+    /// OR of weir_device_capability.
+    pub capabilities: u64,
+    /// Its memory in bytes; 0 = not known.
+    pub memory_bytes: u64,
+    /// Every address that allocate gives is a multiple of it: a power of two, from 16 to 1048576.
+    pub alignment: u64,
+    /// A name for people, NUL-terminated UTF-8.
+    pub name: [c_char; 64],
+}
+
+/// What a stream of a device is made from, filled by weir.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_stream_attr {
+    /// sizeof(weir_device_stream_attr), set by weir.
+    pub struct_size: usize,
+    /// A name for texts, NUL-terminated UTF-8; lives during the call.
+    pub name: *const c_char,
+    /// -100 to 100, more is sooner. A hint.
+    pub priority: i32,
+    /// Reserved, 0.
+    pub reserved: u32,
+}
+
+/// What a kernel of a device is made from, filled by weir. All of it lives during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_recipe {
+    /// sizeof(weir_device_recipe), set by weir.
+    pub struct_size: usize,
+    /// The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes from
+    /// weir_kernel_create_named.
+    pub operation: *const c_char,
+    /// Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
+    /// struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
+    /// Aligned to 8 bytes.
+    pub attributes: *const c_void,
+    /// Bytes of the attributes.
+    pub attributes_bytes: usize,
+    /// Number of inputs.
+    pub num_inputs: usize,
+    /// Number of outputs.
+    pub num_outputs: usize,
+}
+
+/// A kernel that only the device of an engine knows, by its name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_named_kernel_desc {
+    /// sizeof(weir_named_kernel_desc) of the caller's header.
+    pub struct_size: usize,
+    /// What the device calls it, UTF-8; copied. Not one of weir's own operations.
+    pub operation: *const c_char,
+    /// What the device is told besides, in a form of its own; NULL = nothing.
+    pub attributes: *const c_void,
+    /// Bytes of the attributes.
+    pub attributes_bytes: usize,
+    /// Number of inputs, at most WEIR_MAX_ARGS.
+    pub num_inputs: usize,
+    /// What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied.
+    pub inputs: *const weir_tensor_desc,
+    /// Number of outputs, at most WEIR_MAX_ARGS.
+    pub num_outputs: usize,
+    /// What the outputs look like; NULL if `infer` says so. Copied.
+    pub outputs: *const weir_tensor_desc,
+    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1.
+    pub infer: weir_infer_fn,
+    /// First argument of `infer`.
+    pub user: *mut c_void,
+    /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
+    pub destroy: weir_destroy_fn,
+}
+
+/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream has done it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_launch {
+    /// sizeof(weir_device_launch), set by weir.
+    pub struct_size: usize,
+    /// The inputs. `data` is an address in the device's memory.
+    pub inputs: *const weir_tensor_view,
+    /// How many.
+    pub num_inputs: usize,
+    /// The outputs, likewise.
+    pub outputs: *const weir_tensor_view,
+    /// How many.
+    pub num_outputs: usize,
+}
+
+/// What follows when an event was reached: weir's, for the plug-in to call once.
+pub type weir_device_callback_fn = Option<unsafe extern "C" fn(arg: *mut c_void)>;
+
+/// The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
+///
+/// Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are what the
+/// create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of weir_status_code, and then has left its
+/// outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
+/// time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
+/// one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
+/// for the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such a callback,
+/// so they may join the thread that runs it. No function is called in a forked child.
+///
+/// A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
+/// such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
+/// from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes, also what queued work
+/// names.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_vtable {
+    /// sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL.
+    pub struct_size: usize,
+    /// Reserved, 0.
+    pub flags: u64,
+    /// Required. How many devices there are now.
+    pub device_count: Option<unsafe extern "C" fn(ctx: *mut c_void, out_count: *mut u32) -> i32>,
+    /// Required, may block. Makes device `index` ready for use. weir opens each device once at a time.
+    pub device_open: Option<unsafe extern "C" fn(ctx: *mut c_void, index: u32, out_device: *mut *mut c_void) -> i32>,
+    /// Required, may block. Ends it. All that was made of it has been destroyed.
+    pub device_close: Option<unsafe extern "C" fn(ctx: *mut c_void, device: *mut c_void)>,
+    /// Required. Facts about it, which stay the same until it is closed.
+    pub device_info:
+        Option<unsafe extern "C" fn(ctx: *mut c_void, device: *mut c_void, info: *mut weir_device_info) -> i32>,
+    /// Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of NUL-terminated UTF-8.
+    /// Also of a late failure that an event has just given.
+    pub error_text: Option<unsafe extern "C" fn(ctx: *mut c_void, buffer: *mut c_char, capacity: usize)>,
+    /// Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says what for, and lives
+    /// during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+    pub allocate: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            bytes: u64,
+            name: *const c_char,
+            out_address: *mut weir_device_address,
+        ) -> i32,
+    >,
+    /// Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was issued uses it.
+    pub deallocate: Option<unsafe extern "C" fn(device: *mut c_void, address: weir_device_address, bytes: u64)>,
+    /// Required. A stream.
+    pub stream_create: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            attr: *const weir_device_stream_attr,
+            out_stream: *mut *mut c_void,
+        ) -> i32,
+    >,
+    /// Required, may block. Ends a stream. What was issued to it is done, unless the device is lost.
+    pub stream_destroy: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void)>,
+    /// Required. Work is done again after a failure.
+    pub stream_clear_error: Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void) -> i32>,
+    /// Required. An event, not recorded: that counts as reached. `flags`: WEIR_EVENT_TIMING if the device has said
+    /// WEIR_DEVICE_TIMING, or 0.
+    pub event_create: Option<unsafe extern "C" fn(device: *mut c_void, flags: u64, out_event: *mut *mut c_void) -> i32>,
+    /// Required. Ends an event that is not under way.
+    pub event_destroy: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void)>,
+    /// Required. Puts the event behind all that was issued to the stream so far. The event is not under way.
+    pub event_record: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, stream: *mut c_void) -> i32>,
+    /// Required. What is issued to the stream from now on waits, on the device, for the event as it was recorded last.
+    pub event_wait: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, stream: *mut c_void) -> i32>,
+    /// Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work before it, and
+    /// counts as reached.
+    pub event_query:
+        Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, out_reached: *mut i32) -> i32>,
+    /// Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several threads may wait for one event.
+    /// Without it weir asks event_query again and again.
+    pub event_synchronize: Option<
+        unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, timeout_ns: u64, out_reached: *mut i32) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_TIMING. Nanoseconds from `start` to `end`, both with timing, recorded and reached.
+    pub event_elapsed: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            start: *mut c_void,
+            end: *mut c_void,
+            out_nanoseconds: *mut i64,
+        ) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was recorded last, and also if it
+    /// fails or the device is lost; on any thread, and at once if it is reached. The callback may call functions of this vtable:
+    /// no lock that they need may be held. If this fails, it is never called.
+    pub event_callback: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            event: *mut c_void,
+            callback: weir_device_callback_fn,
+            arg: *mut c_void,
+        ) -> i32,
+    >,
+    /// Required. Copies bytes from the host's memory, which stays as it is until the stream has done this; so below.
+    pub copy_to_device: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            to: weir_device_address,
+            from: *const c_void,
+            bytes: u64,
+        ) -> i32,
+    >,
+    /// Required. Copies bytes to the host's memory. They are there when an event behind this was reached.
+    pub copy_to_host: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            to: *mut c_void,
+            from: weir_device_address,
+            bytes: u64,
+        ) -> i32,
+    >,
+    /// Required. Copies bytes within the device's memory, where the two do not overlap.
+    pub copy_on_device: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            to: weir_device_address,
+            from: weir_device_address,
+            bytes: u64,
+        ) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of which is `device`.
+    pub copy_peer: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            to_device: *mut c_void,
+            to: weir_device_address,
+            from_device: *mut c_void,
+            from: weir_device_address,
+            bytes: u64,
+        ) -> i32,
+    >,
+    /// Required. Sets bytes of the device's memory.
+    pub fill: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            to: weir_device_address,
+            value: u8,
+            bytes: u64,
+        ) -> i32,
+    >,
+    /// Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it has none.
+    pub kernel_create: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            recipe: *const weir_device_recipe,
+            out_kernel: *mut *mut c_void,
+        ) -> i32,
+    >,
+    /// Required. Ends a kernel. No call of it is under way.
+    pub kernel_destroy: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
+    /// Required. Calls a kernel.
+    pub launch: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            kernel: *mut c_void,
+            launch: *const weir_device_launch,
+        ) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_NATIVE_HANDLE. What the plug-in's own interface calls an object: `what` is one of
+    /// weir_device_object, `object` what it names (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+    pub native_handle:
+        Option<unsafe extern "C" fn(device: *mut c_void, what: u32, object: *mut c_void, out_handle: *mut u64) -> i32>,
+    /// Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed.
+    pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
+}
+
+/// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_device_plugin_api {
+    /// sizeof(weir_device_plugin_api), set by weir.
+    pub struct_size: usize,
+    /// weir_version().
+    pub version: u32,
+    /// weir_abi_version().
+    pub abi_version: u32,
+    /// weir_device_register.
+    pub device_register: Option<
+        unsafe extern "C" fn(
+            name: *const c_char,
+            priority: i32,
+            vtable: *const weir_device_vtable,
+            ctx: *mut c_void,
+        ) -> i32,
+    >,
+    /// weir_device_replace.
+    pub device_replace: Option<
+        unsafe extern "C" fn(
+            name: *const c_char,
+            priority: i32,
+            vtable: *const weir_device_vtable,
+            ctx: *mut c_void,
+        ) -> i32,
+    >,
+    /// weir_device_unregister.
+    pub device_unregister: Option<unsafe extern "C" fn(name: *const c_char, priority: i32) -> i32>,
+    /// weir_last_error_message: why one of the above has failed.
+    pub last_error_message: Option<unsafe extern "C" fn() -> *const c_char>,
+    /// Says in words why weir_device_plugin_init is about to fail; the text is copied. Only there.
+    pub fail: Option<unsafe extern "C" fn(text: *const c_char)>,
+}
+
+/// The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK, or a code: then what it
+/// has registered is unregistered again.
+pub type weir_device_plugin_init_fn = Option<unsafe extern "C" fn(api: *const weir_device_plugin_api) -> i32>;

@@ -1,0 +1,221 @@
+//! A plug-in's device behind the traits of this room.
+
+use super::stream::{PluginEvent, PluginKernel, PluginStream};
+use super::{Table, callback, opened::Opened};
+use crate::abi::weir_device_capability as C;
+use crate::abi::{weir_device_object, weir_device_recipe, weir_device_stream_attr, weir_event_flags};
+use crate::base::{Code, Error, Result};
+use crate::device::{
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Recipe, StreamAttr, Then, Watch,
+};
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct PluginDevice {
+    kind: DeviceKind,
+    index: u32,
+    opened: Arc<Opened>,
+    /// Tells of events where the plug-in does not.
+    watch: Watch,
+}
+
+impl PluginDevice {
+    pub(super) fn open(table: &Arc<Table>, index: u32) -> Result<PluginDevice> {
+        let opened = Arc::new(Opened::new(table, index)?);
+        let watch = Watch::new(format!("{}:{index}", table.kind.name()));
+        Ok(PluginDevice { kind: table.kind, index, opened, watch })
+    }
+}
+
+impl Device for PluginDevice {
+    fn kind(&self) -> DeviceKind {
+        self.kind
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn name(&self) -> &str {
+        &self.opened.facts().name
+    }
+
+    fn alignment(&self) -> usize {
+        self.opened.facts().alignment
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.opened.facts().memory_bytes
+    }
+
+    fn accelerator(&self) -> Option<&dyn Accelerator> {
+        Some(self)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.opened.is_lost()
+    }
+}
+
+/// Text for C; what lies behind a NUL is left out.
+fn c_text(text: &str) -> CString {
+    CString::new(text.split('\0').next().unwrap_or("")).unwrap_or_default()
+}
+
+impl Accelerator for PluginDevice {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<usize> {
+        let device = &*self.opened;
+        let (name, wanted) = (c_text(what), bytes.max(1));
+        let mut address = 0;
+        let allocate = device.functions().allocate;
+        device
+            .call("allocate", || {
+                // SAFETY: the plug-in's function and device; the name lives during the call, and there is a place for the answer.
+                allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut address) })
+            })
+            .map_err(|error| match error.code() {
+                Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
+                _ => error,
+            })?;
+        if address == 0 {
+            return Err(device.nonsense("allocate", "returned OK and no address"));
+        }
+        let alignment = device.facts().alignment;
+        match usize::try_from(address) {
+            Ok(at) if at.is_multiple_of(alignment) && at.checked_add(wanted).is_some() => Ok(at),
+            _ => {
+                self.deallocate(address as usize, bytes);
+                let what = format!("gave {address:#x}, expected a multiple of {alignment}");
+                Err(device.nonsense("allocate", what))
+            }
+        }
+    }
+
+    fn deallocate(&self, address: usize, bytes: usize) {
+        self.opened.let_go(std::ptr::null_mut(), move |device, _| {
+            if let Some(deallocate) = device.functions().deallocate {
+                // SAFETY: the plug-in's function and device, with what `allocate` gave for these bytes.
+                unsafe { deallocate(device.handle(), address as u64, bytes.max(1) as u64) }
+            }
+        });
+    }
+
+    fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
+        let device = &*self.opened;
+        let name = c_text(attr.name);
+        let attr = weir_device_stream_attr {
+            struct_size: size_of::<weir_device_stream_attr>(),
+            name: name.as_ptr(),
+            priority: attr.priority,
+            reserved: 0,
+        };
+        let mut handle = std::ptr::null_mut();
+        let create = device.functions().stream_create;
+        device.call("stream_create", || {
+            // SAFETY: the plug-in's function and device; the attributes live during the call.
+            create.map(|f| unsafe { f(device.handle(), &raw const attr, &raw mut handle) })
+        })?;
+        let handle = device.made("stream_create", handle)?;
+        Ok(Box::new(PluginStream::new(Arc::clone(&self.opened), handle)))
+    }
+
+    fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
+        let device = &*self.opened;
+        let timing = timing && device.can(C::WEIR_DEVICE_TIMING);
+        let flags = if timing { weir_event_flags::WEIR_EVENT_TIMING as u64 } else { 0 };
+        let mut handle = std::ptr::null_mut();
+        let create = device.functions().event_create;
+        device.call("event_create", || {
+            // SAFETY: the plug-in's function and device, and a place for the answer.
+            create.map(|f| unsafe { f(device.handle(), flags, &raw mut handle) })
+        })?;
+        let handle = device.made("event_create", handle)?;
+        Ok(Arc::new(PluginEvent::new(Arc::clone(&self.opened), handle, timing)))
+    }
+
+    fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
+        let device = &*self.opened;
+        if recipe.operation.is_empty() {
+            return Err(Error::new(Code::Unimplemented, "a plug-in's device runs no functions of the host's"));
+        }
+        let operation = c_text(recipe.operation);
+        // Aligned as any struct of C's.
+        let mut attributes = vec![0u64; recipe.attributes.len().div_ceil(8)];
+        for (word, bytes) in attributes.iter_mut().zip(recipe.attributes.chunks(8)) {
+            let mut all = [0; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(all);
+        }
+        let recipe = weir_device_recipe {
+            struct_size: size_of::<weir_device_recipe>(),
+            operation: operation.as_ptr(),
+            attributes: if attributes.is_empty() { std::ptr::null() } else { attributes.as_ptr().cast() },
+            attributes_bytes: recipe.attributes.len(),
+            num_inputs: recipe.num_inputs,
+            num_outputs: recipe.num_outputs,
+        };
+        let mut handle = std::ptr::null_mut();
+        let create = device.functions().kernel_create;
+        device.call("kernel_create", || {
+            // SAFETY: the plug-in's function and device; the recipe and what it points to live during the call.
+            create.map(|f| unsafe { f(device.handle(), &raw const recipe, &raw mut handle) })
+        })?;
+        let handle = device.made("kernel_create", handle)?;
+        Ok(Arc::new(PluginKernel::new(Arc::clone(&self.opened), handle)))
+    }
+
+    fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
+        let device = &*self.opened;
+        let calls_back = device.can(C::WEIR_DEVICE_CALLBACK) && device.may_block() && !device.is_lost();
+        let (Some(plugin_event), true) = (PluginEvent::of(event), calls_back) else {
+            return self.watch.add(event, then);
+        };
+        let arg = callback::keep(event, then);
+        let tell = device.functions().event_callback;
+        let accepted = device.call("event_callback", || {
+            // SAFETY: the plug-in's function, device and event; the callback may be called at any time, or never.
+            tell.map(|f| unsafe { f(device.handle(), plugin_event.handle(), Some(callback::reached), arg) })
+        });
+        // What was refused is watched, unless it was called all the same.
+        if accepted.is_err()
+            && let Some((event, then)) = callback::take(arg)
+        {
+            self.watch.add(&event, then);
+        }
+    }
+
+    fn is_peer(&self, peer: &dyn Accelerator) -> bool {
+        self.opened.can(C::WEIR_DEVICE_PEER_COPY) && self.opened.peer(peer).is_some()
+    }
+
+    fn plugin_identity(&self) -> Option<[usize; 2]> {
+        Some([Arc::as_ptr(self.opened.table()).expose_provenance(), self.opened.handle().expose_provenance()])
+    }
+
+    fn native_handle(&self) -> Result<u64> {
+        self.opened.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_DEVICE, self.opened.handle())
+    }
+}
+
+impl Opened {
+    /// The plug-in's pointer to another device of its own.
+    pub(super) fn peer(&self, peer: &dyn Accelerator) -> Option<*mut c_void> {
+        let [table, device] = peer.plugin_identity()?;
+        let is_own = table == Arc::as_ptr(self.table()).addr();
+        is_own.then(|| std::ptr::with_exposed_provenance_mut(device))
+    }
+
+    pub(super) fn native_handle(&self, what: weir_device_object, object: *mut c_void) -> Result<u64> {
+        if !self.can(C::WEIR_DEVICE_NATIVE_HANDLE) {
+            return Err(Error::new(Code::Unimplemented, "the plug-in's device has no native handles"));
+        }
+        let mut answer = 0;
+        let ask = self.functions().native_handle;
+        self.call("native_handle", || {
+            // SAFETY: the plug-in's function and objects, and a place for the answer.
+            ask.map(|f| unsafe { f(self.handle(), what as u32, object, &raw mut answer) })
+        })?;
+        Ok(answer)
+    }
+}

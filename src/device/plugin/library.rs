@@ -1,0 +1,134 @@
+//! Plug-in libraries: opened once, asked once to register what they bring, and never closed, because what they have registered points into
+//! them.
+
+use crate::base::time::Deadline;
+use crate::base::{Code, Error, Result};
+use crate::sync::{Gate, Mutex};
+use std::ffi::{CStr, CString, c_void};
+use std::thread::ThreadId;
+
+/// A library that is open.
+struct Library {
+    handle: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// This thread is asking it.
+    Asking(ThreadId),
+    /// It has registered what it brings.
+    Loaded,
+}
+
+static LIBRARIES: Mutex<Vec<Library>> = Mutex::new(Vec::new());
+/// Counts libraries that have answered.
+static ANSWERED: Gate = Gate::new();
+
+/// What the caller found about a library that it wants to load.
+enum Turn {
+    Mine,
+    Done,
+    Wait(u64),
+}
+
+/// Opens the library and has `init` called with its symbol `symbol`, unless it has been loaded before. True if it was now.
+pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result<()>) -> Result<bool> {
+    let handle = open(path)?;
+    loop {
+        match turn(handle) {
+            Turn::Mine => break,
+            Turn::Done => {
+                close(handle);
+                return Ok(false);
+            }
+            Turn::Wait(0) => {
+                close(handle);
+                return Err(Error::precondition("the library is being loaded by this thread"));
+            }
+            Turn::Wait(target) => drop(ANSWERED.wait(target, 0, Deadline::NEVER)),
+        }
+    }
+    let found = find(handle, symbol);
+    let never_called = found.is_err();
+    let answer = found.and_then(init);
+    let mut libraries = LIBRARIES.lock();
+    match &answer {
+        Ok(()) => libraries.iter_mut().filter(|l| l.handle == handle as usize).for_each(|l| l.state = State::Loaded),
+        Err(_) => libraries.retain(|library| library.handle != handle as usize),
+    }
+    drop(libraries);
+    ANSWERED.advance(1);
+    if never_called {
+        close(handle);
+    }
+    answer.map(|()| true)
+}
+
+fn turn(handle: *mut c_void) -> Turn {
+    let me = std::thread::current().id();
+    let mut libraries = LIBRARIES.lock();
+    match libraries.iter().find(|library| library.handle == handle as usize).map(|library| library.state) {
+        None => {
+            libraries.push(Library { handle: handle as usize, state: State::Asking(me) });
+            Turn::Mine
+        }
+        Some(State::Loaded) => Turn::Done,
+        Some(State::Asking(thread)) if thread == me => Turn::Wait(0),
+        Some(State::Asking(_)) => Turn::Wait(ANSWERED.reached() + 1),
+    }
+}
+
+#[cfg(unix)]
+fn open(path: &CStr) -> Result<*mut c_void> {
+    // SAFETY: a NUL-terminated path; the loader takes care of the rest, and the library's constructors are its own affair.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() {
+        return Err(Error::new(Code::NotFound, loader_text()));
+    }
+    Ok(handle)
+}
+
+#[cfg(unix)]
+fn find(handle: *mut c_void, symbol: &CStr) -> Result<*mut c_void> {
+    // SAFETY: an open library and a NUL-terminated name.
+    let found = unsafe { libc::dlsym(handle, symbol.as_ptr()) };
+    if found.is_null() {
+        return Err(Error::invalid(format!("it is no plug-in: {}", loader_text())));
+    }
+    Ok(found)
+}
+
+/// One reference less; what others have opened, or what was registered, stays.
+#[cfg(unix)]
+fn close(handle: *mut c_void) {
+    // SAFETY: a handle that `open` gave, once.
+    unsafe { libc::dlclose(handle) };
+}
+
+/// Why the loader has refused, in its words.
+#[cfg(unix)]
+fn loader_text() -> String {
+    // SAFETY: the text belongs to this thread and lives until its next call of the loader.
+    let text = unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { CString::default() } else { CStr::from_ptr(text).to_owned() }
+    };
+    match text.to_string_lossy() {
+        text if text.is_empty() => "the loader gives no reason".to_owned(),
+        text => text.into_owned(),
+    }
+}
+
+#[cfg(not(unix))]
+fn open(_path: &CStr) -> Result<*mut c_void> {
+    Err(Error::new(Code::Unimplemented, "this build cannot open libraries; link the plug-in and register its vtable"))
+}
+
+#[cfg(not(unix))]
+fn find(_handle: *mut c_void, _symbol: &CStr) -> Result<*mut c_void> {
+    Err(Error::new(Code::Unimplemented, "this build cannot open libraries"))
+}
+
+#[cfg(not(unix))]
+fn close(_handle: *mut c_void) {}

@@ -1,0 +1,187 @@
+//! Devices behind a vtable of C functions, as a plug-in brings them.
+//!
+//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. [`opened`] is the one place where its functions are called: it
+//! holds the lock of devices that want one call at a time, turns a status into an error that names the engine and the function, and
+//! remembers that a device was lost. `device` and `stream` put that behind the traits of this room; `callback` is the way back
+//! from the plug-in; `library` opens shared libraries.
+//!
+//! *What a plug-in may do wrong.* Answers are looked at, not believed: a status that is none, OK without an object, a misaligned address, a
+//! number where 0 or 1 was asked for are failures (UNKNOWN) that say which function it was. A callback that comes twice finds nothing. What
+//! cannot be seen from here (work done out of order, memory given twice) the conformance check looks for.
+//!
+//! *Who lives how long.* Streams, events, kernels and memory keep the opened device; that keeps the vtable. So device_close comes after the
+//! last destroy, and release after the last close. In a forked child the plug-in is left alone altogether.
+
+mod callback;
+mod device;
+pub mod library;
+mod opened;
+mod stream;
+#[cfg(test)]
+mod test_device;
+#[cfg(test)]
+mod tests;
+
+pub use callback::{any_buried, release_buried, strays as stray_callbacks};
+
+use super::{Device, DeviceKind, Factory, Settings};
+use crate::abi::weir_device_vtable;
+use crate::base::{Code, Error, Result};
+use crate::sync::{Mutex, fork};
+use device::PluginDevice;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+/// A checked vtable. Dropping it releases the context.
+#[derive(Clone, Debug)]
+pub struct Plugin(Arc<Table>);
+
+#[derive(Debug)]
+struct Table {
+    kind: DeviceKind,
+    functions: weir_device_vtable,
+    ctx: *mut c_void,
+    /// Whether the context is the library's to release.
+    adopted: AtomicBool,
+    /// Why the devices could not be counted.
+    why_none: Mutex<Option<String>>,
+}
+
+// SAFETY: the plug-in promises that its functions may be called from any thread (docs of weir_device_vtable).
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Plugin {
+    /// Checks that the vtable can serve. The context is not the library's until it is registered (`adopt`).
+    ///
+    /// # Safety
+    /// The functions follow the contract of `weir_device_vtable`.
+    pub unsafe fn new(kind: DeviceKind, functions: weir_device_vtable, ctx: *mut c_void) -> Result<Plugin> {
+        Plugin::check(&functions)?;
+        let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
+        Ok(Plugin(Arc::new(Table { kind, functions, ctx, adopted, why_none })))
+    }
+
+    /// Refuses a vtable that lacks something.
+    pub fn check(functions: &weir_device_vtable) -> Result<()> {
+        if functions.flags != 0 {
+            return Err(Error::invalid(format!("vtable->flags is {:#x}, expected 0", functions.flags)));
+        }
+        macro_rules! required {
+            ($($name:ident),* $(,)?) => {
+                $(if functions.$name.is_none() {
+                    return Err(Error::null(concat!("vtable->", stringify!($name))));
+                })*
+            };
+        }
+        required!(
+            device_count,
+            device_open,
+            device_close,
+            device_info,
+            allocate,
+            deallocate,
+            stream_create,
+            stream_destroy,
+            stream_clear_error,
+            event_create,
+            event_destroy,
+            event_record,
+            event_wait,
+            event_query,
+            copy_to_device,
+            copy_to_host,
+            copy_on_device,
+            fill,
+            kernel_create,
+            kernel_destroy,
+            launch,
+        );
+        Ok(())
+    }
+
+    /// From now on the context is the library's to release.
+    pub fn adopt(&self) {
+        // ORDERING: Release pairs with the Acquire in `drop`.
+        self.0.adopted.store(true, Release);
+    }
+}
+
+impl Table {
+    /// The text that the plug-in has for the failure that this thread has just been given.
+    fn error_text(&self) -> Option<String> {
+        const CAPACITY: usize = 512;
+        let error_text = self.functions.error_text?;
+        let mut buffer = [0u8; CAPACITY + 1];
+        // SAFETY: the plug-in's function, with its own context and CAPACITY writable bytes.
+        unsafe { error_text(self.ctx, buffer.as_mut_ptr().cast(), CAPACITY) };
+        let text = buffer.split(|&byte| byte == 0).next().unwrap_or(&[]);
+        (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// The error for a status other than OK that a function has returned.
+    fn failure(&self, place: &str, function: &str, status: i32) -> Error {
+        match (Code::from_status(status), self.error_text()) {
+            (Some(code), Some(text)) => Error::new(code, format!("{place}: {function}: {text}")),
+            _ => Error::from_status(status, format_args!("{place}: {function}")),
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("kind '{}'", self.kind.name())
+    }
+}
+
+/// A pointer of the plug-in's, which may be given to its functions from any thread.
+#[derive(Clone, Copy)]
+struct Pointer(*mut c_void);
+
+// SAFETY: as said; nobody here reads through it.
+unsafe impl Send for Pointer {}
+
+impl Pointer {
+    fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// What a plug-in said makes no sense.
+fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(Code::Unknown, format!("{place}: {function} {what}"))
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if let Some(release) = self.functions.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
+            let ctx = Pointer(self.ctx);
+            // SAFETY: the plug-in's function; its devices are closed, since they hold references.
+            callback::outside(move || unsafe { release(ctx.get()) });
+        }
+    }
+}
+
+impl Factory for Plugin {
+    fn count(&self) -> u32 {
+        let table = &*self.0;
+        let mut count = 0;
+        let status = match table.functions.device_count {
+            // SAFETY: the plug-in's function, with its own context and a place for the answer.
+            Some(device_count) => unsafe { device_count(table.ctx, &raw mut count) },
+            None => return 0,
+        };
+        let failure = (status != 0).then(|| table.failure(&table.place(), "device_count", status));
+        let count = if failure.is_some() { 0 } else { count };
+        *table.why_none.lock() = failure.map(|error| error.to_string());
+        count
+    }
+
+    fn why_none(&self) -> Option<String> {
+        self.0.why_none.lock().clone()
+    }
+
+    fn open(&self, index: u32, _settings: &Settings) -> Result<Arc<dyn Device>> {
+        Ok(Arc::new(PluginDevice::open(&self.0, index)?))
+    }
+}

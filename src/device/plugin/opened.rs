@@ -1,0 +1,216 @@
+//! An open device of a plug-in, and the calls of its functions.
+
+use super::{Pointer, Table, callback, nonsense};
+use crate::abi::weir_device_capability as C;
+use crate::abi::{weir_device_info, weir_device_vtable};
+use crate::base::{Code, Error, Result};
+use crate::sync::{Mutex, MutexGuard, OnceLock, fork};
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+/// What weir looks for among the capabilities.
+const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
+    | C::WEIR_DEVICE_CONCURRENT as u64
+    | C::WEIR_DEVICE_TIMING as u64
+    | C::WEIR_DEVICE_PEER_COPY as u64
+    | C::WEIR_DEVICE_CALLBACK as u64
+    | C::WEIR_DEVICE_NATIVE_HANDLE as u64;
+
+const LEAST_ALIGNMENT: u64 = 16;
+const MOST_ALIGNMENT: u64 = 1 << 20;
+
+/// Facts, checked.
+#[derive(Debug)]
+pub(super) struct Facts {
+    capabilities: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) alignment: usize,
+    pub(super) name: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Opened {
+    table: Arc<Table>,
+    handle: *mut c_void,
+    /// "engine remote:0"
+    place: String,
+    facts: Facts,
+    /// Held during each call, if the device wants one at a time.
+    serial: Option<Mutex<()>>,
+    lost: OnceLock<Error>,
+}
+
+// SAFETY: the handle is given to the plug-in's functions alone, which may be called from any thread, and from several at a time
+// if `serial` is None.
+unsafe impl Send for Opened {}
+// SAFETY: as above.
+unsafe impl Sync for Opened {}
+
+impl Opened {
+    pub(super) fn new(table: &Arc<Table>, index: u32) -> Result<Opened> {
+        let place = format!("engine {}:{index}", table.kind.name());
+        let mut handle = std::ptr::null_mut();
+        let open = table.functions.device_open.ok_or_else(|| Error::null("vtable->device_open"))?;
+        // SAFETY: the plug-in's function, with its own context and a place for the answer.
+        let status = unsafe { open(table.ctx, index, &raw mut handle) };
+        if status != 0 {
+            return Err(table.failure(&place, "device_open", status));
+        }
+        if handle.is_null() {
+            return Err(nonsense(&place, "device_open", "returned OK and no device"));
+        }
+        let facts = Facts { capabilities: 0, memory_bytes: 0, alignment: 1, name: String::new() };
+        // From here on dropping it closes it.
+        let mut opened = Opened { table: Arc::clone(table), handle, place, facts, serial: None, lost: OnceLock::new() };
+        opened.facts = opened.ask()?;
+        opened.serial = (!opened.can(C::WEIR_DEVICE_CONCURRENT)).then(Mutex::default);
+        Ok(opened)
+    }
+
+    fn ask(&self) -> Result<Facts> {
+        let mut info = weir_device_info {
+            struct_size: size_of::<weir_device_info>(),
+            capabilities: 0,
+            memory_bytes: 0,
+            alignment: 0,
+            name: [0; 64],
+        };
+        let ask = self.functions().device_info.ok_or_else(|| Error::null("vtable->device_info"))?;
+        // SAFETY: the plug-in's function, with its own context and device, and a struct of the size that it says.
+        let status = unsafe { ask(self.table.ctx, self.handle, &raw mut info) };
+        if status != 0 {
+            return Err(self.table.failure(&self.place, "device_info", status));
+        }
+        let wrong = |what: String| Err(nonsense(&self.place, "device_info", what));
+        if info.capabilities & !KNOWN != 0 {
+            return wrong(format!("says unknown capabilities {:#x} (known: {KNOWN:#x})", info.capabilities & !KNOWN));
+        }
+        if !info.alignment.is_power_of_two() || !(LEAST_ALIGNMENT..=MOST_ALIGNMENT).contains(&info.alignment) {
+            let (least, most) = (LEAST_ALIGNMENT, MOST_ALIGNMENT);
+            return wrong(format!("says alignment {}, expected a power of two from {least} to {most}", info.alignment));
+        }
+        let functions = self.functions();
+        for (capability, name, function, has) in [
+            (C::WEIR_DEVICE_TIMING, "WEIR_DEVICE_TIMING", "event_elapsed", functions.event_elapsed.is_some()),
+            (C::WEIR_DEVICE_PEER_COPY, "WEIR_DEVICE_PEER_COPY", "copy_peer", functions.copy_peer.is_some()),
+            (C::WEIR_DEVICE_CALLBACK, "WEIR_DEVICE_CALLBACK", "event_callback", functions.event_callback.is_some()),
+            (
+                C::WEIR_DEVICE_NATIVE_HANDLE,
+                "WEIR_DEVICE_NATIVE_HANDLE",
+                "native_handle",
+                functions.native_handle.is_some(),
+            ),
+        ] {
+            if info.capabilities & capability as u64 != 0 && !has {
+                return wrong(format!("says {name}, and vtable->{function} is NULL"));
+            }
+        }
+        Ok(Facts {
+            capabilities: info.capabilities,
+            memory_bytes: info.memory_bytes,
+            alignment: info.alignment as usize,
+            name: text(&info.name),
+        })
+    }
+
+    pub(super) fn functions(&self) -> &weir_device_vtable {
+        &self.table.functions
+    }
+
+    /// The first argument of most functions.
+    pub(super) fn handle(&self) -> *mut c_void {
+        self.handle
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(super) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    pub(super) fn can(&self, capability: C) -> bool {
+        self.facts.capabilities & capability as u64 != 0
+    }
+
+    /// Whether functions that block may be called.
+    pub(super) fn may_block(&self) -> bool {
+        self.serial.is_none()
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.serial.as_ref().map(Mutex::lock)
+    }
+
+    /// Calls a function that can fail: `call` gives its status, or says that it is not there.
+    pub(super) fn call(&self, function: &'static str, call: impl FnOnce() -> Option<i32>) -> Result<()> {
+        if let Some(error) = self.lost.get() {
+            return Err(error.clone());
+        }
+        let _turn = self.turn();
+        match call() {
+            Some(0) => Ok(()),
+            Some(status) => Err(self.failed(function, status)),
+            None => Err(Error::new(Code::Unimplemented, format!("{}: the plug-in has no {function}", self.place))),
+        }
+    }
+
+    #[cold]
+    fn failed(&self, function: &'static str, status: i32) -> Error {
+        let error = self.table.failure(&self.place, function, status);
+        if error.code() == Code::DeviceLost {
+            // The first one stays.
+            let _ = self.lost.set(error.clone());
+        }
+        error
+    }
+
+    /// Calls a function that takes something back, but not inside a callback. Not in a forked child, where the device is the parent's.
+    pub(super) fn let_go(
+        self: &Arc<Self>,
+        object: *mut c_void,
+        call: impl FnOnce(&Opened, *mut c_void) + Send + 'static,
+    ) {
+        if !fork::forked() {
+            let (device, object) = (Arc::clone(self), Pointer(object));
+            callback::outside(move || {
+                let turn = device.turn();
+                call(&device, object.get());
+                drop(turn);
+            });
+        }
+    }
+
+    /// What a create function has made.
+    pub(super) fn made(&self, function: &'static str, object: *mut c_void) -> Result<*mut c_void> {
+        if object.is_null() {
+            return Err(self.nonsense(function, "returned OK and no object"));
+        }
+        Ok(object)
+    }
+
+    pub(super) fn nonsense(&self, function: &str, what: impl std::fmt::Display) -> Error {
+        nonsense(&self.place, function, what)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(close) = self.functions().device_close.filter(|_| !fork::forked()) {
+            let (table, handle) = (Arc::clone(&self.table), Pointer(self.handle));
+            // SAFETY: the plug-in's function and its own device; what was made of it held references, and is gone.
+            callback::outside(move || unsafe { close(table.ctx, handle.get()) });
+        }
+    }
+}
+
+/// The text in an array that may lack its NUL.
+fn text(array: &[c_char]) -> String {
+    let bytes: Vec<u8> = array.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

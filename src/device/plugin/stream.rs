@@ -1,0 +1,315 @@
+//! Streams, events and kernels of a plug-in's device.
+
+use super::opened::Opened;
+use crate::abi::{weir_device_launch, weir_device_object, weir_tensor_view};
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Code, Error, Result};
+use crate::device::{Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, Transfer};
+use std::any::Any;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An object of the device's, by the plug-in's own pointer.
+#[derive(Debug)]
+struct Owned {
+    device: Arc<Opened>,
+    handle: *mut c_void,
+}
+
+// SAFETY: the handle is given to the plug-in's functions alone, which may be called from any thread.
+unsafe impl Send for Owned {}
+// SAFETY: as above.
+unsafe impl Sync for Owned {}
+
+#[derive(Debug)]
+pub(super) struct PluginStream(Owned);
+
+#[derive(Debug)]
+pub(super) struct PluginEvent {
+    owned: Owned,
+    timing: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct PluginKernel(Owned);
+
+impl PluginStream {
+    pub(super) fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginStream {
+        PluginStream(Owned { device, handle })
+    }
+}
+
+impl PluginKernel {
+    pub(super) fn new(device: Arc<Opened>, handle: *mut c_void) -> PluginKernel {
+        PluginKernel(Owned { device, handle })
+    }
+}
+
+impl PluginEvent {
+    pub(super) fn new(device: Arc<Opened>, handle: *mut c_void, timing: bool) -> PluginEvent {
+        PluginEvent { owned: Owned { device, handle }, timing }
+    }
+
+    /// The event, if it is one of a plug-in's.
+    pub(super) fn of(event: &Arc<dyn DeviceEvent>) -> Option<&PluginEvent> {
+        (&**event as &dyn Any).downcast_ref()
+    }
+
+    pub(super) fn handle(&self) -> *mut c_void {
+        self.owned.handle
+    }
+
+    /// What the plug-in has answered for it.
+    fn answer(&self, function: &'static str, reached: i32) -> Result<bool> {
+        match reached {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(self.owned.device.nonsense(function, format!("stored {other}, expected 0 or 1"))),
+        }
+    }
+}
+
+/// The device's form of something that must be its own.
+fn own<'a, T: 'static>(
+    found: Option<&'a T>,
+    owner: impl Fn(&'a T) -> &'a Owned,
+    device: &Arc<Opened>,
+) -> Result<&'a T> {
+    found
+        .filter(|object| Arc::ptr_eq(&owner(object).device, device))
+        .ok_or_else(|| Error::internal("a stream was given an object of another device's"))
+}
+
+impl Drop for PluginStream {
+    fn drop(&mut self) {
+        let Owned { device, handle } = &self.0;
+        device.let_go(*handle, |device, stream| {
+            if let Some(destroy) = device.functions().stream_destroy {
+                // SAFETY: the plug-in's function and stream, which nobody uses any more.
+                unsafe { destroy(device.handle(), stream) }
+            }
+        });
+    }
+}
+
+impl Drop for PluginEvent {
+    fn drop(&mut self) {
+        let Owned { device, handle } = &self.owned;
+        device.let_go(*handle, |device, event| {
+            if let Some(destroy) = device.functions().event_destroy {
+                // SAFETY: the plug-in's function and event, which nobody uses any more.
+                unsafe { destroy(device.handle(), event) }
+            }
+        });
+    }
+}
+
+impl Drop for PluginKernel {
+    fn drop(&mut self) {
+        let Owned { device, handle } = &self.0;
+        device.let_go(*handle, |device, kernel| {
+            if let Some(destroy) = device.functions().kernel_destroy {
+                // SAFETY: the plug-in's function and kernel, which nobody uses any more.
+                unsafe { destroy(device.handle(), kernel) }
+            }
+        });
+    }
+}
+
+impl DeviceKernel for PluginKernel {}
+
+impl DeviceStream for PluginStream {
+    fn launch(&self, launch: &Launch<'_>) -> Result<()> {
+        let Owned { device, handle } = &self.0;
+        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<PluginKernel>();
+        let kernel = own(kernel, |kernel| &kernel.0, device)?;
+        // A View is a weir_tensor_view (memory::view).
+        let arguments = weir_device_launch {
+            struct_size: size_of::<weir_device_launch>(),
+            inputs: launch.inputs.as_ptr().cast::<weir_tensor_view>(),
+            num_inputs: launch.inputs.len(),
+            outputs: launch.outputs.as_ptr().cast::<weir_tensor_view>(),
+            num_outputs: launch.outputs.len(),
+        };
+        device.call("launch", || {
+            // SAFETY: the plug-in's function and objects; the arguments live during the call.
+            let call = |f: unsafe extern "C" fn(_, _, _, _) -> i32| unsafe {
+                f(device.handle(), *handle, kernel.0.handle, &raw const arguments)
+            };
+            device.functions().launch.map(call)
+        })
+    }
+
+    fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
+        let Owned { device, handle } = &self.0;
+        let (functions, bytes) = (device.functions(), transfer.bytes as u64);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let stream = *handle;
+        match (transfer.to, transfer.from) {
+            (Place::Device(to), Place::Host(from)) => device.call("copy_to_device", || {
+                let from = std::ptr::with_exposed_provenance(from);
+                // SAFETY: the plug-in's function and objects; the host keeps its memory until the stream has done this.
+                functions.copy_to_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from, bytes) })
+            }),
+            (Place::Host(to), Place::Device(from)) => device.call("copy_to_host", || {
+                let to = std::ptr::with_exposed_provenance_mut(to);
+                // SAFETY: as above.
+                functions.copy_to_host.map(|f| unsafe { f(device.handle(), stream, to, from as u64, bytes) })
+            }),
+            (Place::Device(to), Place::Device(from)) => device.call("copy_on_device", || {
+                // SAFETY: the plug-in's function and objects; the addresses are its own.
+                functions.copy_on_device.map(|f| unsafe { f(device.handle(), stream, to as u64, from as u64, bytes) })
+            }),
+            (Place::Peer(peer, to), Place::Device(from)) => {
+                self.copy_peer((self.peer(peer)?, to), (device.handle(), from), bytes)
+            }
+            (Place::Device(to), Place::Peer(peer, from)) => {
+                self.copy_peer((device.handle(), to), (self.peer(peer)?, from), bytes)
+            }
+            _ => Err(Error::internal("a copy on a device's stream that does not touch the device")),
+        }
+    }
+
+    fn fill(&self, fill: &Fill<'_>) -> Result<()> {
+        let Owned { device, handle } = &self.0;
+        if fill.bytes == 0 {
+            return Ok(());
+        }
+        let (to, bytes) = (fill.address as u64, fill.bytes as u64);
+        device.call("fill", || {
+            // SAFETY: the plug-in's function and objects; the address is its own.
+            device.functions().fill.map(|f| unsafe { f(device.handle(), *handle, to, fill.value, bytes) })
+        })
+    }
+
+    fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
+        let Owned { device, handle } = &self.0;
+        let event = own(PluginEvent::of(event), |event| &event.owned, device)?;
+        device.call("event_record", || {
+            // SAFETY: the plug-in's function and objects.
+            device.functions().event_record.map(|f| unsafe { f(device.handle(), event.handle(), *handle) })
+        })
+    }
+
+    fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
+        let Owned { device, handle } = &self.0;
+        let event = own(PluginEvent::of(event), |event| &event.owned, device)?;
+        device.call("event_wait", || {
+            // SAFETY: the plug-in's function and objects.
+            device.functions().event_wait.map(|f| unsafe { f(device.handle(), event.handle(), *handle) })
+        })
+    }
+
+    fn clear_error(&self) {
+        let Owned { device, handle } = &self.0;
+        // A refusal shows: what is issued next fails again.
+        let _ = device.call("stream_clear_error", || {
+            // SAFETY: the plug-in's function and objects.
+            device.functions().stream_clear_error.map(|f| unsafe { f(device.handle(), *handle) })
+        });
+    }
+
+    fn native_handle(&self) -> Result<u64> {
+        let Owned { device, handle } = &self.0;
+        device.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_STREAM, *handle)
+    }
+}
+
+impl PluginStream {
+    /// The plug-in's pointer to another device of its own.
+    fn peer(&self, peer: &dyn Accelerator) -> Result<*mut c_void> {
+        let none = || Error::new(Code::Unimplemented, "the plug-in copies nothing straight between these devices");
+        self.0.device.peer(peer).ok_or_else(none)
+    }
+
+    fn copy_peer(&self, to: (*mut c_void, usize), from: (*mut c_void, usize), bytes: u64) -> Result<()> {
+        let Owned { device, handle } = &self.0;
+        device.call("copy_peer", || {
+            let call = |f: unsafe extern "C" fn(_, _, _, _, _, _, _) -> i32| {
+                // SAFETY: the plug-in's function and objects; the addresses are those of its devices.
+                unsafe { f(device.handle(), *handle, to.0, to.1 as u64, from.0, from.1 as u64, bytes) }
+            };
+            device.functions().copy_peer.map(call)
+        })
+    }
+}
+
+/// How long event_query is called without a pause, and the shortest and the longest pause after that.
+const LOOK_NS: u64 = 20_000;
+const FIRST_PAUSE_NS: u64 = 20_000;
+const LAST_PAUSE_NS: u64 = 500_000;
+
+impl DeviceEvent for PluginEvent {
+    fn is_reached(&self) -> Result<bool> {
+        let Owned { device, handle } = &self.owned;
+        let mut reached = 0;
+        device.call("event_query", || {
+            // SAFETY: the plug-in's function and objects, and a place for the answer.
+            device.functions().event_query.map(|f| unsafe { f(device.handle(), *handle, &raw mut reached) })
+        })?;
+        self.answer("event_query", reached)
+    }
+
+    fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+        let Owned { device, handle } = &self.owned;
+        let Some(synchronize) = device.functions().event_synchronize.filter(|_| device.may_block()) else {
+            return self.poll(deadline);
+        };
+        loop {
+            let timeout = deadline.left().map_or(u64::MAX, |left| left.as_nanos() as u64);
+            let mut reached = 0;
+            device.call("event_synchronize", || {
+                // SAFETY: the plug-in's function and objects, and a place for the answer.
+                Some(unsafe { synchronize(device.handle(), *handle, timeout, &raw mut reached) })
+            })?;
+            // A plug-in may come back early, but not without the truth.
+            if self.answer("event_synchronize", reached)? || deadline.is_past() {
+                return Ok(reached == 1);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {
+        let Owned { device, handle } = &self.owned;
+        let start = own((start as &dyn Any).downcast_ref::<PluginEvent>(), |event| &event.owned, device)?;
+        if !self.timing || !start.timing {
+            return Err(Error::new(Code::Unimplemented, "the plug-in's device does not keep the time of events"));
+        }
+        let mut elapsed = 0;
+        device.call("event_elapsed", || {
+            let call = |f: unsafe extern "C" fn(_, _, _, _) -> i32| {
+                // SAFETY: the plug-in's function and objects, and a place for the answer.
+                unsafe { f(device.handle(), start.handle(), *handle, &raw mut elapsed) }
+            };
+            device.functions().event_elapsed.map(call)
+        })?;
+        Ok(elapsed)
+    }
+}
+
+impl PluginEvent {
+    /// Waits by asking.
+    fn poll(&self, deadline: Deadline) -> Result<bool> {
+        let begin = now_ns();
+        let mut pause = FIRST_PAUSE_NS;
+        loop {
+            if self.is_reached()? {
+                return Ok(true);
+            }
+            if deadline.is_past() {
+                return Ok(false);
+            }
+            if now_ns() - begin < LOOK_NS {
+                std::hint::spin_loop();
+                continue;
+            }
+            let left = deadline.left().map_or(u64::MAX, |left| left.as_nanos() as u64);
+            std::thread::sleep(Duration::from_nanos(pause.min(left)));
+            pause = (pause + pause / 2).min(LAST_PAUSE_NS);
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A vtable behind the traits.
+
+use super::Plugin;
+use super::test_device::{NOTHING, Plan, State, vtable};
+use crate::abi::weir_device_capability as C;
+use crate::abi::{weir_device_vtable, weir_status_code};
+use crate::base::time::Deadline;
+use crate::base::{Code, Desc, Error, Result, dtype};
+use crate::device::{self, Device, DeviceKind, Fill, Launch, Place, Recipe, Settings, StreamAttr, Then, Transfer};
+use crate::memory::View;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+const PEERS: u64 = C::WEIR_DEVICE_PEER_COPY as u64 | C::WEIR_DEVICE_NATIVE_HANDLE as u64;
+const CALLS_BACK: u64 = C::WEIR_DEVICE_CALLBACK as u64 | C::WEIR_DEVICE_CONCURRENT as u64;
+
+fn plugin(kind: DeviceKind, functions: weir_device_vtable, state: &'static State) -> Result<Plugin> {
+    // SAFETY: the functions of the test device, with a state of its own.
+    unsafe { Plugin::new(kind, functions, state.ctx()) }
+}
+
+/// Registers a test device under a name of its own.
+fn registered(name: &str, state: &'static State) -> DeviceKind {
+    let kind = DeviceKind::named(name).unwrap();
+    let plugin = plugin(kind, vtable(), state).unwrap();
+    device::register(kind, 0, Arc::new(plugin.clone())).unwrap();
+    plugin.adopt();
+    kind
+}
+
+fn open(kind: DeviceKind, index: u32) -> Result<Arc<dyn Device>> {
+    device::open(kind, index, &Settings::default())
+}
+
+/// Eight bytes of a device's.
+struct Memory(Arc<dyn Device>, usize);
+
+impl Memory {
+    fn on(device: &Arc<dyn Device>, what: &str) -> Result<Memory> {
+        let address = device.accelerator().map_or(Ok(0), |accelerator| accelerator.allocate(8, what))?;
+        Ok(Memory(Arc::clone(device), address))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(accelerator) = self.0.accelerator() {
+            accelerator.deallocate(self.1, 8);
+        }
+    }
+}
+
+fn view(address: usize) -> View {
+    View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2]))
+}
+
+/// Everything once: two numbers go to the device, are negated, copied there, and come back.
+fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {
+    let device = open(kind, 0)?;
+    let accelerator = device.accelerator().ok_or_else(|| Error::internal("no accelerator"))?;
+    let memory = |what: &str| Memory::on(&device, what).map(|m| (m.1, m));
+    let ((a, _a), (b, _b), (c, _c)) = (memory("a")?, memory("b")?, memory("c")?);
+    let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 })?;
+    let event = accelerator.event(false)?;
+    let recipe = Recipe {
+        name: "negate",
+        operation: "negate",
+        attributes: &[1, 2, 3],
+        num_inputs: 1,
+        num_outputs: 1,
+        host: None,
+    };
+    let kernel = accelerator.kernel(&recipe)?;
+    let (from, mut to) = ([1.0f32, -2.0], [0.0f32; 2]);
+    let copy = |to, from| stream.copy(&Transfer { name: "copy", to, from, bytes: 8 });
+    copy(Place::Device(a), Place::Host(from.as_ptr().expose_provenance()))?;
+    stream.fill(&Fill { name: "fill", address: b, bytes: 8, value: 0xff })?;
+    stream.wait(&event)?;
+    let launch = Launch { name: "negate", kernel: &kernel, inputs: &[view(a)], outputs: &[view(b)] };
+    stream.launch(&launch)?;
+    copy(Place::Device(c), Place::Device(b))?;
+    copy(Place::Host(to.as_mut_ptr().expose_provenance()), Place::Device(c))?;
+    stream.record(&event)?;
+    if !event.synchronize(Deadline::NEVER)? {
+        return Err(Error::internal("an end before the end"));
+    }
+    Ok(to)
+}
+
+#[test]
+fn work_goes_through_the_vtable_and_comes_back() {
+    let state = State::new(PEERS);
+    let kind = registered("plugin-works", state);
+    state.patience.store(5, SeqCst);
+    assert_eq!(exercise(kind).unwrap(), [-1.0, 2.0]);
+    assert_eq!(state.alive.load(SeqCst), 0, "all was given back");
+    assert_eq!(device::count(kind), 2);
+    {
+        let (device, peer) = (open(kind, 0).unwrap(), open(kind, 1).unwrap());
+        let again = open(kind, 0).unwrap();
+        assert!(Arc::ptr_eq(&device, &again), "engines share a device");
+        assert_eq!((device.name(), device.alignment(), device.memory_bytes()), ("test", 64, 1 << 30));
+        let (here, there) = (device.accelerator().unwrap(), peer.accelerator().unwrap());
+        assert!(here.is_peer(there));
+        assert_eq!(here.native_handle().unwrap(), 41);
+        let (from, to) = (Memory::on(&device, "x").unwrap(), Memory::on(&peer, "y").unwrap());
+        let stream = here.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        assert_eq!(stream.native_handle().unwrap(), 42);
+        let (to, from) = (Place::Peer(there, to.1), Place::Device(from.1));
+        stream.copy(&Transfer { name: "copy", to, from, bytes: 8 }).unwrap();
+    }
+    assert_eq!(open(kind, 2).unwrap_err().code(), Code::OutOfRange);
+    assert_eq!(state.released.load(SeqCst), 0);
+    drop(device::unregister(kind, 0).unwrap());
+    assert_eq!((state.alive.load(SeqCst), state.released.load(SeqCst)), (0, 1));
+    assert_eq!(open(kind, 0).unwrap_err().code(), Code::Unimplemented);
+}
+
+#[test]
+fn what_is_missing_is_refused_by_its_name() {
+    type Take = fn(&mut weir_device_vtable);
+    let cases: [(&str, Take); 5] = [
+        ("vtable->device_count is NULL", |v| v.device_count = None),
+        ("vtable->allocate is NULL", |v| v.allocate = None),
+        ("vtable->event_query is NULL", |v| v.event_query = None),
+        ("vtable->launch is NULL", |v| v.launch = None),
+        ("vtable->flags is 0x1, expected 0", |v| v.flags = 1),
+    ];
+    for (text, take) in cases {
+        let mut functions = vtable();
+        take(&mut functions);
+        let error = plugin(DeviceKind::EMULATED, functions, State::new(0)).unwrap_err();
+        assert_eq!((error.code(), error.message()), (Code::InvalidArgument, text));
+    }
+    for (capability, function) in [
+        (C::WEIR_DEVICE_TIMING as u64, "WEIR_DEVICE_TIMING, and vtable->event_elapsed is NULL"),
+        (1 << 40, "unknown capabilities 0x10000000000"),
+    ] {
+        let state = State::new(capability);
+        let name = format!("plugin-lacks-{}", capability.trailing_zeros());
+        let error = open(registered(&name, state), 0).unwrap_err();
+        assert!(error.message().contains(function), "{error}");
+        assert_eq!(state.alive.load(SeqCst), 0, "it was closed again");
+    }
+}
+
+#[test]
+fn the_highest_priority_makes_the_devices() {
+    let kind = DeviceKind::named("plugin-priority").unwrap();
+    let [low, high, new] = [State::new(0), State::new(0), State::new(0)];
+    let add = |priority, state| {
+        let plugin = plugin(kind, vtable(), state).unwrap();
+        device::register(kind, priority, Arc::new(plugin.clone())).map(|()| plugin.adopt())
+    };
+    add(10, high).unwrap();
+    add(-3, low).unwrap();
+    let error = add(10, new).unwrap_err();
+    assert_eq!(error.code(), Code::AlreadyExists);
+    assert_eq!(new.released.load(SeqCst), 0, "what was refused stays the host's");
+    drop(open(kind, 0).unwrap());
+    assert!(low.calls.lock().is_empty() && !high.calls.lock().is_empty());
+    let replacement = plugin(kind, vtable(), new).unwrap();
+    drop(device::replace(kind, 10, Arc::new(replacement)).unwrap());
+    assert_eq!(high.released.load(SeqCst), 1);
+    let device = open(kind, 0).unwrap();
+    drop(device::unregister(kind, 10).unwrap());
+    assert_eq!(new.alive.load(SeqCst), 1, "a device in use stays");
+    drop(device);
+    assert_eq!(new.alive.load(SeqCst), 0);
+    drop(open(kind, 0).unwrap());
+    assert!(!low.calls.lock().is_empty());
+    assert!(device::kinds().contains(&kind));
+}
+
+/// The k-th call of each function fails in turn, until nothing is left to fail: the text names engine and function, nothing stays
+/// behind, and the device can be opened again.
+#[test]
+fn every_failure_is_a_status_that_names_its_place() {
+    let functions = [
+        "device_open",
+        "device_info",
+        "allocate",
+        "stream_create",
+        "event_create",
+        "kernel_create",
+        "copy_to_device",
+        "fill",
+        "event_wait",
+        "launch",
+        "copy_on_device",
+        "copy_to_host",
+        "event_record",
+        "event_query",
+    ];
+    let state = State::new(0);
+    let kind = registered("plugin-sweep", state);
+    state.patience.store(3, SeqCst);
+    let exhausted = weir_status_code::WEIR_RESOURCE_EXHAUSTED as i32;
+    let mut failures = 0;
+    for function in functions {
+        for status in [exhausted, 4711, weir_status_code::WEIR_DEVICE_LOST as i32] {
+            for call in 1.. {
+                *state.plan.lock() = Some(Plan { function, call, status });
+                let hits = state.hits.load(SeqCst);
+                let result = exercise(kind);
+                *state.plan.lock() = None;
+                assert_eq!(state.alive.load(SeqCst), 0, "{function} {call}: something stayed behind");
+                if state.hits.load(SeqCst) == hits {
+                    assert_eq!(result.unwrap(), [-1.0, 2.0], "{function} {call}");
+                    assert!(call > 1, "{function} was never called");
+                    break;
+                }
+                failures += 1;
+                let error = result.unwrap_err();
+                let expected = Code::from_status(status).unwrap_or(Code::Unknown);
+                assert_eq!(error.code(), expected, "{error}");
+                let place = format!("engine plugin-sweep:0: {function}");
+                assert!(error.message().contains(&place), "{error}");
+                let cause = if status == 4711 { "4711" } else { "as planned" };
+                assert!(error.message().contains(cause), "{error}");
+            }
+        }
+    }
+    assert!(failures > 40, "{failures}");
+}
+
+#[test]
+fn answers_that_make_no_sense_are_named() {
+    let state = State::new(0);
+    let kind = registered("plugin-nonsense", state);
+    for (function, text) in [
+        ("device_open", "returned OK and no device"),
+        ("device_info", "says alignment 48, expected a power of two from 16 to 1048576"),
+        ("allocate", "expected a multiple of 64"),
+        ("stream_create", "returned OK and no object"),
+        ("event_create", "returned OK and no object"),
+        ("kernel_create", "returned OK and no object"),
+        ("event_query", "stored 7, expected 0 or 1"),
+    ] {
+        *state.plan.lock() = Some(Plan { function, call: 1, status: NOTHING });
+        let error = exercise(kind).unwrap_err();
+        assert_eq!(error.code(), Code::Unknown, "{error}");
+        assert!(error.message().contains(&format!("engine plugin-nonsense:0: {function} ")), "{error}");
+        assert!(error.message().contains(text), "{error}");
+        assert_eq!(state.alive.load(SeqCst), 0, "{function}");
+    }
+    *state.plan.lock() = Some(Plan { function: "device_count", call: 1, status: 14 });
+    let error = open(kind, 0).unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!(error.message().contains("kind 'plugin-nonsense': device_count: as planned"), "{error}");
+}
+
+#[test]
+fn a_lost_device_fails_everything_and_a_new_one_works() {
+    let state = State::new(0);
+    let kind = registered("plugin-lost", state);
+    let device = open(kind, 0).unwrap();
+    let accelerator = device.accelerator().unwrap();
+    let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+    let event = accelerator.event(false).unwrap();
+    let status = weir_status_code::WEIR_DEVICE_LOST as i32;
+    *state.plan.lock() = Some(Plan { function: "event_record", call: 1, status });
+    assert_eq!(stream.record(&event).unwrap_err().code(), Code::DeviceLost);
+    let before = state.calls.lock().len();
+    assert_eq!(event.is_reached().unwrap_err().code(), Code::DeviceLost);
+    assert_eq!(accelerator.allocate(8, "x").unwrap_err().code(), Code::DeviceLost);
+    assert_eq!(state.calls.lock().len(), before, "nothing is asked of a lost device");
+    assert!(device.is_lost());
+    assert_eq!(exercise(kind).unwrap(), [-1.0, 2.0], "another one was opened");
+    drop((event, stream, device));
+    assert_eq!(state.alive.load(SeqCst), 0);
+}
+
+/// Has something done behind an event, and says when it was.
+fn follow(kind: DeviceKind) -> (Arc<AtomicBool>, Arc<dyn Device>, Arc<dyn device::DeviceEvent>) {
+    let device = open(kind, 0).unwrap();
+    let (event, done) = {
+        let accelerator = device.accelerator().unwrap();
+        let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+        let event = accelerator.event(false).unwrap();
+        stream.record(&event).unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&done);
+        accelerator.when_reached(&event, Then::once(move || told.store(true, SeqCst)));
+        (event, done)
+    };
+    (done, device, event)
+}
+
+fn eventually(condition: impl Fn() -> bool) {
+    let deadline = Deadline::after(10_000_000_000);
+    while !condition() {
+        assert!(!deadline.is_past());
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn a_callback_is_taken_once() {
+    let state = State::new(CALLS_BACK);
+    let kind = registered("plugin-callback", state);
+    let (done, device, event) = follow(kind);
+    drop((device, event));
+    assert!(state.alive.load(SeqCst) > 0, "what is to follow keeps the event");
+    let asked = state.callbacks.lock().clone();
+    let [(callback, arg)] = asked[..] else { panic!("{asked:?}") };
+    assert!(!done.load(SeqCst));
+    for _ in 0..2 {
+        // SAFETY: what weir gave, as the plug-in would call it; the second time is one too many.
+        unsafe {
+            let callback = std::mem::transmute::<usize, unsafe extern "C" fn(*mut std::ffi::c_void)>(callback);
+            callback(std::ptr::without_provenance_mut(arg));
+        }
+        assert!(done.load(SeqCst));
+        // Nothing was destroyed inside: that is left to whoever calls next.
+        super::release_buried();
+        assert_eq!(state.alive.load(SeqCst), 0);
+    }
+}
+
+#[test]
+fn a_plug_in_without_callbacks_is_watched() {
+    // Without CONCURRENT callbacks are not used, as they might come in the middle of a call.
+    for capabilities in [0, C::WEIR_DEVICE_CALLBACK as u64, C::WEIR_DEVICE_CONCURRENT as u64] {
+        let state = State::new(capabilities);
+        state.patience.store(300, SeqCst);
+        let kind = registered(&format!("plugin-watched-{capabilities}"), state);
+        let (done, device, event) = follow(kind);
+        drop((device, event));
+        eventually(|| done.load(SeqCst));
+        eventually(|| state.alive.load(SeqCst) == 0);
+        assert!(state.callbacks.lock().is_empty());
+    }
+    // One that refuses a callback is watched, too.
+    let state = State::new(CALLS_BACK);
+    state.patience.store(300, SeqCst);
+    let kind = registered("plugin-watched-refused", state);
+    *state.plan.lock() = Some(Plan { function: "event_callback", call: 1, status: 8 });
+    let (done, ..) = follow(kind);
+    eventually(|| done.load(SeqCst));
+}

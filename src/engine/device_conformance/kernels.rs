@@ -1,0 +1,139 @@
+//! Clauses about kernels: those that a device has compute what the host's do.
+
+use super::bench::{Bench, told};
+use super::{Finding, Seen};
+use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
+use crate::base::{Code, Desc, dtype};
+use crate::device::{DeviceKernel, HostFunction, Launch, Recipe};
+use crate::engine::launch::OnHost;
+use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::{Kernel, builtin};
+use crate::memory::{Buffer, View};
+use std::sync::Arc;
+
+pub(super) fn unknown(bench: &Bench) -> Finding {
+    let operation = "weir.no-such-kernel";
+    let recipe = Recipe { name: operation, operation, attributes: &[], num_inputs: 1, num_outputs: 1, host: None };
+    match bench.accelerator()?.kernel(&recipe) {
+        Ok(_) => Err(format!("it makes a kernel '{operation}'")),
+        Err(error) if error.code() == Code::Unimplemented => Ok(Seen::Kept("with UNIMPLEMENTED".to_owned())),
+        Err(error) => Err(format!("with another code than UNIMPLEMENTED: {error}")),
+    }
+}
+
+/// An operation, its descriptor in C, the same on the host, and the shapes of its inputs.
+type Case = (&'static str, Vec<u8>, Arc<dyn Kernel>, Vec<Desc>);
+
+/// A descriptor in C: its size, and then members of eight bytes.
+fn descriptor(members: &[u64]) -> Vec<u8> {
+    let size = 8 * (members.len() as u64 + 1);
+    [size].iter().chain(members).flat_map(|member| member.to_ne_bytes()).collect()
+}
+
+fn cases() -> Result<Vec<Case>, String> {
+    let f32s = |shape: &[i64]| Desc::new(dtype::F32, shape).check().map_err(told);
+    let isa = Isa::checked().map_err(told)?;
+    let matmul = |bias: bool, relu: bool| builtin::Matmul {
+        transpose_a: false,
+        transpose_b: false,
+        bias,
+        sum: false,
+        activation: if relu { Activation::Relu } else { Activation::None },
+        wide: false,
+        weights: None,
+    };
+    let both = F::WEIR_MATMUL_BIAS as u64 | F::WEIR_MATMUL_RELU as u64;
+    const _: () = assert!(size_of::<weir_softmax_desc>() == 24);
+    // axis -1, reserved 0, as two halves of one member.
+    let last = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 0, 0]);
+    Ok(vec![
+        ("add", descriptor(&[]), Arc::new(builtin::Add), vec![f32s(&[17, 33])?, f32s(&[17, 33])?]),
+        ("relu", descriptor(&[]), Arc::new(builtin::Relu), vec![f32s(&[1001])?]),
+        ("matmul", descriptor(&[0, 0, 0]), Arc::new(matmul(false, false)), vec![f32s(&[9, 31])?, f32s(&[31, 13])?]),
+        (
+            "matmul",
+            descriptor(&[both, 0, 0]),
+            Arc::new(matmul(true, true)),
+            vec![f32s(&[9, 31])?, f32s(&[31, 13])?, f32s(&[13])?],
+        ),
+        (
+            "softmax",
+            descriptor(&[last, 0]),
+            Arc::new(builtin::Softmax { axis: -1, log: false, isa }),
+            vec![f32s(&[5, 37])?],
+        ),
+    ])
+}
+
+pub(super) fn known(bench: &Bench) -> Finding {
+    let mut names = Vec::new();
+    for (operation, attributes, kernel, inputs) in cases()? {
+        let host: Arc<dyn HostFunction> = Arc::new(OnHost::new(Arc::clone(&kernel)));
+        let recipe = Recipe {
+            name: operation,
+            operation,
+            attributes: &attributes,
+            num_inputs: inputs.len(),
+            num_outputs: 1,
+            host: Some(Arc::clone(&host)),
+        };
+        match bench.accelerator()?.kernel(&recipe) {
+            Ok(on_device) => {
+                let outputs = kernel.infer(&inputs).map_err(told)?;
+                compare(bench, operation, &on_device, &*host, &inputs, &outputs[0])?;
+                names.push(operation);
+            }
+            Err(error) if error.code() == Code::Unimplemented => {}
+            Err(error) => return Err(told(error)),
+        }
+    }
+    match names.is_empty() {
+        true => Ok(Seen::NotOffered("it has none of those that are tried".to_owned())),
+        false => Ok(Seen::Kept(names.join(", "))),
+    }
+}
+
+/// One call on the device beside one on the host.
+fn compare(
+    bench: &Bench,
+    operation: &str,
+    kernel: &Arc<dyn DeviceKernel>,
+    host: &dyn HostFunction,
+    inputs: &[Desc],
+    output: &Desc,
+) -> Result<(), String> {
+    let mut field = bench.field(1)?;
+    let (mut here, mut there, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for desc in inputs.iter().chain([output]) {
+        let bytes = desc.bytes().map_err(told)?;
+        let buffer = Buffer::zeroed(bytes, "conformance").map_err(told)?;
+        let address = field.block(bytes)?;
+        here.push(View::new(buffer.data(), bytes, *desc));
+        there.push(View::new(address as *mut u8, bytes, *desc));
+        kept.push(buffer);
+    }
+    let (given, wanted) = here.split_at(inputs.len());
+    for (view, place) in given.iter().zip(&there) {
+        let values: Vec<u8> =
+            (0..view.bytes() / 4).flat_map(|_| (bench.draw(2001) as f32 / 500.0 - 2.0).to_ne_bytes()).collect();
+        view.copy_from(&View::new(values.as_ptr().cast_mut(), values.len(), *view.desc()));
+        field.upload(0, place.data().addr(), &values)?;
+    }
+    let (on_device, result) = there.split_at(inputs.len());
+    let launch = Launch { name: "conformance", kernel, inputs: on_device, outputs: result };
+    field.stream(0).launch(&launch).map_err(told)?;
+    let landing = field.download(0, result[0].data().addr(), result[0].bytes())?;
+    let event = field.mark(0)?;
+    field.reach(&event)?;
+    event.is_reached().map_err(told)?;
+    host.call(given, wanted).map_err(told)?;
+    let got = field.landed(landing);
+    for (i, (bytes, expected)) in got.chunks_exact(4).zip(wanted[0].read::<f32>()).enumerate() {
+        let got = f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        if (got - expected).abs() > 1e-4 * expected.abs().max(1.0) || got.is_nan() != expected.is_nan() {
+            return Err(format!("'{operation}': element {i} is {got}, expected {expected}"));
+        }
+    }
+    Ok(())
+}

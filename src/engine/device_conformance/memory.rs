@@ -1,0 +1,140 @@
+//! Clauses about memory, and what is copied.
+
+use super::bench::{Bench, Memory, told};
+use super::{Finding, Seen};
+use crate::base::Code;
+use crate::device::{self, Place, Settings};
+
+pub(super) fn facts(bench: &Bench) -> Finding {
+    let device = &*bench.device;
+    if device.name().is_empty() {
+        return Err("the device has no name".to_owned());
+    }
+    if !device.alignment().is_power_of_two() {
+        return Err(format!("alignment is {}, expected a power of two", device.alignment()));
+    }
+    let count = device::count(device.kind());
+    if device.index() >= count {
+        return Err(format!("it is number {}, and there are {count}", device.index()));
+    }
+    Ok(Seen::Kept(format!("'{}', alignment {}", device.name(), device.alignment())))
+}
+
+pub(super) fn apart(bench: &Bench) -> Finding {
+    const LARGEST: usize = 70_000;
+    let mut field = bench.field(1)?;
+    let mut blocks: Vec<(usize, usize, u8)> = Vec::new();
+    for number in 0..bench.rounds() * 3 {
+        // Some go before others come.
+        if number % 3 == 2 {
+            let passing = Memory::on(&bench.device, 1 + bench.draw(LARGEST)).map_err(told)?;
+            drop(passing);
+        }
+        let bytes = 1 + if number % 5 == 0 { bench.draw(40) } else { bench.draw(LARGEST) };
+        let address = field.block(bytes)?;
+        if !address.is_multiple_of(bench.device.alignment()) {
+            return Err(format!("{address:#x} is not aligned to {}", bench.device.alignment()));
+        }
+        if let Some(other) = blocks.iter().find(|other| other.0 < address + bytes && address < other.0 + other.1) {
+            let (at, size, _) = other;
+            return Err(format!("{bytes} bytes at {address:#x} lie in {size} bytes at {at:#x}, which are in use"));
+        }
+        field.fill(0, address, bytes, number as u8)?;
+        blocks.push((address, bytes, number as u8));
+    }
+    let landings =
+        blocks.iter().map(|&(address, bytes, _)| field.download(0, address, bytes)).collect::<Result<Vec<_>, _>>()?;
+    field.finish(0)?;
+    for (landing, (_, bytes, value)) in landings.into_iter().zip(&blocks) {
+        field.expect(landing, &vec![*value; *bytes], "memory that nobody else has")?;
+    }
+    Ok(Seen::Kept(format!("{} blocks", blocks.len())))
+}
+
+pub(super) fn limit(bench: &Bench) -> Finding {
+    let known = bench.device.memory_bytes();
+    let asked = if known == 0 { 1 << 60 } else { known.saturating_add(1 << 30) };
+    match Memory::on(&bench.device, asked as usize) {
+        Ok(_) => Err(format!("it gives {asked} bytes, and has {known}")),
+        Err(error) if error.code() == Code::ResourceExhausted => Ok(Seen::Kept(format!("{asked} bytes are refused"))),
+        Err(error) => Err(format!("too much memory is refused with another code than RESOURCE_EXHAUSTED: {error}")),
+    }
+}
+
+/// Bytes around what is written.
+const MARGIN: usize = 32;
+
+fn sizes() -> [usize; 9] {
+    [1, 3, 64, 255, 4095, 4096, 4097, 65_537, 1_048_575]
+}
+
+/// There, within, and back.
+pub(super) fn round_trip(bench: &Bench, bytes: usize) -> Finding {
+    let mut field = bench.field(1)?;
+    for offset in [0, 1, MARGIN / 2] {
+        let whole = bytes + MARGIN;
+        let (a, b) = (field.block(whole)?, field.block(whole)?);
+        field.fill(0, a, whole, 0xA5)?;
+        field.fill(0, b, whole, 0x5A)?;
+        let data = bench.bytes(bytes);
+        field.upload(0, a + offset, &data)?;
+        field.copy(0, Place::Device(b + offset), Place::Device(a + offset), bytes)?;
+        let landings = [field.download(0, a, whole)?, field.download(0, b, whole)?];
+        field.finish(0)?;
+        for (landing, value, what) in [(landings[0], 0xA5, "to the device"), (landings[1], 0x5A, "on the device")] {
+            let mut expected = vec![value; whole];
+            expected[offset..offset + bytes].copy_from_slice(&data);
+            field.expect(landing, &expected, &format!("a copy of {bytes} bytes {what}, {offset} behind"))?;
+        }
+    }
+    Ok(Seen::Kept(format!("{bytes} bytes")))
+}
+
+pub(super) fn copies(bench: &Bench) -> Finding {
+    for bytes in sizes() {
+        round_trip(bench, bytes)?;
+    }
+    Ok(Seen::Kept(format!("{} sizes, in three directions", sizes().len())))
+}
+
+pub(super) fn fills(bench: &Bench) -> Finding {
+    let mut field = bench.field(1)?;
+    for bytes in sizes() {
+        let whole = bytes + MARGIN;
+        let block = field.block(whole)?;
+        field.fill(0, block, whole, 1)?;
+        field.fill(0, block + 7, bytes, 0xFE)?;
+        let landing = field.download(0, block, whole)?;
+        field.finish(0)?;
+        let mut expected = vec![1; whole];
+        expected[7..7 + bytes].fill(0xFE);
+        field.expect(landing, &expected, &format!("a fill of {bytes} bytes, 7 behind"))?;
+    }
+    Ok(Seen::Kept(format!("{} sizes", sizes().len())))
+}
+
+pub(super) fn peers(bench: &Bench) -> Finding {
+    const BYTES: usize = 100_001;
+    let (kind, index) = (bench.device.kind(), bench.device.index());
+    let Some(other) = (0..device::count(kind)).find(|&other| other != index) else {
+        return Ok(Seen::NotOffered("there is one device".to_owned()));
+    };
+    let other = device::open(kind, other, &Settings::default()).map_err(told)?;
+    let peer = other.accelerator().ok_or("its peer has no streams")?;
+    if !bench.accelerator()?.is_peer(peer) {
+        return Ok(Seen::NotOffered("bytes go through the host".to_owned()));
+    }
+    let there = Memory::on(&other, BYTES).map_err(told)?;
+    let mut field = bench.field(1)?;
+    let (from, back) = (field.block(BYTES)?, field.block(BYTES)?);
+    let data = bench.bytes(BYTES);
+    field.upload(0, from, &data)?;
+    let away = there.address;
+    field.copy(0, Place::Peer(peer, away), Place::Device(from), BYTES)?;
+    field.copy(0, Place::Device(back), Place::Peer(peer, away), BYTES)?;
+    let landing = field.download(0, back, BYTES)?;
+    field.finish(0)?;
+    field.expect(landing, &data, "there and back")?;
+    field.end(0);
+    Ok(Seen::Kept(format!("{BYTES} bytes there and back")))
+}

@@ -1,0 +1,202 @@
+//! Clauses about what happens when.
+
+use super::bench::Bench;
+use super::{Finding, Seen};
+use crate::base::Code;
+use crate::base::time::{Deadline, now_ns};
+use crate::device::{Place, Then, plugin};
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::*};
+use std::time::Duration;
+
+/// One stream, whose every step depends on the one before.
+fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
+    let mut field = bench.field(1)?;
+    let bytes = 3000 + bench.draw(200_000);
+    let (a, b, c) = (field.block(bytes)?, field.block(bytes)?, field.block(bytes)?);
+    for _ in 0..rounds {
+        let (first, second) = (bench.bytes(bytes), bench.bytes(bytes));
+        field.upload(0, a, &first)?;
+        field.copy(0, Place::Device(b), Place::Device(a), bytes)?;
+        field.upload(0, a, &second)?;
+        field.copy(0, Place::Device(c), Place::Device(a), bytes)?;
+        field.fill(0, a, bytes, 7)?;
+        field.fill(0, a, 100, 8)?;
+        let landings = [field.download(0, a, bytes)?, field.download(0, b, bytes)?, field.download(0, c, bytes)?];
+        field.fill(0, b, bytes, 9)?;
+        field.fill(0, c, bytes, 9)?;
+        field.finish(0)?;
+        let mut third = vec![7; bytes];
+        third[..100].fill(8);
+        for (landing, expected) in landings.into_iter().zip([third, first, second]) {
+            field.expect(landing, &expected, "work was not done in the order in which it was given")?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn in_order(bench: &Bench) -> Finding {
+    chain(bench, bench.rounds())?;
+    Ok(Seen::Kept(format!("{} chains of 11", bench.rounds())))
+}
+
+pub(super) fn events(bench: &Bench) -> Finding {
+    let mut field = bench.field(1)?;
+    let fresh = field.event(false)?;
+    if !matches!(fresh.is_reached(), Ok(true)) {
+        return Err("an event that was never recorded is not reached".to_owned());
+    }
+    for _ in 0..bench.rounds().div_ceil(4) {
+        let (from, expected) = field.burden(0)?;
+        let landing = field.download(0, from, expected.len())?;
+        let event = field.mark(0)?;
+        let deadline = bench.deadline();
+        while matches!(event.is_reached(), Ok(false)) {
+            if deadline.is_past() {
+                return Err(format!("an event was not reached in {}", bench.budget()));
+            }
+            std::hint::spin_loop();
+        }
+        field.expect(landing, &expected, "an event was reached before the work in front of it was done")?;
+        field.finish(0)?;
+    }
+    let count = bench.rounds() * 16;
+    let small = field.block(64)?;
+    for number in 0..count {
+        field.fill(0, small, 64, number as u8)?;
+        field.record(0, &fresh)?;
+        field.reach(&fresh).map_err(|text| format!("{text}, as recorded for the {}th time", number + 1))?;
+    }
+    Ok(Seen::Kept(format!("{count} records")))
+}
+
+pub(super) fn timeouts(bench: &Bench) -> Finding {
+    let mut field = bench.field(1)?;
+    let mut short = 0;
+    for round in 0..bench.rounds().div_ceil(4) {
+        let (from, expected) = field.burden(0)?;
+        let landing = field.download(0, from, expected.len())?;
+        let event = field.mark(0)?;
+        let timeout = [0, 1_000, 100_000][round % 3];
+        let begin = now_ns();
+        let reached = event.synchronize(Deadline::after(timeout));
+        let took = now_ns() - begin;
+        if took > timeout + bench.budget_ns() {
+            return Err(format!("a wait of {timeout} ns took {} ms", took / 1_000_000));
+        }
+        match reached {
+            Ok(true) => field.expect(landing, &expected, "a wait said that an event was reached, and it was not")?,
+            _ => short += 1,
+        }
+        field.reach(&event)?;
+        field.expect(landing, &expected, "a wait said that an event was reached, and it was not")?;
+        field.finish(0)?;
+    }
+    Ok(Seen::Kept(format!("{short} waits ended before the work")))
+}
+
+pub(super) fn waits(bench: &Bench) -> Finding {
+    for _ in 0..bench.rounds().div_ceil(4) {
+        let mut field = bench.field(3)?;
+        let (from, expected) = field.burden(0)?;
+        let first = field.mark(0)?;
+        // Through a third stream, which has nothing else to do.
+        field.stream(1).wait(&first).map_err(super::bench::told)?;
+        let second = field.mark(1)?;
+        field.stream(2).wait(&second).map_err(super::bench::told)?;
+        let landing = field.download(2, from, expected.len())?;
+        field.finish(2)?;
+        let result = field.expect(landing, &expected, "a stream went on before the event that it waits for");
+        field.finish(0)?;
+        result?;
+    }
+    Ok(Seen::Kept("across three streams".to_owned()))
+}
+
+pub(super) fn callbacks(bench: &Bench) -> Finding {
+    let count = (bench.rounds() / 2).max(4);
+    let strays = plugin::stray_callbacks();
+    let called = Arc::new(AtomicUsize::new(0));
+    let early = Arc::new(Mutex::new(0));
+    let mut field = bench.field(1)?;
+    for number in 0..count {
+        let event = match number % 4 {
+            0 => {
+                field.burden(0)?;
+                field.mark(0)?
+            }
+            1 => {
+                let reached = field.mark(0)?;
+                field.reach(&reached)?;
+                reached
+            }
+            _ => field.mark(0)?,
+        };
+        let (count, seen, asked) = (Arc::clone(&called), Arc::clone(&early), Arc::clone(&event));
+        bench.accelerator()?.when_reached(
+            &event,
+            Then::once(move || {
+                *seen.lock() += usize::from(matches!(asked.is_reached(), Ok(false)));
+                count.fetch_add(1, SeqCst);
+            }),
+        );
+        if number % 8 == 7 {
+            field.finish(0)?;
+        }
+    }
+    field.finish(0)?;
+    let deadline = bench.deadline();
+    while called.load(SeqCst) < count && !deadline.is_past() {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    let (got, early) = (called.load(SeqCst), *early.lock());
+    if got < count {
+        return Err(format!("{} of {count} were not called in {}", count - got, bench.budget()));
+    }
+    if early > 0 {
+        return Err(format!("{early} of {count} were called before their event was reached"));
+    }
+    match plugin::stray_callbacks() - strays {
+        0 => Ok(Seen::Kept(format!("{count} times"))),
+        more => Err(format!("{more} of {count} were called once more")),
+    }
+}
+
+pub(super) fn time(bench: &Bench) -> Finding {
+    let mut field = bench.field(1)?;
+    let mut longest = 0;
+    for _ in 0..bench.rounds().div_ceil(4) {
+        let (start, end) = (field.event(true)?, field.event(true)?);
+        let begin = now_ns();
+        field.record(0, &start)?;
+        field.burden(0)?;
+        field.record(0, &end)?;
+        field.reach(&end)?;
+        let host = now_ns() - begin;
+        match end.elapsed_ns(&*start) {
+            Ok(ns) if ns < 0 => return Err(format!("{ns} ns from one event to a later one")),
+            Ok(ns) if ns as u64 > host + host / 10 => {
+                return Err(format!("{ns} ns on the device while {host} ns passed on the host"));
+            }
+            Ok(ns) => longest = longest.max(ns),
+            Err(error) if error.code() == Code::Unimplemented => {
+                return Ok(Seen::NotOffered("events keep no time".to_owned()));
+            }
+            Err(error) => return Err(super::bench::told(error)),
+        }
+    }
+    Ok(Seen::Kept(format!("up to {} us", longest / 1000)))
+}
+
+pub(super) fn threads(bench: &Bench) -> Finding {
+    const THREADS: usize = 4;
+    let run = || chain(bench, bench.rounds().div_ceil(2));
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
+        started.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a probe panicked".to_owned()))).collect()
+    });
+    results.into_iter().collect::<Result<Vec<()>, _>>()?;
+    Ok(Seen::Kept(format!("{THREADS} threads")))
+}

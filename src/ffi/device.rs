@@ -1,0 +1,257 @@
+//! Kinds of engines, and devices that the host or a plug-in library brings.
+
+use super::argument::{array_mut, out_value, string};
+use super::guard::{guard, guard_value};
+use super::{last_error, version, versioned};
+use crate::abi::*;
+use crate::base::{Code, Error, Result};
+use crate::device::plugin::{Plugin, library};
+use crate::device::{self, DeviceKind, Factory};
+use crate::sync::fork;
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+
+/// The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps its number for the
+/// life of the process, also when nobody makes its devices any more.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_kind_from_name(
+    name: *const c_char,
+    out_kind: *mut weir_engine_kind,
+) -> weir_status {
+    guard("weir_engine_kind_from_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, name) = unsafe { (out_value(out_kind, "out_kind")?, string(name, "name")?) };
+        let none = || Error::new(Code::NotFound, format!("there is no kind of engines named '{name}'"));
+        out.set(DeviceKind::from_name(name).ok_or_else(none)?.value());
+        Ok(())
+    })
+}
+
+/// The name of a kind, "cpu"; "?" for a number that is none.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_engine_kind_name(kind: weir_engine_kind) -> *const c_char {
+    guard_value(c"?".as_ptr(), || DeviceKind::from_value(kind).map_or(c"?", DeviceKind::c_name).as_ptr())
+}
+
+/// The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind (weir_engine_count).
+/// *out_count is how many there are; as many as there is room for are stored. A call with capacity 0 only asks.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
+/// Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_kind_list(
+    out_kinds: *mut weir_engine_kind,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_engine_kind_list", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (count, places) =
+            unsafe { (out_value(out_count, "out_count")?, array_mut(out_kinds, capacity, "out_kinds")?) };
+        let kinds = device::kinds();
+        count.set(kinds.len());
+        if capacity > 0 && capacity < kinds.len() {
+            return Err(Error::out_of_range(format!("capacity is {capacity}, there are {} kinds", kinds.len())));
+        }
+        places.iter_mut().zip(&kinds).for_each(|(place, kind)| *place = kind.value());
+        Ok(())
+    })
+}
+
+/// What is taken back if the plug-in that has done it fails after all.
+enum Undo {
+    Register(DeviceKind, i32),
+    Replace(DeviceKind, i32, Arc<dyn Factory>),
+}
+
+/// What this thread is loading.
+#[derive(Default)]
+struct Loading {
+    undo: Vec<Undo>,
+    text: Option<String>,
+}
+
+thread_local! {
+    static LOADING: RefCell<Option<Loading>> = const { RefCell::new(None) };
+}
+
+/// Notes what a plug-in that is being loaded has done.
+fn note(undo: impl FnOnce() -> Undo) {
+    let _ = LOADING.try_with(|loading| {
+        if let Some(loading) = &mut *loading.borrow_mut() {
+            loading.undo.push(undo());
+        }
+    });
+}
+
+/// Reads a vtable.
+///
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+unsafe fn plugin(
+    name: *const c_char,
+    vtable: *const weir_device_vtable,
+    ctx: *mut c_void,
+) -> Result<(DeviceKind, Plugin)> {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let name = string(name, "name")?;
+        let functions = versioned::read(vtable, "vtable")?;
+        // A name is for ever, so it comes last.
+        Plugin::check(&functions)?;
+        let kind = DeviceKind::named(name)?;
+        Ok((kind, Plugin::new(kind, functions, ctx)?))
+    }
+}
+
+/// Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The maker with the
+/// highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone. `name` has 1 to 32 of a-z, 0-9, '_'
+/// and '-', the first one a letter.
+///
+/// Thread safety: any thread. Blocking: never; no function of the vtable is called.
+/// Ownership: the vtable is copied; ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is
+/// unregistered or replaced, and its last device closed.
+/// Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if there is a maker
+/// with this priority (weir_device_replace takes its place).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_device_register(
+    name: *const c_char,
+    priority: i32,
+    vtable: *const weir_device_vtable,
+    ctx: *mut c_void,
+) -> weir_status {
+    guard("weir_device_register", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (kind, plugin) = unsafe { plugin(name, vtable, ctx) }?;
+        fork::arm();
+        device::register(kind, priority, Arc::new(plugin.clone()))?;
+        plugin.adopt();
+        note(|| Undo::Register(kind, priority));
+        Ok(())
+    })
+}
+
+/// Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next ones that are
+/// made are the new maker's.
+///
+/// Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
+/// Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_device_replace(
+    name: *const c_char,
+    priority: i32,
+    vtable: *const weir_device_vtable,
+    ctx: *mut c_void,
+) -> weir_status {
+    guard("weir_device_replace", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (kind, plugin) = unsafe { plugin(name, vtable, ctx) }?;
+        fork::arm();
+        let old = device::replace(kind, priority, Arc::new(plugin.clone()))?;
+        plugin.adopt();
+        note(|| Undo::Replace(kind, priority, old));
+        Ok(())
+    })
+}
+
+/// Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
+///
+/// Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see weir_device_register.
+/// Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_device_unregister(name: *const c_char, priority: i32) -> weir_status {
+    guard("weir_device_unregister", || {
+        // SAFETY: the caller's pointer, as documented.
+        let name = unsafe { string(name, "name") }?;
+        let none = || Error::new(Code::NotFound, format!("there is no kind of engines named '{name}'"));
+        let kind = DeviceKind::from_name(name).ok_or_else(none)?;
+        device::unregister(kind, priority).map(drop)
+    })
+}
+
+/// Text for weir_device_load, from a plug-in that is about to fail.
+unsafe extern "C" fn fail(text: *const c_char) {
+    guard_value((), || {
+        // SAFETY: the plug-in's text, as documented.
+        let text = unsafe { string(text, "text") }.unwrap_or("its text is NULL or not UTF-8").to_owned();
+        let _ = LOADING.try_with(|loading| {
+            if let Some(loading) = &mut *loading.borrow_mut() {
+                loading.text = Some(text);
+            }
+        });
+    });
+}
+
+static API: weir_device_plugin_api = weir_device_plugin_api {
+    struct_size: size_of::<weir_device_plugin_api>(),
+    version: version::PACKED,
+    abi_version: version::WEIR_ABI_VERSION,
+    device_register: Some(weir_device_register),
+    device_replace: Some(weir_device_replace),
+    device_unregister: Some(weir_device_unregister),
+    last_error_message: Some(version::weir_last_error_message),
+    fail: Some(fail),
+};
+
+const INIT: &CStr = c"weir_device_plugin_init";
+
+/// Opens a plug-in library and has it register its devices: its function weir_device_plugin_init (weir_device_plugin_init_fn) is called
+/// in this thread. A library that has been loaded stays so for the life of the process, and is not asked again:
+/// loading it once more does nothing. If it fails, what it has registered is taken back, and a later call asks it again.
+///
+/// Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the library is opened and
+/// asked, or while another thread does so. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, or a library without that function); NOT_FOUND if it cannot be opened (the text is the loader's);
+/// UNIMPLEMENTED where libraries cannot be opened; else what weir_device_plugin_init has returned.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {
+    guard("weir_device_load", || {
+        // SAFETY: the caller's text, as documented; a string that was checked ends with a NUL.
+        let (text, path) = unsafe { (string(path, "path")?, CStr::from_ptr(path)) };
+        let loaded = library::load(path, INIT, |init| {
+            // SAFETY: what has this name has this type, as documented.
+            ask(unsafe {
+                std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const weir_device_plugin_api) -> i32>(init)
+            })
+        });
+        loaded.map(drop).map_err(|error| error.within(format_args!("plug-in '{text}'")))
+    })
+}
+
+/// Has a library register what it brings, or nothing.
+fn ask(init: unsafe extern "C" fn(*const weir_device_plugin_api) -> i32) -> Result<()> {
+    fork::arm();
+    let outer = LOADING.with(|loading| loading.replace(Some(Loading::default())));
+    last_error::clear();
+    // SAFETY: the library's function; the struct lives as long as the process.
+    let status = unsafe { init(&raw const API) };
+    let done = LOADING.with(|loading| loading.replace(outer)).unwrap_or_default();
+    if status == 0 {
+        return Ok(());
+    }
+    for undo in done.undo.into_iter().rev() {
+        // Somebody else may have taken it away meanwhile.
+        let _ = match undo {
+            Undo::Register(kind, priority) => device::unregister(kind, priority),
+            Undo::Replace(kind, priority, old) => device::replace(kind, priority, old),
+        };
+    }
+    // Its own words, else those of the call that it has failed in.
+    let text = done.text.or_else(|| last_error::with_text(|text| (!text.is_empty()).then(|| text.to_owned())));
+    let name = INIT.to_string_lossy();
+    Err(match (Code::from_status(status), text) {
+        (Some(code), Some(text)) => Error::new(code, format!("{name}: {text}")),
+        _ => Error::from_status(status, name),
+    })
+}

@@ -1,0 +1,113 @@
+//! Kernels that only the device of an engine knows.
+
+use super::argument::{array, out_ptr, string};
+use super::context::HostKernel;
+use super::guard::guard;
+use super::{handle, versioned};
+use crate::abi::*;
+use crate::base::{Code, Desc, Error, Result};
+use crate::device;
+use crate::engine::{BoundKernel, KernelAttr, Operation};
+use crate::kernel::{Kernel, KernelContext};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// The signature that the host gave, without a body.
+struct Named(Arc<HostKernel>);
+
+/// Nobody calls it.
+unsafe extern "C" fn no_body(_user: *mut c_void, _context: *mut weir_kernel_context) -> i32 {
+    weir_status_code::WEIR_UNIMPLEMENTED as i32
+}
+
+impl Kernel for Named {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.0.num_inputs()
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.0.num_outputs()
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        self.0.infer(inputs)
+    }
+
+    fn is_on_host(&self) -> bool {
+        false
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+        Err(Error::new(Code::Unimplemented, "only a device knows how to do it"))
+    }
+}
+
+/// Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be NULL; without a name in
+/// it the kernel is called after the operation.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied;
+/// desc->user passes to the kernel if desc->destroy is given.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if
+/// the device has no such kernel, or the engine is a CPU engine; else what the device says.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_named(
+    engine: *mut weir_engine,
+    desc: *const weir_named_kernel_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    guard("weir_kernel_create_named", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_kernel, "out_kernel")?;
+            let engine = handle::share(engine, "engine")?;
+            let desc = versioned::read(desc, "desc")?;
+            let attr = handle::borrow_opt(attr, "attr")?;
+            let operation = string(desc.operation, "desc->operation")?;
+            if operation.is_empty() {
+                return Err(Error::invalid("desc->operation is \"\""));
+            }
+            let attributes = array(desc.attributes.cast::<u8>(), desc.attributes_bytes, "desc->attributes")?;
+            let kernel = Arc::new(Named(HostKernel::new(&host_desc(&desc))?));
+            if engine.accelerator().is_none() {
+                let what = format!("kernel '{operation}' of its own");
+                return Err(device::unimplemented(&**engine.device(), what));
+            }
+            let default = KernelAttr::default();
+            let attr = attr.map_or(&default, |attr| &**attr);
+            let host = Arc::clone(&kernel.0);
+            handle::into_c(
+                BoundKernel::create_as(engine, kernel, Operation { name: operation, attributes }, attr)?,
+                out,
+            )?;
+            // Only now, with the creation a success, is `user` the kernel's to release.
+            host.adopt();
+            Ok(())
+        }
+    })
+}
+
+/// The same signature as a host kernel's.
+fn host_desc(desc: &weir_named_kernel_desc) -> weir_host_kernel_desc {
+    weir_host_kernel_desc {
+        struct_size: size_of::<weir_host_kernel_desc>(),
+        name: desc.operation,
+        compute: Some(no_body),
+        user: desc.user,
+        destroy: desc.destroy,
+        num_inputs: desc.num_inputs,
+        inputs: desc.inputs,
+        num_outputs: desc.num_outputs,
+        outputs: desc.outputs,
+        infer: desc.infer,
+        cost_ns: 0,
+        scratch_bytes: 0,
+        flags: 0,
+        compute_async: None,
+    }
+}
