@@ -227,7 +227,7 @@ impl Accelerator for ByHand {
         Ok(Arc::new(ByHandEvent { device: self.itself.upgrade().unwrap(), state: Mutex::default() }))
     }
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
-        match recipe.operation {
+        match recipe.name {
             "matmul" => Err(Error::new(Code::Unimplemented, "no such kernel here")),
             _ => match &recipe.host {
                 Some(host) => Ok(Arc::new(ByHandKernel(Arc::clone(host)))),
