@@ -7,6 +7,7 @@
 #
 #   find_package       installs, moves the tree, find_package
 #   pkg_config         installs through DESTDIR, moves the tree, pkg-config and make
+#   plugin             as find_package, with examples/plugin: its device is checked, and reads digits
 #   add_subdirectory   builds weir as a part of another project, in the cargo directory of <build>
 #
 # CC and CXX name the compilers.
@@ -72,6 +73,17 @@ find_package)
             fail "consumer_static needs the shared library"
         fi
     fi
+    ;;
+plugin)
+    cmake --install "$build_dir" --config "$config" --prefix "$work/prefix" >"$work/log" || fail "$(cat "$work/log")"
+    move_tree "$work/prefix"
+    cmake -S "$source_dir/examples/plugin" -B "$work/build" -DCMAKE_BUILD_TYPE="$config" -DCMAKE_PREFIX_PATH="$tree"
+    cmake --build "$work/build"
+    if readelf -d "$work/build/remote.so" | grep -q 'NEEDED.*weir'; then
+        fail "the plug-in is linked against the library"
+    fi
+    "$work/build/remote_digits" "$work/build/remote.so" "$source_dir/examples/digits"
+    "$tree/bin/weir_conformance" --plugin "$work/build/remote.so" remote
     ;;
 pkg_config)
     prefix=$(sed -n 's/^CMAKE_INSTALL_PREFIX:[A-Z]*=//p' "$build_dir/CMakeCache.txt")
