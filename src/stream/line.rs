@@ -29,7 +29,7 @@
 use super::lane::Lane;
 use super::queue::{Op, Queue};
 use crate::base::time::Deadline;
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, StreamAttr, Then};
 use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::collections::VecDeque;
@@ -65,6 +65,9 @@ struct Flight {
     /// Oldest first; the last one is number `issued`.
     ops: VecDeque<Op>,
     milestones: VecDeque<Milestone>,
+    /// Items that count as completed although nobody knows whether the device is done with them. They go with the next milestone that
+    /// is reached, or behind the stream.
+    unknown: Vec<Op>,
     /// Events of milestones that are behind us.
     spare: Vec<Arc<dyn DeviceEvent>>,
     /// Items behind which a milestone is wanted as soon as they are issued; ascending.
@@ -330,24 +333,33 @@ impl Queue {
         if let Some(error) = failure {
             self.fail_late(error);
         }
-        self.let_go(line, count);
+        self.let_go(line, count, true);
+        // What came before is over, too.
+        let known = std::mem::take(&mut line.flight().unknown);
+        drop(known);
     }
 
-    /// Completes so many items. What they hold is the host's, whose functions may come back here: not under the lock.
-    fn let_go(&self, line: &Line, count: u64) {
+    /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
+    fn let_go(&self, line: &Line, count: u64, over: bool) {
         for _ in 0..count {
             let Some(op) = line.flight().ops.pop_front() else { break };
             if let Op::Record(mark) = &op {
                 mark.reach_on_device();
             }
-            drop(op);
+            if over {
+                drop(op);
+            } else {
+                line.flight().unknown.push(op);
+            }
             self.complete_one();
         }
         line.flight().retiring = false;
     }
 
-    /// The device does not even take an event: what was issued is done as far as anybody will ever know.
+    /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the device is lost,
+    /// it is; if not, what it may still use is kept.
     fn give_up(&self, line: &Line, error: Error, target: u64) {
+        let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
         let mut flight = line.flight();
         let covered = flight.milestones.back().map_or(0, |last| last.item);
@@ -358,7 +370,7 @@ impl Queue {
         flight.retiring = true;
         let count = flight.ops.len() as u64;
         drop(flight);
-        self.let_go(line, count);
+        self.let_go(line, count, is_lost);
     }
 
     /// Waits until the items up to `target` are completed.

@@ -25,6 +25,7 @@ struct State {
     in_use: usize,
     allocations: usize,
     is_lost: bool,
+    takes_no_records: bool,
 }
 
 pub struct ByHand {
@@ -125,6 +126,11 @@ impl ByHand {
                 return;
             }
         }
+    }
+
+    /// Refuses to record events.
+    pub fn take_no_records(&self, refuse: bool) {
+        self.state().takes_no_records = refuse;
     }
 
     /// Fails everything from now on.
@@ -276,6 +282,9 @@ impl DeviceStream for ByHandStream {
     }
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         self.0.intact()?;
+        if self.0.state().takes_no_records {
+            return Err(Error::new(Code::Internal, "no more events"));
+        }
         let event = event_of(event);
         let record = {
             let mut state = event.state.lock().unwrap();

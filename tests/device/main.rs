@@ -247,6 +247,25 @@ fn a_lost_device_ends_every_wait() {
 }
 
 #[test]
+fn a_device_that_records_nothing_ends_no_work_early() {
+    let bench = Bench::new("records");
+    let (stream, x) = (bench.stream(), bench.on_device());
+    stream.enqueue_fill(x.clone(), 1).unwrap();
+    bench.device.take_no_records(true);
+    let error = stream.synchronize(FOREVER).unwrap_err();
+    assert_eq!(error.code(), Code::Internal);
+    assert!(error.message().contains("no more events"), "{error}");
+    assert!(stream.is_idle());
+    drop(x);
+    assert_eq!(bench.device.blocks_in_use(), 1, "the device may still be at it");
+    bench.device.take_no_records(false);
+    stream.clear_error();
+    stream.enqueue_fill(bench.on_device(), 2).unwrap();
+    bench.synchronize(&stream).unwrap();
+    assert_eq!(bench.device.blocks_in_use(), 0);
+}
+
+#[test]
 fn a_released_stream_keeps_what_the_device_is_at() {
     let bench = Bench::new("released");
     let (stream, x) = (bench.stream(), bench.on_device());
