@@ -12,6 +12,14 @@
 #define FAILING 0
 #endif
 
+/* What it has made goes with the library: when that is unloaded, after a failure, or at the end of the process. */
+enum { MOST = 8 };
+static test_device *made[MOST];
+
+__attribute__((destructor)) static void unload(void) {
+    for (int i = 0; i < MOST && made[i] != NULL; i++) test_device_destroy(made[i]);
+}
+
 /* How often it was asked. */
 extern int test_plugin_inits;
 int test_plugin_inits;
@@ -21,6 +29,7 @@ int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     weir_device_vtable vtable = test_device_vtable();
     test_plugin_inits++;
     test_device *device = test_device_create(WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT);
+    if (test_plugin_inits <= MOST) made[test_plugin_inits - 1] = device;
     if (device == NULL || api->struct_size < sizeof *api || api->abi_version != WEIR_ABI_VERSION) return WEIR_INTERNAL;
     const char *name = FAILING ? "half-loaded" : "loaded";
     int32_t status = api->device_register(name, 5, &vtable, device);

@@ -22,9 +22,10 @@ fail() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# In the preprocessed header only declarations have a weir_ name right before a parenthesis.
+# In the preprocessed header only declarations have a weir_ name right before a parenthesis, and types of functions that return one: those
+# go on with a star.
 "${CC:-cc}" -E -P "$header" >"$work/header"
-tr '\n' ' ' <"$work/header" | grep -o 'weir_[a-z0-9_]* *(' | tr -d ' (' | sort -u >"$work/declared"
+tr '\n' ' ' <"$work/header" | grep -o 'weir_[a-z0-9_]* *([^*]' | sed 's/ *(.*//' | sort -u >"$work/declared"
 nm -D --defined-only "$library" >"$work/nm"
 awk '{ print $NF }' "$work/nm" | sort -u >"$work/exported"
 [ -s "$work/declared" ] || fail "no function was found in $header"

@@ -27,13 +27,6 @@ pub struct Stream {
     lane: Arc<Lane>,
 }
 
-/// Marks are numbers of items.
-impl Progress for Queue {
-    fn reached(&self) -> u64 {
-        self.completed()
-    }
-}
-
 impl Kind for Stream {
     const TAG: u32 = tag::STREAM;
     const NAME: &'static str = "stream";
@@ -72,7 +65,7 @@ impl Stream {
             doer,
             Arc::clone(engine.account()),
         )?;
-        let lane = Arc::new(engine.memory().open_lane(Arc::clone(&queue) as Arc<dyn Progress>));
+        let lane = Arc::new(engine.memory().open_lane(Arc::clone(queue.progress()) as Arc<dyn Progress>));
         Ok(Object::shared(Stream { queue, attr: Object::new(attr), engine, scratch: HandOff::default(), lane }))
     }
 

@@ -11,6 +11,7 @@
 use super::classes::{CLASSES, Size};
 use super::space::{NONE, Space};
 use super::tag::Tag;
+use crate::sync::Gate;
 use std::sync::Arc;
 
 /// How far a stream has got.
@@ -18,6 +19,13 @@ pub trait Progress: Send + Sync {
     /// Work up to this mark is done, and what it wrote can be seen. Never less than before. Asked under a lock: it looks at
     /// what it knows, and calls nobody.
     fn reached(&self) -> u64;
+}
+
+/// A count of what is done. It is dropped under the lock, too, so it must be all that is kept of a stream.
+impl Progress for Gate {
+    fn reached(&self) -> u64 {
+        Gate::reached(self)
+    }
 }
 
 /// What is noted of a block.

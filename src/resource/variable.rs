@@ -7,9 +7,9 @@ use crate::device::{self, Device};
 use crate::kernel::vector::binary::Op as BinaryOp;
 use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
 use crate::memory::{Buffer, View};
-use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::threadpool::Span;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a piece of a copy, and the time to copy a byte, at 10 GB/s.
 const PIECE: usize = 128 << 10;

@@ -76,7 +76,8 @@ pub struct Queue {
     priority: i32,
     account: Arc<Account>,
     submitted: AtomicU64,
-    completed: Gate,
+    /// Shared with those who must know how far the queue got and must not keep it.
+    completed: Arc<Gate>,
     inbox: Inbox<Op>,
     /// Items taken from the inbox and not done.
     turn: Turn<VecDeque<Op>>,
@@ -122,7 +123,7 @@ impl Queue {
             priority: attr.priority,
             account,
             submitted: AtomicU64::new(0),
-            completed: Gate::new(),
+            completed: Arc::new(Gate::new()),
             inbox: Inbox::default(),
             turn: Turn::new(VecDeque::with_capacity(64)),
             latch: Latch::default(),
@@ -176,6 +177,11 @@ impl Queue {
         // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by
         // whatever order the two know of.
         self.submitted.load(SeqCst)
+    }
+
+    /// The count of completed items alone.
+    pub fn progress(&self) -> &Arc<Gate> {
+        &self.completed
     }
 
     pub fn completed(&self) -> u64 {

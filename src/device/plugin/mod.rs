@@ -1,6 +1,6 @@
 //! Devices behind a vtable of C functions, as a plug-in brings them.
 //!
-//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. [`opened`] is the one place where its functions are called: it
+//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its functions are called: it
 //! holds the lock of devices that want one call at a time, turns a status into an error that names the engine and the function, and
 //! remembers that a device was lost. `device` and `stream` put that behind the traits of this room; `callback` is the way back
 //! from the plug-in; `library` opens shared libraries.
