@@ -112,6 +112,28 @@ static void hear_voice(weir_engine *cpu, struct outputs *out) {
     weir_program_release(program);
 }
 
+/* From the second run on copies, streams and events take no memory. */
+static void check_allocations(weir_engine *cpu) {
+    const weir_tensor_desc scans = {WEIR_F32, 2, {BATCH, DIGITS_PIXELS}};
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, NULL, &alternate_device));
+    weir_program *program = network_compile(&digits, cpu, BATCH, NULL);
+    weir_tensor *input = over(cpu, scans, digits.pixels);
+    weir_tensor *outputs[NETWORK_OUTPUTS] = {
+        over(cpu, network_output_desc(NETWORK_LOGITS, BATCH), found.logits),
+        over(cpu, network_output_desc(NETWORK_PROBABILITIES, BATCH), found.probabilities),
+        over(cpu, network_output_desc(NETWORK_CLASSES, BATCH), found.classes),
+    };
+    for (int i = 0; i < 3; i++) run(program, &input, 1, outputs, NETWORK_OUTPUTS);
+    const uint64_t before = runtime_info().allocations;
+    for (int i = 0; i < 20; i++) run(program, &input, 1, outputs, NETWORK_OUTPUTS);
+    CHECK_EQ(runtime_info().allocations - before, 0);
+    release(outputs, NETWORK_OUTPUTS);
+    weir_tensor_release(input);
+    weir_program_release(program);
+    weir_engine_release(alternate_device);
+    alternate_device = NULL;
+}
+
 static void check_one(weir_engine *cpu, uint64_t seed, uint32_t streams) {
     const weir_emulation emulation = {.struct_size = sizeof emulation, .seed = seed, .flags = WEIR_EMULATION_CHECK};
     weir_engine_attr *attr = NULL;
@@ -154,6 +176,7 @@ int main(int argc, char **argv) {
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
     read_digits(cpu, &alone);
     hear_voice(cpu, &alone);
+    check_allocations(cpu);
     const int seeds = scale(SEEDS);
     for (int seed = 1; seed <= seeds; seed++) {
         for (uint32_t streams = 1; streams <= STREAMS; streams++) check_one(cpu, (uint64_t)seed, streams);
