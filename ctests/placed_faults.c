@@ -11,6 +11,7 @@
 
 #include <weir.h>
 
+#include "alternate.h"
 #include "check.h"
 #include "dataset.h"
 #include "network.h"
@@ -20,20 +21,6 @@
 #endif
 
 enum { BATCH = 4, MOST = 1000 };
-
-weir_engine *alternate_device;
-
-weir_engine *alternate_engine(weir_engine *host) {
-    static int turn;
-    return alternate_device != NULL && turn++ % 2 == 0 ? alternate_device : host;
-}
-
-weir_status alternate_compile(const weir_graph *graph, weir_engine *const *engines, size_t num_engines,
-                              const weir_compile_options *options, weir_program **out_program) {
-    weir_engine *both[2] = {engines[0], alternate_device};
-    CHECK_EQ(num_engines, 1);
-    return weir_graph_compile(graph, both, alternate_device != NULL ? 2 : 1, options, out_program);
-}
 
 static struct dataset digits;
 static float expected[BATCH][DIGITS_CLASSES];
