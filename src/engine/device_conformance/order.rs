@@ -122,8 +122,11 @@ pub(super) fn callbacks(bench: &Bench) -> Finding {
     let mut field = bench.field(1)?;
     for number in 0..count {
         let event = match number % 4 {
-            0 => {
-                field.burden(0)?;
+            // So much that the work is under way when it is asked, even if this thread is held up before.
+            0 | 2 => {
+                for _ in 0..8 {
+                    field.burden(0)?;
+                }
                 field.mark(0)?
             }
             1 => {
