@@ -3,7 +3,8 @@
 #
 #   dlpack_numpy.sh <dlpack_numpy.py> <libweir.so> <python> <folder>
 #
-# Tensors between weir and NumPy. A Python without NumPy gets it in an environment of its own in <folder>, where that can be.
+# Tensors between weir and NumPy. A Python without NumPy gets it in an environment of its own in <folder>, where that can be. (Not a folder
+# called numpy: Python would take that for the module.)
 
 set -eu
 
@@ -13,9 +14,9 @@ python=$3
 folder=$4
 
 if ! "$python" -c 'import numpy' 2>/dev/null; then
-    own=$folder/numpy/bin/python
+    own=$folder/numpy-env/bin/python
     if ! "$own" -c 'import numpy' 2>/dev/null; then
-        "$python" -m venv "$folder/numpy" >/dev/null 2>&1 && "$own" -m pip install --quiet numpy >/dev/null 2>&1 || {
+        "$python" -m venv "$folder/numpy-env" >/dev/null 2>&1 && "$own" -m pip install --quiet numpy >/dev/null 2>&1 || {
             echo "SKIPPED: Python has no NumPy, and pip cannot bring it"
             exit 77
         }
