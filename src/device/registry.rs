@@ -5,17 +5,24 @@
 //! Lower ones stay, and count once those above are gone. Kinds are listed in the order of their numbers.
 //!
 //! *Devices.* Engines on one device share it, and it ends with the last of them. The table only knows devices, it does not
-//! keep them. Neither list is locked while a factory works: a factory may be slow, call the host, or come back here. So two threads
+//! keep them. A thread that ended a run may hold the last reference for a moment longer than the host, so a device that is in the way of
+//! other settings gets `LEAVE_NS` to go before they are refused. Neither list is locked while a factory works: a factory may be slow, call the host, or come back here. So two threads
 //! may make the same device at the same time; the one that is done first is entered, and the other one's is dropped.
 #![forbid(unsafe_code)]
 
 use super::{Device, DeviceKind, Factory, Settings, cpu, emulated};
+use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Priority of the library's own factories.
 pub const OWN_PRIORITY: i32 = 0;
+
+/// How long a device that the host has let go of may take to go, and how often it is looked for.
+const LEAVE_NS: u64 = 1_000_000_000;
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 struct Entry {
     kind: DeviceKind,
@@ -141,9 +148,15 @@ pub fn open(kind: DeviceKind, index: u32, settings: &Settings) -> Result<Arc<dyn
         alive.find(|device| device.kind() == kind && device.index() == index && !device.is_lost())
     };
     let shared = |device: Arc<dyn Device>| device.fits(settings).map(|()| device);
-    let there = known(&DEVICES.lock());
-    if let Some(device) = there {
-        return shared(device);
+    let deadline = Deadline::after(LEAVE_NS);
+    loop {
+        let there = known(&DEVICES.lock());
+        let Some(device) = there else { break };
+        let result = shared(device);
+        if result.is_ok() || deadline.is_past() {
+            return result;
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
     let made = factory.open(index, settings)?;
     let mut devices = DEVICES.lock();

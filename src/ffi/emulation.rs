@@ -47,7 +47,8 @@ impl From<&Race> for weir_emulated_race {
 }
 
 /// How the device of an emulated engine is emulated. The first engine on a device decides; another one with other settings is
-/// refused as long as the device lives, and one without any shares it.
+/// refused as long as the device lives (after a second, in which what is left of its last use may end), and one without any
+/// shares it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied.
 /// Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
