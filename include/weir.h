@@ -1365,6 +1365,8 @@ typedef struct weir_emulated_counters {
   uint64_t peak_bytes;
   /** Reports of the checker, each as often as it was found. */
   uint64_t races;
+  /** Recordings submitted, each as often as it was; their operations are counted above. */
+  uint64_t replays;
 } weir_emulated_counters;
 
 /** A report of the checker. */
