@@ -76,8 +76,8 @@ fn nothing_is_allocated_in_the_steady_state() {
             s.record(&ready).unwrap();
             t.wait(&ready).unwrap();
             t.launch(&Launch { name: "sum", kernel: &kernel, inputs: &inputs, outputs: &outputs }).unwrap();
-            t.replay(&executable).unwrap();
             executable.update(2, &steps[2].work).unwrap();
+            t.replay(&executable).unwrap();
             t.record(&done).unwrap();
             assert!(done.synchronize(Deadline::NEVER).unwrap());
             while !ready.is_reached().unwrap() {}

@@ -13,7 +13,7 @@ use super::schedule::Scheduler;
 use super::stream::{self, Stream};
 use super::work::Shared;
 use crate::base::{Error, Reach, Result};
-use crate::device::{Executable, Recording, Work};
+use crate::device::{Executable, Fill, Recording, Transfer, Work};
 use crate::memory::View;
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
@@ -145,20 +145,44 @@ impl Executable for Recorded {
         let Some(old) = steps.get_mut(step) else {
             return Err(Error::invalid(format!("step is {step}, the recording has {count}")));
         };
-        let new = self.shared.step(work)?;
-        let is_alike = match (&old.act, &new.act) {
+        let act = self.shared.act(work)?;
+        let is_alike = match (&old.act, &act) {
             (Act::Launch(_), Act::Launch(_)) => {
-                (old.inputs.len(), old.outputs.len()) == (new.inputs.len(), new.outputs.len())
+                matches!(work, Work::Launch(launch)
+                    if (old.inputs.len(), old.outputs.len()) == (launch.inputs.len(), launch.outputs.len()))
             }
             (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
             | (Act::Fill { bytes, .. }, Act::Fill { bytes: new, .. }) => bytes == new,
             (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
         };
         if !is_alike {
-            return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, new.name)));
+            return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, work.name())));
         }
-        *old = new;
+        old.set(act, work);
         Ok(())
+    }
+}
+
+impl Step {
+    /// What the step does from now on. Takes no memory if it is like what it did.
+    fn set(&mut self, act: Act, work: &Work<'_>) {
+        self.act = act;
+        self.name.clear();
+        self.name.push_str(work.name());
+        self.inputs.clear();
+        self.outputs.clear();
+        self.reads.clear();
+        self.writes.clear();
+        let (reads, writes) = (&mut self.reads, &mut self.writes);
+        match work {
+            Work::Launch(launch) => {
+                self.inputs.extend(launch.inputs.iter().cloned());
+                self.outputs.extend(launch.outputs.iter().cloned());
+                stream::used(launch, reads, writes);
+            }
+            Work::Copy(transfer) => stream::moved(transfer, reads, writes),
+            Work::Fill(fill) => stream::filled(fill, writes),
+        }
     }
 }
 
@@ -320,27 +344,32 @@ impl Replay {
 }
 
 impl Shared {
-    /// A step as it is launched each time; everything that a submission checks is checked.
+    /// What work does; everything that a submission checks is checked.
+    fn act(&self, work: &Work<'_>) -> Result<Act> {
+        match work {
+            Work::Launch(launch) => Ok(Act::Launch(Arc::clone(&self.kernel_of(launch)?.function))),
+            Work::Copy(transfer) => self.copy_of(transfer),
+            Work::Fill(fill) => self.fill_of(fill),
+        }
+    }
+
+    /// A step as it is launched each time.
     fn step(&self, work: &Work<'_>) -> Result<Step> {
-        let (mut reads, mut writes) = (Ranges::new(), Ranges::new());
-        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
-        let (act, bytes) = match work {
-            Work::Launch(launch) => {
-                let kernel = self.kernel_of(launch)?;
-                stream::used(launch, &mut reads, &mut writes);
-                (inputs, outputs) = (launch.inputs.to_vec(), launch.outputs.to_vec());
-                (Act::Launch(Arc::clone(&kernel.function)), None)
-            }
-            Work::Copy(transfer) => {
-                stream::moved(transfer, &mut reads, &mut writes);
-                (self.copy_of(transfer)?, Some(transfer.bytes))
-            }
-            Work::Fill(fill) => {
-                stream::filled(fill, &mut writes);
-                (self.fill_of(fill)?, Some(fill.bytes))
-            }
+        let act = self.act(work)?;
+        let bytes = match work {
+            Work::Launch(_) => None,
+            Work::Copy(Transfer { bytes, .. }) | Work::Fill(Fill { bytes, .. }) => Some(*bytes),
         };
-        let duration_ns = self.settings.duration_ns(bytes);
-        Ok(Step { name: work.name().to_owned(), act, inputs, outputs, duration_ns, reads, writes })
+        let mut step = Step {
+            name: String::new(),
+            act: Act::Nothing,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            duration_ns: self.settings.duration_ns(bytes),
+            reads: Ranges::new(),
+            writes: Ranges::new(),
+        };
+        step.set(act, work);
+        Ok(step)
     }
 }
