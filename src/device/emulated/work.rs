@@ -22,7 +22,7 @@ use crate::base::{Code, Error, Result};
 use crate::device::Then;
 use crate::memory::Reserve;
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock, ambient};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -207,6 +207,11 @@ impl Shared {
     }
 
     fn work(&self) {
+        ambient::call(|| self.work_inside());
+    }
+
+    /// Kernels are functions of the host's, and so may be what follows an event.
+    fn work_inside(&self) {
         HOME.with(|home| home.set(std::ptr::from_ref(self) as usize));
         thread::sleep_precisely();
         let mut calls: Vec<Then> = Vec::new();
