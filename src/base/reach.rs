@@ -56,10 +56,9 @@ mod tests {
                 let mut before = vec![vec![false; n]; n];
                 for (at, after) in edges.iter().enumerate() {
                     for &from in after {
+                        let theirs = before[from].clone();
+                        before[at].iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
                         before[at][from] = true;
-                        for i in 0..from {
-                            before[at][i] |= before[from][i];
-                        }
                     }
                 }
                 before

@@ -106,7 +106,6 @@ pub(super) struct Recorded {
     stock: Arc<Stock>,
 }
 
-#[expect(clippy::vec_box, reason = "they come and go as they lie in queues")]
 type Stock = Mutex<Vec<Box<Replay>>>;
 
 /// A launch.
