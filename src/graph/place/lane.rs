@@ -13,14 +13,15 @@
 //! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
 #![forbid(unsafe_code)]
 
+use super::kernels::event_of;
 use crate::base::{Error, Ref, Result};
-use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
+use crate::device::{Accelerator, DeviceEvent, DeviceStream, Executable, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::Completion;
 use crate::memory::{Block, Buffer, Tag};
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
 /// What a program needs on one engine.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) struct Needs {
     pub num_streams: usize,
     /// For each piece of work: whether it records an event.
     pub records: Vec<bool>,
+    /// For each segment: whether it records one.
+    pub segments: Vec<bool>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
     /// Copies from the engine.
@@ -45,12 +48,18 @@ pub(in crate::graph) struct Lanes {
     pub(super) needs: OnceLock<Vec<Needs>>,
     /// With the address that each is found by.
     lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
+    pub(super) counts: Arc<RunCounts>,
 }
 
 #[derive(Debug)]
 pub(super) struct Lane {
     pub engines: Vec<OnEngine>,
     is_used: AtomicBool,
+    /// A run has come to its end, and none has failed since: constants are where they belong.
+    is_warm: AtomicBool,
+    /// The run submits segments.
+    is_replay: AtomicBool,
+    counts: Arc<RunCounts>,
 }
 
 /// A stream, to which one thread at a time issues.
@@ -65,8 +74,44 @@ pub(super) struct OnEngine {
     pub upload_stream: Line,
     pub fetch_stream: Line,
     pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
+    pub segments: Vec<OfSegment>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
+}
+
+/// A segment of a lane's.
+#[derive(Debug)]
+pub(super) struct OfSegment {
+    /// Behind all of it.
+    pub event: Option<Arc<dyn DeviceEvent>>,
+    pub recorded: Mutex<Option<Recorded>>,
+}
+
+/// What a device has made of a segment, and the addresses of the runs' own tensors that it was given last.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub executable: Arc<dyn Executable>,
+    pub given: Vec<usize>,
+}
+
+/// Who writes a value: what records an event behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writer {
+    pub piece: usize,
+    pub segment: Option<usize>,
+}
+
+/// What runs did, for the report.
+#[derive(Debug, Default)]
+pub struct RunCounts {
+    /// Runs that issued each piece by itself, and those that submitted segments, of programs that have some.
+    pub issued: AtomicU64,
+    pub replayed: AtomicU64,
+    /// Recordings made, and steps of them that were given other addresses.
+    pub recordings: AtomicU64,
+    pub updates: AtomicU64,
+    /// Why a device would not record: all runs issue from then on.
+    pub refusal: OnceLock<String>,
 }
 
 /// A node's call, and the event of the work that it waits for.
@@ -102,7 +147,7 @@ pub(super) struct Upload {
 
 impl Lanes {
     pub(super) fn new(owner: String) -> Lanes {
-        Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default() }
+        Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default(), counts: Arc::default() }
     }
 
     /// The number of the lane that belongs to this address, made if need be.
@@ -147,7 +192,13 @@ impl Lanes {
             OnEngine::make(needs, &self.owner)
                 .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
         });
-        Ok(Lane { engines: engines.collect::<Result<_>>()?, is_used: AtomicBool::new(false) })
+        Ok(Lane {
+            engines: engines.collect::<Result<_>>()?,
+            is_used: AtomicBool::new(false),
+            is_warm: AtomicBool::new(false),
+            is_replay: AtomicBool::new(false),
+            counts: Arc::clone(&self.counts),
+        })
     }
 }
 
@@ -167,6 +218,10 @@ impl OnEngine {
             Ok(Arc::new(Fetched { event, call: Mutex::new(None), label }))
         };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
+        let segments = needs
+            .segments
+            .iter()
+            .map(|&records| Ok(OfSegment { event: records.then(event).transpose()?, recorded: Mutex::default() }));
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging = Buffer::zeroed(bytes, &format!("a copy of {owner} to engine {}", engine.label()))?;
             Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
@@ -177,6 +232,7 @@ impl OnEngine {
             upload_stream: stream("uploads")?,
             fetch_stream: stream("fetches")?,
             events: events.collect::<Result<_>>()?,
+            segments: segments.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
             fetched: (0..needs.num_fetches).map(|_| fetched()).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
@@ -192,7 +248,9 @@ impl Lane {
     /// A run begins: `then` is told when the lane is free for it, maybe at once and in this call.
     pub fn begin(&self, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         // ORDERING: Acquire pairs with the Release in `end`; one run at a time has the step, and so the lane.
-        if !self.is_used.swap(true, Acquire) {
+        let is_clean = !self.is_used.swap(true, Acquire);
+        self.choose(is_clean);
+        if is_clean {
             then(Ok(()));
             return Ok(());
         }
@@ -222,8 +280,42 @@ impl Lane {
         Ok(())
     }
 
+    /// How the run goes that begins.
+    fn choose(&self, is_clean: bool) {
+        if self.engines.iter().all(|on| on.segments.is_empty()) {
+            return;
+        }
+        // ORDERING: Relaxed, here and in `end`; one run at a time has the lane, `is_used` orders them, and edges order a run's nodes.
+        let is_warm = is_clean && self.is_warm.load(Relaxed);
+        self.is_warm.store(false, Relaxed);
+        let is_replay = is_warm && self.counts.refusal.get().is_none();
+        self.is_replay.store(is_replay, Relaxed);
+        let counter = if is_replay { &self.counts.replayed } else { &self.counts.issued };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Whether the run submits segments, and not each piece by itself.
+    pub fn is_replay(&self) -> bool {
+        self.is_replay.load(Relaxed)
+    }
+
+    pub fn counts(&self) -> &RunCounts {
+        &self.counts
+    }
+
+    /// The event that this run records behind a value's writer.
+    pub fn event_behind(&self, engine: usize, writer: Writer) -> Result<&Arc<dyn DeviceEvent>> {
+        let on = &self.engines[engine];
+        let event = match writer.segment.filter(|_| self.is_replay()) {
+            Some(segment) => &on.segments[segment].event,
+            None => &on.events[writer.piece],
+        };
+        event_of(event)
+    }
+
     /// A run has come to its end: devices are done with all of it.
     pub fn end(&self) {
+        self.is_warm.store(true, Relaxed);
         self.is_used.store(false, Release);
     }
 }
