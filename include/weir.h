@@ -5289,7 +5289,7 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * compiled again. options may be NULL.
  *
  * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
- * its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+ * its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
  * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
  * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
  * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
@@ -5517,6 +5517,10 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
  * as before run at once; with open shapes, while no value is larger than before.
+ *
+ * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
+ * enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+ * tensors on devices must be ready when the run begins.
  *
  * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
  * the run makes. It is written when the run has succeeded, and not else.

@@ -248,7 +248,8 @@ fn a_run_that_fails_leaves_its_tensors_to_the_device() {
             let input = number(&device, Some(&line), 5);
             let outputs = [number(&device, Some(&line), 5)];
             line.synchronize(u64::MAX).unwrap();
-            let error = run_on(&program, None, vec![input, tensor(&cpu(), 1)], &outputs, &RunOptions::default()).unwrap_err();
+            let error =
+                run_on(&program, None, vec![input, tensor(&cpu(), 1)], &outputs, &RunOptions::default()).unwrap_err();
             assert!(error.message().contains("no"), "{error}");
         }
         assert_eq!(races(&device), Vec::<String>::new(), "seed {seed}");
