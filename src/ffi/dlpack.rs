@@ -13,6 +13,7 @@ use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result, desc::MAX_RANK, dtype};
 use crate::engine::{Engine, Event, Stream, Tensor};
 use crate::memory::heap;
+use crate::sync::ambient;
 use std::ffi::c_void;
 
 const IS_READ_ONLY: u64 = 1;
@@ -221,7 +222,7 @@ impl<M: Managed> Drop for Owner<M> {
     fn drop(&mut self) {
         if !self.0.is_null() {
             // SAFETY: it was taken over with the import, and the memory is not used any more.
-            unsafe { M::delete(self.0) }
+            ambient::call(|| unsafe { M::delete(self.0) });
         }
     }
 }
@@ -270,7 +271,7 @@ unsafe fn import<M: Managed + 'static>(
         unsafe { layout.copy(data, copy.data(), dtype::size(layout.desc.dtype)?) }?;
         handle::into_c(copy, out)?;
         // SAFETY: it is ours from here on, and not needed any more.
-        unsafe { M::delete(managed) };
+        ambient::call(|| unsafe { M::delete(managed) });
         return Ok(());
     }
     // Only with the import a success is the other's struct ours to delete.
