@@ -23,6 +23,8 @@ mod control;
 mod cuda;
 mod device;
 mod dlpack;
+mod dlpack_device;
+mod dlpack_layout;
 mod dynamic;
 mod emulation;
 mod engine;
