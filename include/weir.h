@@ -254,6 +254,30 @@ typedef enum weir_device_object {
   WEIR_DEVICE_OBJECT_EVENT = 3,
 } weir_device_object;
 
+/** Forms of a kernel's source. */
+typedef enum weir_cuda_source_value {
+  /** Text of CUDA C++, compiled by NVRTC for the engine's device. The entry must be extern "C". */
+  WEIR_CUDA_SOURCE_TEXT = 1,
+  /** Text of PTX, compiled by the driver. */
+  WEIR_CUDA_SOURCE_PTX = 2,
+  /** A CUBIN or fat binary for the engine's device. */
+  WEIR_CUDA_SOURCE_BINARY = 3,
+} weir_cuda_source_value;
+
+/** Kinds of arguments. */
+typedef enum weir_cuda_argument_kind_value {
+  /** The address of input `index`: a pointer. */
+  WEIR_CUDA_ARGUMENT_INPUT = 1,
+  /** The address of output `index`: a pointer. */
+  WEIR_CUDA_ARGUMENT_OUTPUT = 2,
+  /** How many elements input `index` has: uint64_t. */
+  WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS = 3,
+  /** How many elements output `index` has: uint64_t. */
+  WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS = 4,
+  /** The `bytes` bytes at `value`. */
+  WEIR_CUDA_ARGUMENT_VALUE = 5,
+} weir_cuda_argument_kind_value;
+
 /**
  * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
  * engine's.

@@ -211,8 +211,8 @@ unsafe fn image(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<Vec<u8>> 
         return Err(Error::null("desc->source"));
     }
     let is_text = desc.source_kind != S::WEIR_CUDA_SOURCE_BINARY as u32;
-    // SAFETY: as demanded of the caller.
     let source = match desc.source_bytes {
+        // SAFETY: as demanded of the caller.
         0 if is_text => unsafe { CStr::from_ptr(desc.source.cast()) }.to_bytes(),
         // SAFETY: as demanded of the caller.
         bytes => unsafe { std::slice::from_raw_parts(desc.source.cast::<u8>(), bytes) },

@@ -32,16 +32,19 @@ impl Facts {
         driver.check("cuDeviceTotalMem", unsafe { (table.device_total_mem)(&raw mut bytes, device) })?;
         // SAFETY: as above.
         driver.check("cuDeviceGetUuid", unsafe { (table.device_get_uuid)(&raw mut uuid, device) })?;
-        Ok(Facts {
+        let name = driver.text("cuDeviceGetName", |text, room| {
             // SAFETY: the driver's function, and a place for the answer of the length that it is told.
-            name: driver
-                .text("cuDeviceGetName", |text, room| unsafe { (table.device_get_name)(text, room, device) })?,
+            unsafe { (table.device_get_name)(text, room, device) }
+        })?;
+        let pci_bus_id = driver.text("cuDeviceGetPCIBusId", |text, room| {
+            // SAFETY: as above.
+            unsafe { (table.device_get_pci_bus_id)(text, room, device) }
+        })?;
+        Ok(Facts {
+            name,
             memory_bytes: bytes as u64,
             uuid,
-            // SAFETY: as above.
-            pci_bus_id: driver.text("cuDeviceGetPCIBusId", |text, room| unsafe {
-                (table.device_get_pci_bus_id)(text, room, device)
-            })?,
+            pci_bus_id,
             capability: [
                 attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
                 attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,

@@ -3,7 +3,7 @@
 //! A kernel is compiled to machine code for its device, which every driver loads that knows the device. A compiler that is older than the
 //! device makes PTX for the newest one that it knows.
 
-use super::table::{Found, Status};
+use super::table::Status;
 use crate::base::{Code, Error, Result};
 use crate::sync::OnceLock;
 use cudarc::nvrtc::sys;
@@ -67,15 +67,14 @@ fn load() -> Result<Nvrtc, String> {
             .to_owned());
     }
     macro_rules! find {
-        ($name:literal) => {{
-            // SAFETY: it was found just now, so this does not panic; what has this name is a function.
-            let found = unsafe { sys::culib().get::<Found>($name.as_bytes()) };
-            match found {
-                // SAFETY: the compiler's function with this name has this type (NVRTC 11.2 and later).
-                Ok(found) => unsafe { std::mem::transmute(*found) },
+        ($name:literal) => {
+            // SAFETY: the library was found just now, so this does not panic; the compiler's function with this name has the type of the
+            // member (NVRTC 11.2 and later).
+            match unsafe { sys::culib().get($name.as_bytes()) } {
+                Ok(found) => *found,
                 Err(_) => return Err(format!("libnvrtc is too old: it has no {}", $name)),
             }
-        }};
+        };
     }
     Ok(Nvrtc {
         version: find!("nvrtcVersion"),

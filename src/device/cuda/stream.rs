@@ -21,8 +21,7 @@ use std::sync::Arc;
 const LEAST_PRIORITY: i32 = -100;
 const MOST_PRIORITY: i32 = 100;
 
-/// Handles that stand for streams rather than to be one: the legacy default stream (also NULL) and that of the thread.
-const LEGACY: u64 = 1;
+/// Handles up to this one stand for streams rather than to be one: the legacy default stream (0 and 1) and that of the thread.
 const PER_THREAD: u64 = 2;
 
 pub struct CudaStream {
@@ -98,7 +97,6 @@ impl CudaStream {
                 )));
             }
         }
-        debug_assert!(LEGACY < PER_THREAD);
         Ok(CudaStream { context: Arc::clone(context), raw: Handle(raw), is_own: false, name: attr.name.into() })
     }
 
