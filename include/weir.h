@@ -1365,6 +1365,8 @@ typedef struct weir_emulated_counters {
   uint64_t peak_bytes;
   /** Reports of the checker, each as often as it was found. */
   uint64_t races;
+  /** Recordings submitted, each as often as it was; their operations are counted above. */
+  uint64_t replays;
 } weir_emulated_counters;
 
 /** A report of the checker. */
@@ -5862,11 +5864,13 @@ weir_status weir_run_copy_not_run(const struct weir_run *run,
  * calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
  * tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
  * call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
- * is not kept away from the receiver. `flags`: of weir_dlpack_flags.
+ * is not kept away from the receiver. Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by
+ * weir_stream_wrap_cuda; that of an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
  *
  * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
  * never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
- * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for);
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for, a copy of a
+ * device's);
  * those of weir_stream_synchronize and weir_stream_wait_event.
  */
 WEIR_API
@@ -5894,8 +5898,9 @@ weir_status weir_tensor_to_dlpack_legacy(struct weir_tensor *tensor,
 /**
  * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
  * Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
- * with WEIR_DLPACK_READ_ONLY. The memory must be the host's (kDLCPU), and its contents there: ask the other library for the
- * export on the stream None.
+ * with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index
+ * for a CUDA engine, kDLExtDev for an emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered
+ * before the stream that uses them: ask the other library for the export on the stream None, or on that stream's native handle.
  *
  * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
  * nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.
