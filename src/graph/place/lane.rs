@@ -14,12 +14,13 @@
 #![forbid(unsafe_code)]
 
 use super::kernels::event_of;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Executable, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
 use crate::kernel::Completion;
 use crate::memory::{Block, Buffer, Tag};
-use crate::sync::{Mutex, OnceLock};
+use crate::stream::{Account, Aside};
+use crate::sync::{Mutex, OnceLock, fork};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
@@ -60,6 +61,7 @@ pub(super) struct Lane {
     /// The run submits segments.
     is_replay: AtomicBool,
     counts: Arc<RunCounts>,
+    owner: String,
 }
 
 /// A stream, to which one thread at a time issues.
@@ -158,6 +160,7 @@ impl Lanes {
         }
         // Not under the lock: devices may be slow. Nobody else makes the lane of this step.
         let lane = Arc::new(self.make()?);
+        lane.engines.iter().for_each(|on| on.engine.account().add_aside(&lane));
         let mut lanes = self.lanes.lock();
         lanes.push((address, lane));
         Ok(lanes.len() - 1)
@@ -194,11 +197,56 @@ impl Lanes {
         });
         Ok(Lane {
             engines: engines.collect::<Result<_>>()?,
+            owner: self.owner.clone(),
             is_used: AtomicBool::new(false),
             is_warm: AtomicBool::new(false),
             is_replay: AtomicBool::new(false),
             counts: Arc::clone(&self.counts),
         })
+    }
+}
+
+/// The program goes. What devices may still be at, behind a run that failed, keeps its lane until it is done.
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for (_, lane) in self.lanes.lock().drain(..) {
+            if !lane.is_busy() || fork::forked() {
+                continue;
+            }
+            let kept = Arc::clone(&lane);
+            if let Err(error) = lane.begin(move |_| drop(kept))
+                && error.code() != Code::DeviceLost
+            {
+                // Nobody will say when.
+                std::mem::forget(lane);
+            }
+        }
+    }
+}
+
+/// A wait for everything covers what a lane's streams were given: a run that failed has left that behind, and one under way in another
+/// thread may wait for it.
+impl Aside for Lane {
+    fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    fn is_busy(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `end`; who was told of a run that has begun sees that, too.
+        self.is_used.load(Acquire)
+    }
+
+    fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>> {
+        let mut events = Vec::new();
+        for on in self.engines.iter().filter(|on| std::ptr::eq(&raw const **on.engine.account(), account)) {
+            let Some(accelerator) = on.engine.accelerator() else { continue };
+            for line in on.lines() {
+                let event = accelerator.event(false)?;
+                line.lock().record(&event)?;
+                events.push(event);
+            }
+        }
+        Ok(events)
     }
 }
 
