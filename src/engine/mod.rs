@@ -19,6 +19,7 @@ mod later;
 mod launch;
 mod memory;
 mod packed;
+mod pinned;
 mod stream;
 mod tensor;
 mod threads;

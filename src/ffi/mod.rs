@@ -41,6 +41,7 @@ mod ops_norm;
 mod ops_packed;
 mod ops_reduction;
 mod partial;
+mod pinned;
 mod program;
 mod program_stats;
 mod resource;

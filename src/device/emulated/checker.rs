@@ -5,7 +5,7 @@
 //! One checker serves all emulated devices, because copies between them and the host's memory are shared; it is there while a device
 //! that asked for it is.
 //!
-//! What it cannot see: the host's own reads and writes; an order between threads of the host (the host counts as one thread, which
+//! What it cannot see: the host's own reads and writes, but for those of pinned memory that weir makes itself; an order between threads of the host (the host counts as one thread, which
 //! knows what any of its threads saw); reads and writes that a kernel does not declare.
 #![forbid(unsafe_code)]
 
@@ -229,6 +229,21 @@ impl Checker {
         }
         let inside = |cell: &Cell| range.start <= cell.start && cell.end <= range.end;
         self.cells.retain(|cell, access| !inside(cell) || unknown(access));
+        hits
+    }
+
+    /// The host itself reads or writes bytes: gives the operations of which it does not know that they are done with them.
+    pub(super) fn host(&self, range: &Range<usize>, writes: bool) -> Hits {
+        let mut hits = Hits::new();
+        let unknown = |access: &Access| self.host.at(access.slot as usize) < access.position;
+        for cell in self.cells.overlapping(range) {
+            let reads = cell.reads.iter().filter(|_| writes).map(|read| (Clash::WriteAfterRead, read));
+            let clash = if writes { Clash::WriteAfterWrite } else { Clash::ReadAfterWrite };
+            let all = reads.chain(cell.write.iter().map(|write| (clash, write)));
+            for (clash, other) in all.filter(|(_, access)| unknown(access)) {
+                add(&mut hits, clash, *other, cell.start.max(range.start)..cell.end.min(range.end), false);
+            }
+        }
         hits
     }
 

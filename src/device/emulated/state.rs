@@ -15,10 +15,14 @@ use crate::base::Error;
 use crate::device::Then;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Operations that are kept for use again.
 const STOCK: usize = 4096;
+
+/// Pieces of room for staged bytes that are kept.
+const STAGING: usize = 16;
 
 /// A demand, and up to which item it looks.
 pub(super) struct Asked {
@@ -31,6 +35,7 @@ pub(super) struct Counts {
     pub operations: u64,
     pub launches: u64,
     pub copies: u64,
+    pub pageable_copies: u64,
     pub fills: u64,
     pub waits: u64,
     pub records: u64,
@@ -64,6 +69,10 @@ pub(super) struct State {
     /// The thread has ended, nothing is done any more.
     pub is_over: bool,
     pub events: u64,
+    /// Copies to the host's memory that were not made yet, by number.
+    pub host_writes: Vec<(u64, Range<usize>)>,
+    /// Room for bytes that are staged.
+    pub staging: Vec<Vec<u8>>,
 }
 
 /// What the thread does next.
@@ -96,6 +105,8 @@ impl State {
             is_closing: false,
             is_over: false,
             events: 0,
+            host_writes: Vec::new(),
+            staging: Vec::new(),
         }
     }
 
@@ -110,6 +121,12 @@ impl State {
     }
 
     pub(super) fn keep(&mut self, mut operation: Box<Operation>) {
+        if operation.copy > 0 {
+            self.host_writes.retain(|(number, _)| *number != operation.number);
+        }
+        if let Some(staged) = operation.staged.take().filter(|_| self.staging.len() < STAGING) {
+            self.staging.push(staged);
+        }
         operation.clear();
         if self.stock.len() < STOCK {
             self.stock.push(operation);
@@ -236,6 +253,7 @@ impl State {
                 }
             }
         }
+        self.host_writes.clear();
         while let Some(asked) = self.asked.pop_front() {
             self.meet(asked.demand);
         }

@@ -10,7 +10,7 @@ use super::work::Shared;
 use super::{check, effect};
 use crate::base::{Error, Result};
 use crate::device::{DeviceEvent, DeviceKernel, DeviceStream, Fill, HostFunction, Launch, Place, StreamAttr, Transfer};
-use crate::memory::View;
+use crate::memory::{View, copy_bytes};
 use crate::sync::fork;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -74,8 +74,23 @@ impl Stream {
         uses: impl FnOnce(&mut Ranges, &mut Ranges),
         make: impl FnOnce(&mut Operation, &mut Counts),
     ) -> Result<()> {
+        self.submit_staged(name, bytes, None, uses, make)
+    }
+
+    /// The same; `source` are bytes of the host's that are taken now.
+    fn submit_staged(
+        &self,
+        name: &str,
+        bytes: Option<usize>,
+        source: Option<Range<usize>>,
+        uses: impl FnOnce(&mut Ranges, &mut Ranges),
+        make: impl FnOnce(&mut Operation, &mut Counts),
+    ) -> Result<()> {
         let shared = &self.shared;
         let mut state = shared.open()?;
+        // What a copy that is under way has still to write is read when it has.
+        let source = source.filter(|source| !state.will_write(source));
+        let staged = source.as_ref().map(|source| state.staging(source.len())).transpose()?;
         let mut operation = state.blank();
         state.counts.operations += 1;
         operation.number = state.counts.operations;
@@ -83,6 +98,13 @@ impl Stream {
         operation.name.push_str(name);
         operation.duration_ns = shared.settings.duration_ns(bytes);
         make(&mut operation, &mut state.counts);
+        if let (Some(source), Some(mut staged)) = (source, staged) {
+            copy_bytes(staged.as_mut_ptr().expose_provenance(), source.start, source.len());
+            operation.staged = Some(staged);
+        }
+        if let Act::Copy { to: Address::Host(to), bytes, .. } = operation.act {
+            state.host_writes.push((operation.number, range(to, bytes)));
+        }
         if shared.checks() {
             let (mut reads, mut writes) = (Ranges::new(), Ranges::new());
             uses(&mut reads, &mut writes);
@@ -92,6 +114,10 @@ impl Stream {
         drop(state);
         shared.submitted();
         Ok(())
+    }
+
+    fn is_pinned(&self, address: usize, bytes: usize) -> bool {
+        self.shared.pins.lock().cover(address, bytes)
     }
 
     /// An address as the operation keeps it, checked.
@@ -162,14 +188,21 @@ impl DeviceStream for Stream {
         let bytes = transfer.bytes;
         let to = self.address("the destination", &transfer.to, bytes)?;
         let from = self.address("the source", &transfer.from, bytes)?;
+        let (source, is_pageable) = match (&from, &to) {
+            _ if bytes == 0 => (None, false),
+            (Address::Host(at), _) if !self.is_pinned(*at, bytes) => (Some(range(*at, bytes)), true),
+            (_, Address::Host(at)) => (None, !self.is_pinned(*at, bytes)),
+            _ => (None, false),
+        };
         let uses = |reads: &mut Ranges, writes: &mut Ranges| {
             if bytes > 0 {
                 reads.push(of_place(&transfer.from, bytes));
                 writes.push(of_place(&transfer.to, bytes));
             }
         };
-        self.submit(transfer.name, Some(bytes), uses, |operation, counts| {
+        self.submit_staged(transfer.name, Some(bytes), source, uses, |operation, counts| {
             counts.copies += 1;
+            counts.pageable_copies += u64::from(is_pageable);
             operation.copy = counts.copies;
             operation.act = Act::Copy { to, from, bytes };
         })

@@ -15,6 +15,7 @@
 use super::checker::CHECKER;
 use super::event::Core;
 use super::queue::Operation;
+use super::pins::Pins;
 use super::space::Space;
 use super::state::{Asked, Next, State};
 use super::{Emulation, effect};
@@ -58,6 +59,7 @@ pub(super) struct Shared {
     pub id: u64,
     pub reserve: Reserve,
     pub space: Mutex<Space>,
+    pub pins: Mutex<Pins>,
     pub state: Mutex<State>,
     /// There may be something to do.
     pub called: Gate,

@@ -11,12 +11,12 @@
 //! | End    | all of the above                               | the lane is clean                                        |
 #![forbid(unsafe_code)]
 
-use super::lane::{Lane, Lanes};
+use super::lane::{Call, Lane, Lanes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Reached, Then, Transfer};
 use crate::engine::BoundKernel;
-use crate::kernel::{Completion, Kernel, KernelContext};
-use crate::memory::View;
+use crate::kernel::{Completion, Kernel, KernelContext, Rest};
+use crate::memory::{Block, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -170,6 +170,7 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
+        on.engine.host_uses(upload.staging.data().addr(), bytes, true, "an upload");
         View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
         let to = Source::Arena(self.to).address(&lane, self.engine);
         let from = upload.staging.data() as usize;
@@ -259,7 +260,9 @@ impl Kernel for Fetch {
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let output = &context.outputs()[0];
-        let (to, bytes) = (output.data() as usize, output.bytes());
+        let staging = lane.engines[self.engine].fetched[self.number].staging.as_ref();
+        let to = staging.map_or(output.data(), Block::data).expose_provenance();
+        let bytes = output.bytes();
         let from = self.from.address(&lane, self.engine);
         let copy = |stream: &dyn DeviceStream| match bytes {
             0 => Ok(()),
@@ -315,7 +318,8 @@ fn complete(
     work(&**stream)?;
     stream.record(&fetched.event)?;
     drop(stream);
-    *fetched.call.lock() = Some((done, written));
+    let rest = fetched.staging.is_some().then(|| Arc::clone(fetched) as Arc<dyn Rest>);
+    *fetched.call.lock() = Some(Call { done, written, rest });
     accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
     Ok(())
 }

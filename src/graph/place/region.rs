@@ -211,7 +211,8 @@ impl Placer {
 
     fn fetch(&mut self, region: &mut Region<'_>, all: &[OnDevice], value: Value) -> Result<()> {
         let Some(engine) = region.device[value.0] else { return Ok(()) };
-        let (number, piece) = self.follow(region, all, engine, value.0);
+        let bytes = region.verified.desc(value).bytes()?;
+        let (number, piece) = self.follow(region, all, (engine, bytes), value.0);
         let name = format!("fetch of '{}'", region.old.nodes[value.0].name);
         let from = region.source(all, engine, value);
         let desc = *region.verified.desc(value);
@@ -232,7 +233,7 @@ impl Placer {
             return Ok(done);
         }
         let engine = region.device[before].unwrap_or(0);
-        let (number, piece) = self.follow(region, all, engine, before);
+        let (number, piece) = self.follow(region, all, (engine, 0), before);
         let name = format!("end of '{}'", region.old.nodes[before].name);
         let done = Done {
             lanes: Arc::clone(&self.lanes),
@@ -247,15 +248,22 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
-    /// Something follows a node's work on the stream of fetches: its number, and the piece, if the node is one, which then records.
-    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], engine: usize, node: usize) -> (usize, Option<usize>) {
+    /// Something, a copy of so many bytes, follows a node's work on the stream of fetches: its number, and the piece, if the node is
+    /// one, which then records.
+    fn follow(
+        &mut self,
+        region: &Region<'_>,
+        all: &[OnDevice],
+        (engine, bytes): (usize, usize),
+        node: usize,
+    ) -> (usize, Option<usize>) {
         let needs = &mut self.needs[engine];
         let piece = region.is_piece(node).then(|| all[engine].first_piece + region.position[node]);
         if let Some(piece) = piece {
             needs.records[piece] = true;
         }
-        needs.num_fetches += 1;
-        (needs.num_fetches - 1, piece)
+        needs.fetches.push(bytes);
+        (needs.fetches.len() - 1, piece)
     }
 
     /// The nodes that copy to an engine and issue its work.
