@@ -1394,6 +1394,8 @@ typedef struct weir_emulated_counters {
   uint64_t peak_bytes;
   /** Reports of the checker, each as often as it was found. */
   uint64_t races;
+  /** Recordings submitted, each as often as it was; their operations are counted above. */
+  uint64_t replays;
   /** Copies from and to memory of the host's that is not pinned. */
   uint64_t pageable_copies;
   /** Bytes of the host's memory that are pinned for the device now. */
@@ -3003,9 +3005,9 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * keep theirs.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). In a task of a pool that the work needs it helps or refuses. Ownership: none.
+ * = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
- * work needs; else a late error.
+ * work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
 
@@ -3696,13 +3698,19 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
  * Waits until everything is done that was queued before this call, on every stream of every engine, and for
  * nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
  * first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
- * and the texts of all; the streams keep theirs.
+ * and the texts of all; the streams keep theirs. What devices do for runs of programs is covered, too.
  *
- * Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
+ * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as are all waits for
+ * everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize may be possible there.
+ *
+ * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs it helps or refuses.
  * Ownership: none.
- * Errors: FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+ * Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that the work needs; else a late
+ * error.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sync_devices(void);
 
 /**
  * As weir_sync_devices, for at most timeout_ns (0 = look once).
@@ -3719,8 +3727,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_n
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
  * caller's array.
- * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION inside of a kernel, a
- * task or a callback of weir's, which it would wait for; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+ * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
+ * weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
  * was waited for); INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
@@ -3746,7 +3754,7 @@ weir_status weir_async_scope_begin(uint64_t *out_scope);
  * weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
- * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a kernel, a task or a callback of weir's; else a late error.
+ * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3761,8 +3769,7 @@ weir_status weir_async_scope_end(uint64_t scope,
  *
  * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
  * `repetitions` numbers.
- * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, inside of a kernel, a task or a callback of
- * weir's); what `fn` returned; a late error of the stream.
+ * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
  */
 WEIR_API
 WEIR_NODISCARD

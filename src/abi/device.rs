@@ -316,12 +316,7 @@ pub struct weir_device_vtable {
     /// bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and copy_to_host return without waiting for
     /// them. `name` says what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
     pub host_allocate: Option<
-        unsafe extern "C" fn(
-            device: *mut c_void,
-            bytes: u64,
-            name: *const c_char,
-            out_data: *mut *mut c_void,
-        ) -> i32,
+        unsafe extern "C" fn(device: *mut c_void, bytes: u64, name: *const c_char, out_data: *mut *mut c_void) -> i32,
     >,
     /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No copy uses it.
     pub host_deallocate: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64)>,

@@ -131,6 +131,8 @@ pub struct weir_emulated_counters {
     pub peak_bytes: u64,
     /// Reports of the checker, each as often as it was found.
     pub races: u64,
+    /// Recordings submitted, each as often as it was; their operations are counted above.
+    pub replays: u64,
     /// Copies from and to memory of the host's that is not pinned.
     pub pageable_copies: u64,
     /// Bytes of the host's memory that are pinned for the device now.

@@ -17,10 +17,12 @@ mod cpu;
 pub mod emulated;
 mod kind;
 pub mod plugin;
+mod recording;
 mod registry;
 mod watch;
 
 pub use kind::DeviceKind;
+pub use recording::{Executable, Recording, Step, Work};
 pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 
@@ -122,6 +124,16 @@ pub trait Accelerator: Send + Sync {
     /// The device's form of a kernel. UNIMPLEMENTED if it has none.
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>>;
 
+    /// Whether it makes executables of recordings.
+    fn can_record(&self) -> bool {
+        false
+    }
+
+    /// Makes an executable of a recording. What it is made from may go; what its steps name may not.
+    fn record(&self, _recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        Err(no_recordings())
+    }
+
     /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
@@ -147,6 +159,10 @@ pub trait Accelerator: Send + Sync {
     }
 }
 
+fn no_recordings() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
+}
+
 fn no_native_handle() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
 }
@@ -167,7 +183,10 @@ pub trait Pinning: Send + Sync {
 
     /// May block. Pins memory that is there, until `unregister`; nothing of it is pinned yet.
     fn register(&self, _address: usize, _bytes: usize, what: &str) -> Result<()> {
-        Err(Error::new(crate::base::Code::Unimplemented, format!("the device does not pin {what}, which is not its own")))
+        Err(Error::new(
+            crate::base::Code::Unimplemented,
+            format!("the device does not pin {what}, which is not its own"),
+        ))
     }
 
     /// May block. No copy that was issued uses it any more.
@@ -194,6 +213,11 @@ pub trait DeviceStream: Send + Sync + Debug {
 
     /// Sets bytes of the device's memory.
     fn fill(&self, fill: &Fill<'_>) -> Result<()>;
+
+    /// Does all steps of an executable that the device made.
+    fn replay(&self, _executable: &Arc<dyn Executable>) -> Result<()> {
+        Err(no_recordings())
+    }
 
     /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was reached.
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;

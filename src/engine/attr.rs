@@ -115,9 +115,9 @@ impl EngineAttr {
     /// A CPU engine copies nothing: all that it has is the host's memory.
     fn check_device(&self) -> Result<()> {
         match self.kind {
-            DeviceKind::CPU => {
-                Err(Error::precondition("attr is for a cpu engine, whose memory weir_engine_attr_set_memory_limit bounds"))
-            }
+            DeviceKind::CPU => Err(Error::precondition(
+                "attr is for a cpu engine, whose memory weir_engine_attr_set_memory_limit bounds",
+            )),
             _ => Ok(()),
         }
     }

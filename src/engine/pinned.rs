@@ -60,7 +60,9 @@ impl Engine {
     pub fn pinning_flags(&self) -> u32 {
         match self.pinning() {
             None => 0,
-            Some(pinning) if pinning.can_register() => P::WEIR_PINNING_ALLOCATES as u32 | P::WEIR_PINNING_REGISTERS as u32,
+            Some(pinning) if pinning.can_register() => {
+                P::WEIR_PINNING_ALLOCATES as u32 | P::WEIR_PINNING_REGISTERS as u32
+            }
             Some(_) => P::WEIR_PINNING_ALLOCATES as u32,
         }
     }
@@ -95,7 +97,8 @@ impl Engine {
         text.push_str(",\n\"registered\":[");
         for (i, (address, bytes)) in self.registrations().0.lock().iter().enumerate() {
             let comma = if i > 0 { "," } else { "" };
-            let _ = write!(text, "{comma}\n{{\"address\":{},\"bytes\":{bytes}}}", json_string(&format!("{address:#x}")));
+            let _ =
+                write!(text, "{comma}\n{{\"address\":{},\"bytes\":{bytes}}}", json_string(&format!("{address:#x}")));
         }
         text.push_str("]}\n");
         Ok(text)

@@ -11,6 +11,7 @@ use crate::abi::*;
 use crate::base::{Code, Desc, Error, Ref, Result, desc::MAX_RANK, dtype};
 use crate::engine::{Engine, Event, Stream, Tensor};
 use crate::memory::heap;
+use crate::sync::ambient;
 use std::ffi::c_void;
 
 const CPU: i32 = 1;
@@ -243,7 +244,7 @@ impl<M: Managed> Drop for Owner<M> {
     fn drop(&mut self) {
         if !self.0.is_null() {
             // SAFETY: it was taken over with the import, and the memory is not used any more.
-            unsafe { M::delete(self.0) }
+            ambient::call(|| unsafe { M::delete(self.0) });
         }
     }
 }
@@ -353,7 +354,7 @@ unsafe fn import<M: Managed + 'static>(
         unsafe { layout.copy(data, copy.data(), dtype::size(layout.desc.dtype)?) }?;
         handle::into_c(copy, out)?;
         // SAFETY: it is ours from here on, and not needed any more.
-        unsafe { M::delete(managed) };
+        ambient::call(|| unsafe { M::delete(managed) });
         return Ok(());
     }
     // Only with the import a success is the other's struct ours to delete.

@@ -2,6 +2,7 @@
 //! reported. And the list of all accounts.
 
 use super::queue::Queue;
+use super::together::refuse_inside;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
@@ -115,6 +116,7 @@ impl Account {
 
     /// Waits for everything queued on this engine so far.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
+        refuse_inside("synchronising an engine")?;
         let deadline = Deadline::after(timeout_ns);
         let mut snapshot = Snapshot::default();
         self.snapshot(&mut snapshot);
@@ -167,6 +169,7 @@ impl Snapshot {
 /// The first error of each engine that no device synchronisation has reported yet comes back, as one error with the
 /// first one's code.
 pub fn sync_all(timeout_ns: u64) -> Result<()> {
+    refuse_inside("synchronising all engines")?;
     let deadline = Deadline::after(timeout_ns);
     let mut snapshot = Snapshot::default();
     for account in ACCOUNTS.lock().iter().filter_map(Weak::upgrade) {

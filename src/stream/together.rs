@@ -15,12 +15,14 @@ pub struct Synced {
     pub result: Result<()>,
 }
 
-/// Refuses a wait for everything where the thread works for a stream, a run or a region: they are part of everything.
-fn refuse_inside(what: &str) -> Result<()> {
-    match ambient::depth() {
-        0 => Ok(()),
-        _ => Err(Error::precondition(format!(
-            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback"
+/// Refuses a wait for everything where the thread works for a stream, a run or a region, or is in a function that the library has
+/// called: that is part of everything. Always, and not only where it would hang: the answer must not depend on the thread that an item
+/// happened to come to.
+pub(super) fn refuse_inside(what: &str) -> Result<()> {
+    match ambient::is_inside() {
+        false => Ok(()),
+        true => Err(Error::precondition(format!(
+            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in another thread, or for one stream or event"
         ))),
     }
 }

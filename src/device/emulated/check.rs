@@ -1,7 +1,7 @@
 //! The checker's finds, turned into reports: whose bytes they are, and what goes to whom.
 #![forbid(unsafe_code)]
 
-use super::checker::{CHECKER, Checker, Hit, Hits, Ranges, Who};
+use super::checker::{CHECKER, Checker, Hit, Hits, Inside, Ranges, Who};
 use super::races::{Party, Race};
 use super::space::Place;
 use super::state::State;
@@ -51,18 +51,18 @@ fn is_live(shared: &Shared, range: &Range<usize>) -> bool {
     owner(range.start, range.len()).is_none_or(|device| device.space.lock().is_live(range))
 }
 
-/// An operation is submitted. Gives what it fails with, if it is to fail for what was found.
+/// An operation is submitted, maybe one of a replay's. Gives what it fails with, if it is to fail for what was found.
 pub(super) fn operation(
     shared: &Shared,
     state: &mut State,
     queue: usize,
     name: &str,
-    reads: &Ranges,
-    writes: &Ranges,
+    (reads, writes): (&Ranges, &Ranges),
+    inside: Option<Inside<'_>>,
 ) -> Option<Error> {
     let number = state.counts.operations;
     let slot = state.queues[queue].slot;
-    let hits = hits(|checker| checker.operation(slot, number, name, reads, writes));
+    let hits = hits(|checker| checker.operation(slot, number, name, (reads, writes), inside));
     let second = |state: &State| Party { name: name.to_owned(), queue: state.queues[queue].name.clone(), number };
     let mut refused = None;
     let mut add = |state: &mut State, race: Race| {

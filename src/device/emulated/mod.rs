@@ -5,6 +5,7 @@
 //! - `stream`, `queue`, `event`: submission, and what lies in the queues.
 //! - `pins`: memory of the host's that copies go straight from and to.
 //! - `state`, `work`, `effect`: the device's thread, modelled time, demands, faults, and the operations themselves.
+//! - `replay`: recordings, and their launches.
 //! - `schedule`: orders by a seed, and the record of them.
 //! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations are ordered that use the same bytes.
 //!
@@ -27,6 +28,7 @@ mod event;
 mod pins;
 mod queue;
 mod races;
+mod replay;
 mod schedule;
 mod space;
 mod state;
@@ -39,7 +41,8 @@ mod checker_tests;
 pub use races::{Party, Race, RaceKind};
 
 use super::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Pinning, Recipe, Settings, StreamAttr, Then,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
+    Settings, StreamAttr, Then,
 };
 use crate::abi::{weir_emulated_counters, weir_emulation_flags as F};
 use crate::base::{Code, Error, Result};
@@ -47,6 +50,7 @@ use crate::memory::Reserve;
 use crate::sync::{Gate, Mutex, OnceLock, fork};
 use checker::CHECKER;
 use event::{Core, Event};
+use replay::Recorded;
 use space::Space;
 use state::State;
 use std::any::Any;
@@ -184,6 +188,7 @@ impl Emulated {
             bytes_in_use: usage.bytes as u64,
             peak_bytes: usage.peak as u64,
             races: state.races.found(),
+            replays: state.counts.replays,
             pageable_copies: state.counts.pageable_copies,
             pinned_bytes: self.shared.pins.lock().bytes() as u64,
         }
@@ -299,6 +304,16 @@ impl Accelerator for Emulated {
 
     fn pinning(&self) -> Option<&dyn Pinning> {
         Some(self)
+    }
+
+    fn can_record(&self) -> bool {
+        true
+    }
+
+    fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        self.shared.intact()?;
+        let recorded = Recorded::new(&self.shared, recording).map_err(|error| error.within(&self.shared.label))?;
+        Ok(Arc::new(recorded))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

@@ -2,12 +2,15 @@
 //!
 //! A copy from other memory takes its bytes when it is submitted, as a device's driver that stages them does; unless a copy that is under way
 //! has still to write them, for which a driver would have waited. A copy to other memory looks the same from here: a driver may hold up
-//! the thread that asks for it, the emulation holds up nobody. Both are counted (`pageable_copies`).
+//! the thread that asks for it, the emulation holds up nobody. Both are counted (`pageable_copies`). What was recorded stages nothing.
 #![forbid(unsafe_code)]
 
-use super::check;
-use super::state::State;
 use super::Emulated;
+use super::check;
+use super::queue::{Act, Address};
+use super::state::State;
+use super::stream::range;
+use super::work::Shared;
 use crate::base::{Error, Result};
 use crate::device::Pinning;
 use crate::memory::Buffer;
@@ -33,7 +36,8 @@ pub(super) struct Pins {
 impl Pins {
     fn add(&mut self, address: usize, pin: Pin) -> Result<()> {
         let end = address + pin.bytes;
-        if let Some((_, other)) = self.all.range(..end).next_back().filter(|(start, pin)| *start + pin.bytes > address) {
+        if let Some((_, other)) = self.all.range(..end).next_back().filter(|(start, pin)| *start + pin.bytes > address)
+        {
             return Err(Error::invalid(format!("some of it is pinned already, as {}", other.what)));
         }
         self.bytes += pin.bytes;
@@ -126,7 +130,33 @@ impl Pinning for Emulated {
     }
 }
 
+impl Shared {
+    /// Notes what an operation that is submitted has to do with the host's memory. Gives bytes that are not pinned and are there to be
+    /// staged.
+    pub(super) fn note(&self, state: &mut State, number: u64, act: &Act) -> Option<Range<usize>> {
+        let Act::Copy { to, from, bytes } = act else { return None };
+        let pins = self.pins.lock();
+        let at_host = |address: &Address| match *address {
+            Address::Host(at) if *bytes > 0 => Some(range(at, *bytes)),
+            _ => None,
+        };
+        let is_pageable = |range: &Range<usize>| !pins.cover(range.start, range.len());
+        let (source, target) = (at_host(from).filter(is_pageable), at_host(to));
+        if source.is_some() || target.as_ref().is_some_and(is_pageable) {
+            state.counts.pageable_copies += 1;
+        }
+        let source = source.filter(|source| !state.will_write(source));
+        state.host_writes.extend(target.map(|target| (number, target)));
+        source
+    }
+}
+
 impl State {
+    /// The operations with these numbers were done, or are passed over.
+    pub(super) fn forget_writes(&mut self, numbers: &Range<u64>) {
+        self.host_writes.retain(|(number, _)| !numbers.contains(number));
+    }
+
     /// Whether a copy under way has still to write some of these bytes of the host's.
     pub(super) fn will_write(&self, range: &Range<usize>) -> bool {
         self.host_writes.iter().any(|(_, other)| other.start < range.end && range.start < other.end)

@@ -90,7 +90,10 @@ fn apart(bench: &Bench) -> Result<(), String> {
         let (start, end) = (block.address, block.address + block.bytes);
         if let Some(other) = blocks.iter().find(|other| other.address < end && start < other.address + other.bytes) {
             let (bytes, at) = (other.bytes, other.address);
-            return Err(format!("{} bytes at {start:#x} lie in {bytes} bytes at {at:#x}, which are in use", block.bytes));
+            return Err(format!(
+                "{} bytes at {start:#x} lie in {bytes} bytes at {at:#x}, which are in use",
+                block.bytes
+            ));
         }
         block.write(block.address as u8 ^ (block.address >> 8) as u8);
         blocks.push(block);

@@ -181,7 +181,8 @@ impl OnEngine {
         };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
         let uploads = needs.uploads.iter().map(|&bytes| {
-            let staging = engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
+            let staging =
+                engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
             Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
         });
         Ok(OnEngine {
