@@ -114,7 +114,7 @@ impl Rest for Fetched {
             return Err(Error::internal("a copy from a device without its memory"));
         };
         let (data, bytes) = (staging.data(), output.bytes());
-        self.engine.host_uses(data.addr(), bytes, false, "a fetch");
+        self.engine.host_uses(data.addr(), bytes, false, "fetch");
         output.copy_from(&View::new(data, bytes, *output.desc()));
         done.done(Ok(()))
     }
