@@ -106,7 +106,7 @@ fn apart(bench: &Bench) -> Result<(), String> {
 /// the copy was asked for.
 fn pass_on(bench: &Bench, make: fn(&Arc<dyn Device>, usize) -> Result<Pinned, String>) -> Result<(), String> {
     let mut field = bench.field(2)?;
-    let (from, expected) = field.burden(0)?;
+    let (from, expected) = field.burden(0, 1)?;
     let middle = make(&bench.device, expected.len())?;
     let result = through(&mut field, &middle, from, &expected);
     match field.finish(0).and_then(|()| field.finish(1)) {
