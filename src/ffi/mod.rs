@@ -46,6 +46,7 @@ mod ops_packed;
 mod ops_reduction;
 mod partial;
 mod pinned;
+mod placement;
 mod program;
 mod program_stats;
 mod resource;
