@@ -4,7 +4,7 @@
 
 #define MAX_RANK 8
 
-// The last dimension first; strides are in elements, 0 where an operand stretches.
+// The last dimension first; strides are in elements, 0 where an operand stretches. At least one dimension.
 template <int N> struct Walk {
     u32 rank;
     u32 size[MAX_RANK];
@@ -13,11 +13,14 @@ template <int N> struct Walk {
 
 template <int N> DEVICE void offsets(const Walk<N> &walk, u32 number, i64 *places) {
     for (int n = 0; n < N; n++) places[n] = 0;
-    for (u32 i = 0; i < walk.rank; i++) {
-        u32 rest = number / walk.size[i], at = number - rest * walk.size[i];
+    const u32 last = walk.rank - 1;
+    for (u32 i = 0; i < last; i++) {
+        const u32 rest = number / walk.size[i], at = number - rest * walk.size[i];
         for (int n = 0; n < N; n++) places[n] += (i64)at * walk.stride[n][i];
         number = rest;
     }
+    // What is left is the place along the first dimension.
+    for (int n = 0; n < N; n++) places[n] += (i64)number * walk.stride[n][last];
 }
 
 // Each thread's share of `count` things, one after the other along a grid in x.
