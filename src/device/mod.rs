@@ -14,6 +14,8 @@
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
 mod cpu;
+#[doc(hidden)]
+pub mod cuda;
 pub mod emulated;
 mod kind;
 pub mod plugin;

@@ -1,0 +1,8 @@
+//! CUDA devices.
+
+mod images;
+mod operators;
+pub mod plan;
+mod walk;
+
+pub use operators::operator;
