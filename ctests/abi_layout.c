@@ -234,7 +234,7 @@ OFFSET(weir_emulated_race, second_name, 184);
 OFFSET(weir_emulated_race, second_stream, 248);
 OFFSET(weir_emulated_race, text, 312);
 
-SIZE(weir_emulated_counters, 104);
+SIZE(weir_emulated_counters, 112);
 OFFSET(weir_emulated_counters, struct_size, 0);
 OFFSET(weir_emulated_counters, operations, 8);
 OFFSET(weir_emulated_counters, completed, 16);
@@ -248,6 +248,7 @@ OFFSET(weir_emulated_counters, allocations_in_use, 72);
 OFFSET(weir_emulated_counters, bytes_in_use, 80);
 OFFSET(weir_emulated_counters, peak_bytes, 88);
 OFFSET(weir_emulated_counters, races, 96);
+OFFSET(weir_emulated_counters, replays, 104);
 
 SIZE(weir_engine_info, 112);
 OFFSET(weir_engine_info, struct_size, 0);

@@ -1365,6 +1365,8 @@ typedef struct weir_emulated_counters {
   uint64_t peak_bytes;
   /** Reports of the checker, each as often as it was found. */
   uint64_t races;
+  /** Recordings submitted, each as often as it was; their operations are counted above. */
+  uint64_t replays;
 } weir_emulated_counters;
 
 /** A report of the checker. */
@@ -2953,9 +2955,9 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * keep theirs.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). In a task of a pool that the work needs it helps or refuses. Ownership: none.
+ * = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
- * work needs; else a late error.
+ * work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
 
@@ -3645,13 +3647,19 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
  * Waits until everything is done that was queued before this call, on every stream of every engine, and for
  * nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
  * first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
- * and the texts of all; the streams keep theirs.
+ * and the texts of all; the streams keep theirs. What devices do for runs of programs is covered, too.
  *
- * Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
+ * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as are all waits for
+ * everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize may be possible there.
+ *
+ * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs it helps or refuses.
  * Ownership: none.
- * Errors: FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+ * Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that the work needs; else a late
+ * error.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sync_devices(void);
 
 /**
  * As weir_sync_devices, for at most timeout_ns (0 = look once).
@@ -3668,8 +3676,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_n
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
  * caller's array.
- * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION inside of a kernel, a
- * task or a callback of weir's, which it would wait for; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+ * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
+ * weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
  * was waited for); INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
@@ -3695,7 +3703,7 @@ weir_status weir_async_scope_begin(uint64_t *out_scope);
  * weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
- * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a kernel, a task or a callback of weir's; else a late error.
+ * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3710,8 +3718,7 @@ weir_status weir_async_scope_end(uint64_t scope,
  *
  * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
  * `repetitions` numbers.
- * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, inside of a kernel, a task or a callback of
- * weir's); what `fn` returned; a late error of the stream.
+ * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5857,11 +5864,13 @@ weir_status weir_run_copy_not_run(const struct weir_run *run,
  * calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
  * tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
  * call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
- * is not kept away from the receiver. `flags`: of weir_dlpack_flags.
+ * is not kept away from the receiver. Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by
+ * weir_stream_wrap_cuda; that of an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
  *
  * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
  * never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
- * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for);
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for, a copy of a
+ * device's);
  * those of weir_stream_synchronize and weir_stream_wait_event.
  */
 WEIR_API
@@ -5889,8 +5898,9 @@ weir_status weir_tensor_to_dlpack_legacy(struct weir_tensor *tensor,
 /**
  * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
  * Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
- * with WEIR_DLPACK_READ_ONLY. The memory must be the host's (kDLCPU), and its contents there: ask the other library for the
- * export on the stream None.
+ * with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index
+ * for a CUDA engine, kDLExtDev for an emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered
+ * before the stream that uses them: ask the other library for the export on the stream None, or on that stream's native handle.
  *
  * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
  * nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.

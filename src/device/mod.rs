@@ -19,10 +19,12 @@ pub mod cuda;
 pub mod emulated;
 mod kind;
 pub mod plugin;
+mod recording;
 mod registry;
 mod watch;
 
 pub use kind::DeviceKind;
+pub use recording::{Executable, Recording, Step, Work};
 pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 
@@ -124,6 +126,16 @@ pub trait Accelerator: Send + Sync {
     /// The device's form of a kernel. UNIMPLEMENTED if it has none.
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>>;
 
+    /// Whether it makes executables of recordings.
+    fn can_record(&self) -> bool {
+        false
+    }
+
+    /// Makes an executable of a recording. What it is made from may go; what its steps name may not.
+    fn record(&self, _recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        Err(no_recordings())
+    }
+
     /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
@@ -142,6 +154,10 @@ pub trait Accelerator: Send + Sync {
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
     }
+}
+
+fn no_recordings() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
 }
 
 fn no_native_handle() -> Error {
@@ -165,6 +181,11 @@ pub trait DeviceStream: Send + Sync + Debug {
 
     /// Sets bytes of the device's memory.
     fn fill(&self, fill: &Fill<'_>) -> Result<()>;
+
+    /// Does all steps of an executable that the device made.
+    fn replay(&self, _executable: &Arc<dyn Executable>) -> Result<()> {
+        Err(no_recordings())
+    }
 
     /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was reached.
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;

@@ -22,6 +22,8 @@ mod context;
 mod control;
 mod device;
 mod dlpack;
+mod dlpack_device;
+mod dlpack_layout;
 mod dynamic;
 mod emulation;
 mod engine;

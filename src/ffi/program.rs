@@ -7,6 +7,7 @@ use super::{handle, text};
 use crate::abi::*;
 use crate::base::Error;
 use crate::graph::{CompileOptions, Program, ReportFormat};
+use crate::sync::ambient;
 use std::ffi::c_char;
 
 /// Makes settings for weir_graph_compile, all default.
@@ -183,7 +184,9 @@ pub unsafe extern "C" fn weir_graph_compile(
                 .collect::<Result<Vec<_>, _>>()?;
             let options = handle::borrow_opt(options, "options")?;
             let default = CompileOptions::default();
-            handle::into_c(Program::compile(graph, engines, options.map_or(&default, |o| &**o))?, out)
+            // Constants are computed, by kernels of the host's, too.
+            let compile = || Program::compile(graph, engines, options.map_or(&default, |o| &**o));
+            handle::into_c(ambient::call(compile)?, out)
         }
     })
 }

@@ -7,6 +7,7 @@ use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::Tensor;
 use crate::graph::{Program, RunOptions};
+use crate::sync::ambient;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn weir_program_run(
             let part = program.part(options)?;
             let program = part.as_ref().unwrap_or(&program);
             let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            run.run(stream, options)
+            ambient::call(|| run.run(stream, options))
         }
     })
 }
@@ -191,11 +192,14 @@ pub unsafe extern "C" fn weir_program_run_many(
         };
         let part = program.part(options)?;
         let program = part.as_ref().unwrap_or(&program);
-        Program::run_many(program, options, count, &|i, run| {
-            let input = |k: usize| inputs.get(i * num_inputs + k);
-            let output = |k: usize| outputs.get(i * num_outputs + k);
-            run(&Program::bind(program, (num_inputs, &input), (num_outputs, &output))?)
-        })
+        let run_all = || {
+            Program::run_many(program, options, count, &|i, run| {
+                let input = |k: usize| inputs.get(i * num_inputs + k);
+                let output = |k: usize| outputs.get(i * num_outputs + k);
+                run(&Program::bind(program, (num_inputs, &input), (num_outputs, &output))?)
+            })
+        };
+        ambient::call(run_all)
     })
 }
 
