@@ -115,12 +115,28 @@ def assemble(ptxas, path):
         )
 
 
+def check():
+    """1 if a .ptx is missing or was not made from what is beside it."""
+    wrong = 0
+    for path in sorted(glob.glob(os.path.join(KERNELS, "*.cu"))):
+        names = sources(os.path.basename(path))
+        made = path[:-2] + "ptx"
+        first = open(made).readline().split() if os.path.exists(made) else []
+        if first[:3] != ["//", "sha256", digest(names)]:
+            print(f"{os.path.basename(made)} was not made from {' '.join(names)}: run tools/ptx.py")
+            wrong = 1
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nvrtc", help="libnvrtc.so.12 of version 12.0")
     parser.add_argument("--ptxas", help="assemble for all architectures, too")
+    parser.add_argument("--check", action="store_true", help="only compare the hashes; 1 if one is not right")
     parser.add_argument("kernel", nargs="*", help="names without .cu; default: all")
     given = parser.parse_args()
+    if given.check:
+        sys.exit(check())
     nvrtc = load(given.nvrtc)
     all_names = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(KERNELS, "*.cu")))
     for name in given.kernel or all_names:

@@ -10,7 +10,7 @@ use crate::base::{Code, Desc, Error, Result};
 use crate::memory::View;
 use std::fmt::Debug;
 
-pub use super::images::{ENTRIES, Entry, IMAGES, Image};
+pub use super::images::{CONTROL_MODULE, ENTRIES, Entry, IMAGES, Image, SET_IF, SET_SWITCH, WHILE_STEP};
 
 /// One launch. Parameters are as they lie in the memory of a launch.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-// Elements in other places: parts, other orders, margins, rows of tables. Nothing is computed.
+// Elements in other places: parts, other orders, margins. Nothing is computed.
 #include "walk.cuh"
 
 struct Copy {
@@ -99,29 +99,3 @@ template <class T> DEVICE void pad(const Pad &p) {
 extern "C" __global__ void weir_pad_1(const __grid_constant__ Pad p) { pad<u8>(p); }
 extern "C" __global__ void weir_pad_2(const __grid_constant__ Pad p) { pad<u16>(p); }
 extern "C" __global__ void weir_pad_4(const __grid_constant__ Pad p) { pad<u32>(p); }
-
-// Rows of `inner` units of a table of `size` rows, as often as there are outer dimensions. An index that is none is written, with its number, to
-// *fault, if that is 0: the lower half is the index, the upper half its number and 1.
-struct Gather {
-    const void *table;
-    const int *indices;
-    void *y;
-    u64 *fault;
-    u32 count, size, num_indices, inner;
-};
-
-template <class T> DEVICE void gather(const Gather &p) {
-    FOR_EACH(i, p.count) {
-        const u32 row = i / p.inner, outer = row / p.num_indices, number = row - outer * p.num_indices;
-        const int index = p.indices[number];
-        if (index < 0 || (u32)index >= p.size) {
-            atomicCAS(p.fault, 0ull, ((u64)number + 1) << 32 | (u32)index);
-        } else {
-            ((T *)p.y)[i] = ((const T *)p.table)[((i64)outer * p.size + index) * p.inner + (i - row * p.inner)];
-        }
-    }
-}
-
-extern "C" __global__ void weir_gather_1(const __grid_constant__ Gather p) { gather<u8>(p); }
-extern "C" __global__ void weir_gather_2(const __grid_constant__ Gather p) { gather<u16>(p); }
-extern "C" __global__ void weir_gather_4(const __grid_constant__ Gather p) { gather<u32>(p); }

@@ -43,7 +43,7 @@ extern "C" __global__ void weir_norm_rows(const __grid_constant__ Norm p) {
             float y = load_float(p.x, p.dtype, first + i) - mean;
             if (p.inner == 1) {
                 y *= factor;
-                if (p.scale) y *= load_float(p.scale, p.of_scale, i);
+                if (p.scale) y *= load_float(p.scale, p.of_scale, at + i);
             } else {
                 y *= factor * (p.scale ? load_float(p.scale, p.of_scale, at + i / p.inner) : 1.0f);
             }
