@@ -89,14 +89,19 @@ impl std::fmt::Debug for Flight {
 }
 
 impl Line {
-    /// A line to a stream of the device's.
-    pub(super) fn create(device: &Arc<dyn Device>, name: &str, priority: i32) -> Result<Line> {
+    /// A line to a stream of the device's, or to one of the host's.
+    pub(super) fn create(device: &Arc<dyn Device>, name: &str, priority: i32, wrapped: Option<u64>) -> Result<Line> {
         let Some(accelerator) = device.accelerator() else {
             return Err(Error::internal("a line to a device without streams"));
         };
+        let attr = StreamAttr { name, priority };
+        let stream = match wrapped {
+            Some(handle) => accelerator.wrap_stream(&attr, handle)?,
+            None => accelerator.stream(&attr)?,
+        };
         Ok(Line {
             device: Arc::clone(device),
-            stream: accelerator.stream(&StreamAttr { name, priority })?,
+            stream,
             issued: Gate::new(),
             flight: Mutex::default(),
             before_task: Mutex::default(),

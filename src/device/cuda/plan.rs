@@ -44,18 +44,19 @@ const MOST_BLOCKS: u32 = 1 << 22;
 /// What a grid may have in y.
 const MOST_ROWS: usize = 65535;
 
+/// Most bytes of the parameters of a launch.
+pub const MOST_PARAMS: usize = 320;
+
 /// The parameters of a launch, as C lays them out.
 #[derive(Debug)]
 pub struct Params {
-    bytes: [u8; Params::MOST],
+    bytes: [u8; MOST_PARAMS],
     len: usize,
 }
 
 impl Params {
-    const MOST: usize = 320;
-
     pub fn new() -> Params {
-        Params { bytes: [0; Params::MOST], len: 0 }
+        Params { bytes: [0; MOST_PARAMS], len: 0 }
     }
 
     fn put(&mut self, value: &[u8]) -> &mut Params {
