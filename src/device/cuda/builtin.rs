@@ -5,7 +5,7 @@
 use super::context::{Context, Handle};
 use super::module::Module;
 use super::operators::operator;
-use super::plan::{Image, MOST_PARAMS, Operator};
+use super::plan::{Image, Operator};
 use super::stream::{Arguments, Grid};
 use super::table::CUfunction;
 use crate::base::{Error, Result};
@@ -47,10 +47,6 @@ pub(super) struct Builtin {
     _modules: Vec<Arc<Module>>,
 }
 
-/// Where the driver reads parameters.
-#[repr(align(16))]
-struct Buffer([u8; MOST_PARAMS]);
-
 impl Builtin {
     pub(super) fn new(modules: &Modules, recipe: &Recipe<'_>) -> Result<Builtin> {
         let operator = operator(recipe)?;
@@ -69,16 +65,15 @@ impl Builtin {
         launch: &Launch<'_>,
         issue: &mut dyn FnMut(&Grid, Arguments<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut buffer = Buffer([0; MOST_PARAMS]);
         self.operator.launches(launch.inputs, launch.outputs, &mut |kernel| {
             let function = self.functions.iter().find(|(index, _)| *index == kernel.entry.index);
             let &(_, function) = function.ok_or_else(|| {
                 Error::internal(format!("{:?} is none of the kernels of {:?}", kernel.entry.name, self.operator))
             })?;
-            let params = &mut buffer.0[..kernel.params.len()];
-            params.copy_from_slice(kernel.params);
             let (grid, block, shared_bytes) = (kernel.grid, kernel.block, kernel.shared_bytes);
-            issue(&Grid { function: function.0, grid, block, shared_bytes }, Arguments::Packed(params))
+            // A kernel's one parameter is a struct, which the driver copies and does not write.
+            let mut params = [kernel.params.as_ptr().cast_mut().cast()];
+            issue(&Grid { function: function.0, grid, block, shared_bytes }, Arguments::Each(&mut params))
         })
     }
 }

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 
 pub use super::images::{CONTROL_MODULE, ENTRIES, Entry, IMAGES, Image, SET_IF, SET_SWITCH, WHILE_STEP};
 
-/// One launch. Parameters are as they lie in the memory of a launch.
+/// One launch, of a kernel with one parameter, a struct: its bytes, aligned to 16.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLaunch<'a> {
     pub entry: &'static Entry,
@@ -45,10 +45,11 @@ const MOST_BLOCKS: u32 = 1 << 22;
 const MOST_ROWS: usize = 65535;
 
 /// Most bytes of the parameters of a launch.
-pub const MOST_PARAMS: usize = 320;
+const MOST_PARAMS: usize = 320;
 
-/// The parameters of a launch, as C lays them out.
+/// The parameters of a launch, as C lays them out: one struct, aligned as one.
 #[derive(Debug)]
+#[repr(align(16))]
 pub struct Params {
     bytes: [u8; MOST_PARAMS],
     len: usize,
