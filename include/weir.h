@@ -44,6 +44,7 @@
  *   packed weights      weir_packed_weights_create, weir_matmul_desc (weights)
  *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
+ *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -5400,6 +5401,59 @@ weir_status weir_graph_add_merge(struct weir_graph *graph,
                                  weir_value *out_index,
                                  weir_node *out_node);
 
+/**
+ * Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`: nodes on that
+ * engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is the engine of the
+ * program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a tensor that is on another one.
+ * A program with inputs or outputs on other engines than the CPU's is no node of another graph (weir_graph_add_program).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_input_engine(struct weir_graph *graph,
+                                        size_t input,
+                                        struct weir_engine *engine);
+
+/**
+ * Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`. If a node on
+ * that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is done. The rest as
+ * for weir_graph_set_input_engine.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_output_engine(struct weir_graph *graph,
+                                         size_t output,
+                                         struct weir_engine *engine);
+
+/**
+ * The engine in whose memory runs are given input `index`.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_input_engine(const struct weir_program *program,
+                                          size_t index,
+                                          struct weir_engine **out_engine);
+
+/**
+ * The engine in whose memory runs are given output `index`.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_output_engine(const struct weir_program *program,
+                                           size_t index,
+                                           struct weir_engine **out_engine);
+
 
 /* ---- Program -----------------------------------------------------------------------------------------------------
  * A program is a compiled graph: immutable, shared, and re-entrant.
@@ -5495,7 +5549,7 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * compiled again. options may be NULL.
  *
  * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
- * its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+ * its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
  * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
  * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
  * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
@@ -5723,6 +5777,10 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
  * as before run at once; with open shapes, while no value is larger than before.
+ *
+ * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
+ * enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+ * tensors on devices must be ready when the run begins.
  *
  * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
  * the run makes. It is written when the run has succeeded, and not else.
