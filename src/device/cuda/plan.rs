@@ -56,7 +56,7 @@ pub struct Params {
 }
 
 impl Params {
-    pub fn new() -> Params {
+    pub(in crate::device::cuda) fn new() -> Params {
         Params { bytes: [0; MOST_PARAMS], len: 0 }
     }
 

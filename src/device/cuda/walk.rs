@@ -14,7 +14,7 @@ pub struct Walk<const N: usize> {
 
 impl<const N: usize> Walk<N> {
     /// One place.
-    pub fn new() -> Walk<N> {
+    pub(in crate::device::cuda) fn new() -> Walk<N> {
         Walk { sizes: [1; MAX_RANK], strides: [[0; MAX_RANK]; N], rank: 0 }
     }
 
