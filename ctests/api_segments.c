@@ -27,11 +27,15 @@ static weir_program *make_program(weir_engine *cpu, weir_engine *device, const w
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     for (int chain = 0; chain < CHAINS; chain++) {
         weir_value value = x;
-        for (int i = 0; i < LENGTH; i++)
-            CHECK_OK(weir_graph_add_kernel(graph, "tanh", kernel, &value, 1, &value, 1, NULL));
+        char name[32];
+        for (int i = 0; i < LENGTH; i++) {
+            (void)snprintf(name, sizeof name, "tanh %d of %d", i, chain);
+            CHECK_OK(weir_graph_add_kernel(graph, name, kernel, &value, 1, &value, 1, NULL));
+        }
         const weir_value both[] = {sum, value};
+        (void)snprintf(name, sizeof name, "add %d", chain);
         if (chain == 0) sum = value;
-        else CHECK_OK(weir_graph_add_kernel(graph, "add", add, both, 2, &sum, 1, NULL));
+        else CHECK_OK(weir_graph_add_kernel(graph, name, add, both, 2, &sum, 1, NULL));
     }
     CHECK_OK(weir_graph_add_output(graph, "sum", sum));
     CHECK_OK(weir_graph_compile(graph, engines, 2, options, &program));

@@ -24,6 +24,7 @@ mod kernels;
 mod lane;
 mod plan;
 mod region;
+mod replays;
 mod segment;
 mod segments;
 mod units;
@@ -38,8 +39,8 @@ use crate::engine::Engine;
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
 use lane::Needs;
-pub use lane::RunCounts;
 use region::InPlace;
+pub use replays::RunCounts;
 pub use segments::Why;
 use std::sync::Arc;
 
@@ -129,7 +130,7 @@ pub(super) fn place(
         records: Vec::new(),
         segments: Vec::new(),
         uploads: Vec::new(),
-        num_fetches: 0,
+        fetches: Vec::new(),
     };
     let lanes = Arc::new(Lanes::new(format!("program '{}'", contents.name)));
     let needs = devices.iter().map(needs).collect();

@@ -11,7 +11,8 @@
 #![forbid(unsafe_code)]
 
 use super::kernels::{Before, Issue, Source, lane_of, of, on_engine, shape};
-use super::lane::{Lane, Lanes, Recorded};
+use super::lane::{Lane, Lanes};
+use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{DeviceStream, Launch, Place, Recording, Step, Transfer, Work};
 use crate::kernel::{Kernel, KernelContext};
