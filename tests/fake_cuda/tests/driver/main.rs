@@ -1,0 +1,5 @@
+//! The driver through its C functions, in child processes that find it as a program does.
+
+mod basics;
+mod cuda;
+mod streams;
