@@ -189,8 +189,49 @@ static void test_streams(void) {
     weir_engine_release(engine);
 }
 
+/* Memory of a device's goes out and comes back without being touched. */
+static void test_device(void) {
+    weir_engine *cpu = make_engine(NULL), *device = NULL;
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 3, NULL, &device));
+    weir_stream *stream = NULL;
+    CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
+    weir_tensor *host = make_tensor(cpu, vector_desc(6)), *there = make_tensor(device, vector_desc(6)), *again = NULL;
+    DLManagedTensorVersioned *managed = NULL;
+    float values[6];
+    fill(host, 5);
+    memcpy(values, floats(host), sizeof values);
+    CHECK_OK(weir_enqueue_copy(stream, host, there));
+    CHECK_OK(weir_tensor_to_dlpack(there, stream, NULL, 0, &managed));
+    CHECK(managed->dl_tensor.device.device_type == kDLExtDev && managed->dl_tensor.device.device_id == 3);
+    CHECK_CODE(weir_tensor_from_dlpack(cpu, managed, 0, &again), WEIR_INVALID_ARGUMENT,
+               "managed is in the memory of kDLExtDev:3, expected kDLCPU for engine cpu:0");
+    CHECK_CODE(weir_tensor_from_dlpack(device, managed, WEIR_DLPACK_COPY, &again), WEIR_UNIMPLEMENTED,
+               "flags has WEIR_DLPACK_COPY for memory of engine emulated:3");
+    CHECK_OK(weir_tensor_from_dlpack(device, managed, 0, &again));
+    weir_tensor_release(there);
+    memset(floats(host), 0, sizeof values);
+    CHECK_OK(weir_enqueue_copy(stream, again, host));
+    /* The import, and with it the export, stay until the device is done. */
+    weir_tensor_release(again);
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    CHECK(memcmp(floats(host), values, sizeof values) == 0);
+
+    foreign f;
+    make_foreign(&f);
+    CHECK_CODE(weir_tensor_from_dlpack(device, &f.managed, 0, &again), WEIR_INVALID_ARGUMENT,
+               "managed is in the memory of kDLCPU, expected kDLExtDev:3 for engine emulated:3");
+    f.managed.dl_tensor.device.device_type = kDLCUDAHost;
+    CHECK_OK(weir_tensor_from_dlpack(cpu, &f.managed, 0, &again));
+    weir_tensor_release(again);
+    weir_tensor_release(host);
+    weir_stream_release(stream);
+    weir_engine_release(device);
+    weir_engine_release(cpu);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
+    test_device();
     test_import();
     test_export();
     test_streams();

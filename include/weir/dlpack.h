@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13 } DLDeviceType;
+typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLExtDev = 12, kDLCUDAManaged = 13 } DLDeviceType;
 
 typedef struct DLDevice {
     int32_t device_type;

@@ -129,4 +129,6 @@ pub struct weir_emulated_counters {
     pub peak_bytes: u64,
     /// Reports of the checker, each as often as it was found.
     pub races: u64,
+    /// Recordings submitted, each as often as it was; their operations are counted above.
+    pub replays: u64,
 }

@@ -6,9 +6,11 @@ pub mod dtype;
 mod error;
 pub mod live;
 pub mod object;
+mod reach;
 pub mod text;
 pub mod time;
 
 pub use desc::Desc;
 pub use error::{Code, Error, Result, RunFailure};
 pub use object::{Kind, Object, Ref};
+pub use reach::Reach;

@@ -14,13 +14,17 @@
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
 mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod emulated;
 mod kind;
 pub mod plugin;
+mod recording;
 mod registry;
 mod watch;
 
 pub use kind::DeviceKind;
+pub use recording::{Executable, Recording, Step, Work};
 pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 
@@ -116,11 +120,26 @@ pub trait Accelerator: Send + Sync {
 
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
 
+    /// A stream that the host has made with the interface below, by what that calls it. It stays the host's.
+    fn wrap_stream(&self, _attr: &StreamAttr<'_>, _handle: u64) -> Result<Box<dyn DeviceStream>> {
+        Err(Error::new(crate::base::Code::Unimplemented, "the device takes no streams of the host's"))
+    }
+
     /// An event, not recorded.
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>>;
 
     /// The device's form of a kernel. UNIMPLEMENTED if it has none.
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>>;
+
+    /// Whether it makes executables of recordings.
+    fn can_record(&self) -> bool {
+        false
+    }
+
+    /// Makes an executable of a recording. What it is made from may go; what its steps name may not.
+    fn record(&self, _recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        Err(no_recordings())
+    }
 
     /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
     /// even if the device is lost or everybody else lets go of it.
@@ -131,7 +150,7 @@ pub trait Accelerator: Send + Sync {
         true
     }
 
-    /// Who it is to the plug-in that brought it: vtable and device, as numbers.
+    /// Who it is to those who brought it: their functions and the device, as numbers.
     fn plugin_identity(&self) -> Option<[usize; 2]> {
         None
     }
@@ -140,6 +159,10 @@ pub trait Accelerator: Send + Sync {
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
     }
+}
+
+fn no_recordings() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
 }
 
 fn no_native_handle() -> Error {
@@ -164,11 +187,21 @@ pub trait DeviceStream: Send + Sync + Debug {
     /// Sets bytes of the device's memory.
     fn fill(&self, fill: &Fill<'_>) -> Result<()>;
 
+    /// Does all steps of an executable that the device made.
+    fn replay(&self, _executable: &Arc<dyn Executable>) -> Result<()> {
+        Err(no_recordings())
+    }
+
     /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was reached.
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
 
     /// What is issued from now on waits for the event, which is of the same device, as recorded last.
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
+
+    /// What is issued from now on waits for an event that the host has made with the interface below; or the stream records it.
+    fn foreign_event(&self, _event: u64, _records: bool) -> Result<()> {
+        Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
+    }
 
     /// Work is done again after a failure.
     fn clear_error(&self) {}
@@ -189,10 +222,18 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
 
     /// Nanoseconds from an earlier one to this, both with timing and reached.
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64>;
+
+    /// What the interface below calls it.
+    fn native_handle(&self) -> Result<u64> {
+        Err(no_native_handle())
+    }
 }
 
 /// A kernel in the form that a device runs.
 pub trait DeviceKernel: Any + Send + Sync + Debug {}
+
+/// The operation of a kernel that the host gives the source of, for a CUDA device; its attributes are a `weir_cuda_kernel_desc`.
+pub const CUDA_KERNEL: &str = "cuda_kernel";
 
 /// What a kernel computes, for a device that makes its own form of it.
 pub struct Recipe<'a> {
@@ -261,6 +302,8 @@ impl Debug for dyn Accelerator + '_ {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settings {
     pub emulation: Option<emulated::Emulation>,
+    /// A context of the host's to work in, by what the interface below calls it.
+    pub context: Option<u64>,
 }
 
 /// Makes the devices of one kind.

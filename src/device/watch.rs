@@ -9,7 +9,7 @@
 use super::{DeviceEvent, Then};
 use crate::base::time::{Deadline, now_ns};
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex};
+use crate::sync::{Gate, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -106,7 +106,7 @@ impl Shared {
                 if watched[at].0.is_reached().unwrap_or(true) {
                     let (event, then) = watched.remove(at);
                     // A defect there must not take those along that wait behind it.
-                    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| then.tell())) {
+                    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::call(|| then.tell()))) {
                         std::mem::forget(payload);
                     }
                     drop(event);

@@ -51,7 +51,7 @@ impl Stream {
         }
         // Only the host's own work has a pool.
         let (doer, pool) = match engine.accelerator() {
-            Some(_) => (Doer::Device(engine.device()), None),
+            Some(_) => (Doer::Device(engine.device(), attr.wrapped), None),
             None => (Doer::Host, attr.threadpool()?.or(engine.pool()).cloned()),
         };
         let queue = Queue::create(

@@ -6,6 +6,7 @@ use crate::base::object;
 use crate::base::{Desc, Error, Result};
 use crate::ffi::task::Destroy;
 use crate::kernel::{Completion, Kernel, KernelContext, signature};
+use crate::sync::ambient;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -138,8 +139,9 @@ impl Kernel for HostKernel {
         let mut outputs = self.outputs.clone().unwrap_or_else(|| vec![Desc::new(0, &[]); self.num_outputs]);
         if let Some(infer) = self.infer {
             // SAFETY: the host's function; both arrays have the lengths that it is told.
-            let status =
-                unsafe { infer(self.user, inputs.as_ptr(), inputs.len(), outputs.as_mut_ptr(), outputs.len()) };
+            let status = ambient::call(|| unsafe {
+                infer(self.user, inputs.as_ptr(), inputs.len(), outputs.as_mut_ptr(), outputs.len())
+            });
             if status != 0 {
                 return Err(Error::from_status(status, "its infer function"));
             }

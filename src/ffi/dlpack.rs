@@ -4,39 +4,20 @@
 //! whose end calls the other's deleter. Either happens once, on whatever thread it comes from.
 
 use super::argument::{flags, out_ptr};
+use super::dlpack_device::{NO_DEVICE, check, device};
+use super::dlpack_layout::{Layout, compact, element_type};
 use super::guard::{guard, guard_release};
 use super::handle;
 use crate::abi::weir_dlpack_flags::*;
 use crate::abi::*;
-use crate::base::{Code, Desc, Error, Ref, Result, desc::MAX_RANK, dtype};
+use crate::base::{Code, Error, Ref, Result, desc::MAX_RANK, dtype};
 use crate::engine::{Engine, Event, Stream, Tensor};
 use crate::memory::heap;
+use crate::sync::ambient;
 use std::ffi::c_void;
 
-const CPU: i32 = 1;
 const IS_READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
-
-/// Code and bits of each element type.
-const TYPES: [(weir_dtype, u8, u8); 7] = [
-    (dtype::F32, 2, 32),
-    (dtype::S32, 0, 32),
-    (dtype::U8, 1, 8),
-    (dtype::S8, 0, 8),
-    (dtype::F16, 2, 16),
-    (dtype::BF16, 4, 16),
-    (dtype::BOOL, 6, 8),
-];
-
-/// "int64"
-fn type_text(of: DLDataType) -> String {
-    const CODES: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
-    let lanes = if of.lanes == 1 { String::new() } else { format!("x{}", of.lanes) };
-    match CODES.get(usize::from(of.code)) {
-        Some(name) => format!("{name}{}{lanes}", of.bits),
-        None => format!("type code {} of {} bits{lanes}", of.code, of.bits),
-    }
-}
 
 /// What keeps an export alive, with what its tensor points to.
 struct Exported<M> {
@@ -59,7 +40,7 @@ trait Managed: Sized {
 
 const NOTHING: DLTensor = DLTensor {
     data: std::ptr::null_mut(),
-    device: DLDevice { device_type: CPU, device_id: 0 },
+    device: NO_DEVICE,
     ndim: 0,
     dtype: DLDataType { code: 0, bits: 0, lanes: 1 },
     shape: std::ptr::null_mut(),
@@ -175,14 +156,12 @@ unsafe fn export<M: Managed>(
         (out, handle::share(tensor, "tensor")?, streams.0, streams.1)
     };
     let bits = flags(bits, WEIR_DLPACK_READ_ONLY as u64 | WEIR_DLPACK_COPY as u64, "flags")?;
-    if tensor.engine().device().accelerator().is_some() {
-        let text = format!("DLPack has no type for the memory of engine {}", tensor.engine().label());
-        return Err(Error::new(Code::Unimplemented, text));
-    }
+    let device = device(tensor.engine())?;
     if tensor.open().is_some() {
         return Err(Error::invalid("tensor is a dynamic tensor, expected one of a fixed shape"));
     }
     let is_copy = bits & WEIR_DLPACK_COPY as u64 != 0;
+    refuse_copy(tensor.engine(), is_copy)?;
     // A copy is made of what is there when the producer is done.
     order(producer.map(|stream| &**stream), if is_copy { None } else { consumer.map(|stream| &**stream) })?;
     let tensor = match is_copy {
@@ -194,8 +173,7 @@ unsafe fn export<M: Managed>(
         }
     };
     let desc = *tensor.desc();
-    let known = TYPES.iter().find(|row| row.0 == desc.dtype);
-    let &(_, code, size) = known.ok_or_else(|| Error::internal("an element type without a counterpart"))?;
+    let dtype = element_type(desc.dtype)?;
     let data = tensor.data();
     let boxed = Exported { managed: M::empty(), shape: desc.dims, strides: compact(&desc), _tensor: tensor };
     let exported = Box::into_raw(Box::new(boxed));
@@ -204,8 +182,9 @@ unsafe fn export<M: Managed>(
     unsafe {
         let dl = DLTensor {
             data: data.cast(),
+            device,
             ndim: desc.rank as i32,
-            dtype: DLDataType { code, bits: size, lanes: 1 },
+            dtype,
             shape: (&raw mut (*exported).shape).cast(),
             strides: (&raw mut (*exported).strides).cast(),
             ..NOTHING
@@ -220,15 +199,15 @@ unsafe fn export<M: Managed>(
     Ok(())
 }
 
-/// Row-major strides, in elements.
-fn compact(desc: &Desc) -> [i64; MAX_RANK] {
-    let mut strides = [0; MAX_RANK];
-    let mut next = 1i64;
-    for i in (0..desc.shape().len()).rev() {
-        strides[i] = next;
-        next = next.saturating_mul(desc.dims[i].max(1));
+/// The bytes of a device are not for this thread to copy.
+fn refuse_copy(engine: &Engine, is_copy: bool) -> Result<()> {
+    match is_copy && engine.accelerator().is_some() {
+        true => Err(Error::new(
+            Code::Unimplemented,
+            format!("flags has WEIR_DLPACK_COPY for memory of engine {}: weir_enqueue_copy copies it", engine.label()),
+        )),
+        false => Ok(()),
     }
-    strides
 }
 
 /// Calls the other's deleter when it is dropped.
@@ -243,70 +222,8 @@ impl<M: Managed> Drop for Owner<M> {
     fn drop(&mut self) {
         if !self.0.is_null() {
             // SAFETY: it was taken over with the import, and the memory is not used any more.
-            unsafe { M::delete(self.0) }
+            ambient::call(|| unsafe { M::delete(self.0) });
         }
-    }
-}
-
-/// Shape and strides of what is imported.
-struct Layout {
-    desc: Desc,
-    strides: [i64; MAX_RANK],
-}
-
-impl Layout {
-    /// # Safety
-    /// `shape` and `strides` are as DLPack says.
-    unsafe fn read(tensor: &DLTensor) -> Result<Layout> {
-        let of = tensor.dtype;
-        let known = TYPES.iter().find(|row| (row.1, row.2, 1) == (of.code, of.bits, of.lanes));
-        let &(dtype, ..) = known.ok_or_else(|| {
-            Error::invalid(format!("managed: elements of {} have no counterpart in weir", type_text(of)))
-        })?;
-        let rank = usize::try_from(tensor.ndim)
-            .ok()
-            .filter(|&rank| rank <= MAX_RANK)
-            .ok_or_else(|| Error::invalid(format!("managed: ndim is {}, expected 0 to {MAX_RANK}", tensor.ndim)))?;
-        // SAFETY: as demanded of the caller.
-        let dims = unsafe { super::argument::array(tensor.shape, rank, "managed: shape") }?;
-        let desc = Desc::new(dtype, dims).check().map_err(|error| error.within("managed: shape"))?;
-        let mut strides = compact(&desc);
-        if !tensor.strides.is_null() {
-            // SAFETY: as demanded of the caller.
-            strides[..rank]
-                .copy_from_slice(unsafe { super::argument::array(tensor.strides, rank, "managed: strides") }?);
-        }
-        Ok(Layout { desc, strides })
-    }
-
-    /// The strides of dimensions with one element, and of what has none, say nothing.
-    fn is_compact(&self) -> Result<bool> {
-        let expected = compact(&self.desc);
-        let says = |i: usize| self.desc.dims[i] > 1 && self.strides[i] != expected[i];
-        Ok(self.desc.elements()? == 0 || !(0..self.desc.shape().len()).any(says))
-    }
-
-    /// # Safety
-    /// All elements can be read at `from`, and `to` has room for them.
-    unsafe fn copy(&self, from: *const u8, to: *mut u8, element: usize) -> Result<()> {
-        let shape = self.desc.shape();
-        let mut at = [0i64; MAX_RANK];
-        for i in 0..self.desc.elements()? {
-            let offset: i64 = (0..shape.len()).map(|d| at[d] * self.strides[d]).sum();
-            // SAFETY: as demanded of the caller; the strides lead to elements of the tensor.
-            unsafe {
-                let from = from.offset(offset as isize * element as isize);
-                std::ptr::copy_nonoverlapping(from, to.add(i * element), element);
-            }
-            for d in (0..shape.len()).rev() {
-                at[d] += 1;
-                if at[d] < shape[d] {
-                    break;
-                }
-                at[d] = 0;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -327,7 +244,8 @@ unsafe fn import<M: Managed + 'static>(
     let is_copy = bits & WEIR_DLPACK_COPY as u64 != 0;
     // SAFETY: not NULL, and a struct of this kind as documented.
     let (tensor, said) = unsafe { (*managed).open() }?;
-    check_device(&engine, tensor.device)?;
+    check(&engine, tensor.device)?;
+    refuse_copy(&engine, is_copy)?;
     // SAFETY: as documented.
     let layout = unsafe { Layout::read(tensor) }?;
     if said & IS_READ_ONLY != 0 && bits == 0 {
@@ -353,7 +271,7 @@ unsafe fn import<M: Managed + 'static>(
         unsafe { layout.copy(data, copy.data(), dtype::size(layout.desc.dtype)?) }?;
         handle::into_c(copy, out)?;
         // SAFETY: it is ours from here on, and not needed any more.
-        unsafe { M::delete(managed) };
+        ambient::call(|| unsafe { M::delete(managed) });
         return Ok(());
     }
     // Only with the import a success is the other's struct ours to delete.
@@ -378,36 +296,17 @@ impl<M: Managed> Later<M> {
     }
 }
 
-fn check_device(engine: &Engine, device: DLDevice) -> Result<()> {
-    if engine.device().accelerator().is_some() {
-        return Err(Error::new(
-            Code::Unimplemented,
-            format!("DLPack has no type for the memory of engine {}", engine.label()),
-        ));
-    }
-    let name = match device.device_type {
-        CPU => return Ok(()),
-        2 => "kDLCUDA".to_owned(),
-        3 => "kDLCUDAHost".to_owned(),
-        13 => "kDLCUDAManaged".to_owned(),
-        other => format!("device type {other}"),
-    };
-    Err(Error::invalid(format!(
-        "managed is in the memory of {name}:{}, expected kDLCPU for engine {}",
-        device.device_id,
-        engine.label()
-    )))
-}
-
 /// Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with strides. The other
 /// calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
 /// tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
 /// call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
-/// is not kept away from the receiver. `flags`: of weir_dlpack_flags.
+/// is not kept away from the receiver. Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by
+/// weir_stream_wrap_cuda; that of an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
 ///
 /// Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
 /// never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
-/// Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for);
+/// Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for, a copy of a
+/// device's);
 /// those of weir_stream_synchronize and weir_stream_wait_event.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -441,8 +340,9 @@ pub unsafe extern "C" fn weir_tensor_to_dlpack_legacy(
 
 /// Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
 /// Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
-/// with WEIR_DLPACK_READ_ONLY. The memory must be the host's (kDLCPU), and its contents there: ask the other library for the
-/// export on the stream None.
+/// with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index
+/// for a CUDA engine, kDLExtDev for an emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered
+/// before the stream that uses them: ask the other library for the export on the stream None, or on that stream's native handle.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
 /// nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.

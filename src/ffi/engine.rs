@@ -352,9 +352,9 @@ pub unsafe extern "C" fn weir_engine_get_info(
 /// keep theirs.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). In a task of a pool that the work needs it helps or refuses. Ownership: none.
+/// = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.
 /// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
-/// work needs; else a late error.
+/// work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_synchronize(engine: *mut weir_engine, timeout_ns: u64) -> weir_status {

@@ -7,6 +7,7 @@ use crate::abi::*;
 use crate::base::{Desc, Error, Ref, Result, dtype, text as words};
 use crate::engine::Engine;
 use crate::resource::{self, Body, DEFAULT_CONTAINER, HostObject, Resource, ResourceKind};
+use crate::sync::ambient;
 use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn weir_resource_lookup_or_create(
         let make = || {
             let mut made: *mut weir_resource = std::ptr::null_mut();
             // SAFETY: the host's function with its own argument.
-            let status = unsafe { build(arg, &raw mut made) };
+            let status = ambient::call(|| unsafe { build(arg, &raw mut made) });
             // SAFETY: the host gave its reference away, or NULL.
             let resource = unsafe { handle::share_opt(made, "*out_resource of build") };
             // SAFETY: as above; `share_opt` took a reference of its own.

@@ -7,6 +7,7 @@ use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::Tensor;
 use crate::graph::{Program, RunOptions};
+use crate::sync::ambient;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -77,6 +78,10 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
 /// as before run at once; with open shapes, while no value is larger than before.
 ///
+/// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
+/// enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+/// tensors on devices must be ready when the run begins.
+///
 /// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
 /// the run makes. It is written when the run has succeeded, and not else.
 ///
@@ -113,7 +118,7 @@ pub unsafe extern "C" fn weir_program_run(
             let part = program.part(options)?;
             let program = part.as_ref().unwrap_or(&program);
             let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            run.run(stream, options)
+            ambient::call(|| run.run(stream, options))
         }
     })
 }
@@ -191,11 +196,14 @@ pub unsafe extern "C" fn weir_program_run_many(
         };
         let part = program.part(options)?;
         let program = part.as_ref().unwrap_or(&program);
-        Program::run_many(program, options, count, &|i, run| {
-            let input = |k: usize| inputs.get(i * num_inputs + k);
-            let output = |k: usize| outputs.get(i * num_outputs + k);
-            run(&Program::bind(program, (num_inputs, &input), (num_outputs, &output))?)
-        })
+        let run_all = || {
+            Program::run_many(program, options, count, &|i, run| {
+                let input = |k: usize| inputs.get(i * num_inputs + k);
+                let output = |k: usize| outputs.get(i * num_outputs + k);
+                run(&Program::bind(program, (num_inputs, &input), (num_outputs, &output))?)
+            })
+        };
+        ambient::call(run_all)
     })
 }
 

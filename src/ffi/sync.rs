@@ -11,11 +11,15 @@ use std::ffi::c_void;
 /// Waits until everything is done that was queued before this call, on every stream of every engine, and for
 /// nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
 /// first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
-/// and the texts of all; the streams keep theirs.
+/// and the texts of all; the streams keep theirs. What devices do for runs of programs is covered, too.
 ///
-/// Thread safety: any thread. Blocking: until done; in a task of a pool that the work needs it helps or refuses.
+/// Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as are all waits for
+/// everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize may be possible there.
+///
+/// Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs it helps or refuses.
 /// Ownership: none.
-/// Errors: FAILED_PRECONDITION if waiting here would block a worker that the work needs; else a late error.
+/// Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that the work needs; else a late
+/// error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_sync_devices() -> weir_status {
@@ -38,8 +42,8 @@ pub extern "C" fn weir_sync_devices_timeout(timeout_ns: u64) -> weir_status {
 ///
 /// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
 /// caller's array.
-/// Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION inside of a kernel, a
-/// task or a callback of weir's, which it would wait for; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+/// Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
+/// weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
 /// was waited for); INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -104,7 +108,7 @@ pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_sta
 /// weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
 ///
 /// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
-/// Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a kernel, a task or a callback of weir's; else a late error.
+/// Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_status {
@@ -118,8 +122,7 @@ pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_stat
 ///
 /// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
 /// `repetitions` numbers.
-/// Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, inside of a kernel, a task or a callback of
-/// weir's); what `fn` returned; a late error of the stream.
+/// Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_time_ns(

@@ -4,7 +4,7 @@ use super::handle::{Handle, borrow_opt};
 use crate::abi::{weir_box_fn, weir_destroy_fn, weir_epilogue_fn, weir_parallel_hint, weir_range_fn};
 use crate::base::{Error, Object, Ref, Result};
 use crate::kernel::{KernelContext, Task};
-use crate::sync::Claim;
+use crate::sync::{Claim, ambient};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, HostCall, MAX_RANK, Span, ThreadPool};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -40,7 +40,7 @@ impl Drop for Destroy {
     fn drop(&mut self) {
         if let Some(f) = self.f.filter(|_| self.adopted.load(Acquire)) {
             // SAFETY: the host's function with its own context, once.
-            unsafe { f(self.ctx) }
+            ambient::call(|| unsafe { f(self.ctx) });
         }
     }
 }
@@ -95,7 +95,8 @@ unsafe impl Sync for HostRange {}
 impl HostRange {
     fn call(self, claim: &Claim) -> Result<()> {
         // SAFETY: the host's function with its own argument; the numbers are within what the host gave.
-        match unsafe { (self.f)(self.arg, claim.begin() as i64, claim.end() as i64, claim.slot() as i32) } {
+        let call = || unsafe { (self.f)(self.arg, claim.begin() as i64, claim.end() as i64, claim.slot() as i32) };
+        match ambient::call(call) {
             0 => Ok(()),
             status => Err(Error::from_status(
                 status,
@@ -121,7 +122,7 @@ unsafe impl Sync for HostBox {}
 impl HostBox {
     fn call(self, begin: &[i64], end: &[i64], slot: usize) -> Result<()> {
         // SAFETY: the host's function with its own argument; both arrays have `rank` numbers.
-        match unsafe { (self.f)(self.arg, begin.as_ptr(), end.as_ptr(), slot as i32) } {
+        match ambient::call(|| unsafe { (self.f)(self.arg, begin.as_ptr(), end.as_ptr(), slot as i32) }) {
             0 => Ok(()),
             status => Err(Error::from_status(
                 status,
@@ -146,7 +147,7 @@ unsafe impl Sync for HostEpilogue {}
 impl HostEpilogue {
     fn call(self) -> Result<()> {
         // SAFETY: the host's function with its own argument.
-        match unsafe { (self.f)(self.arg) } {
+        match ambient::call(|| unsafe { (self.f)(self.arg) }) {
             0 => Ok(()),
             status => Err(Error::from_status(status, "the epilogue")),
         }

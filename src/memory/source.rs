@@ -4,7 +4,7 @@ use super::tag::Tag;
 use crate::abi::weir_allocator_vtable;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Kind, Ref, Result, live};
-use crate::sync::fork;
+use crate::sync::{ambient, fork};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt::Debug;
@@ -148,7 +148,7 @@ impl HostAllocator {
     fn give_back(&self, data: *mut c_void, bytes: usize, alignment: usize) {
         if let Some(deallocate) = self.vtable.deallocate {
             // SAFETY: the host's function with its own context, for what its `allocate` gave.
-            unsafe { deallocate(self.ctx, data, bytes, alignment) }
+            ambient::call(|| unsafe { deallocate(self.ctx, data, bytes, alignment) });
         }
     }
 }
@@ -160,7 +160,7 @@ impl Drop for HostAllocator {
     fn drop(&mut self) {
         if let Some(release) = self.vtable.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
             // SAFETY: the host's function with its own context, once.
-            unsafe { release(self.ctx) }
+            ambient::call(|| unsafe { release(self.ctx) });
         }
     }
 }
@@ -171,7 +171,7 @@ impl Source for Ref<HostAllocator> {
             return Err(Error::internal("an allocator without functions"));
         };
         // SAFETY: the host's function with its own context.
-        let data = unsafe { allocate(self.ctx, bytes, alignment) };
+        let data = ambient::call(|| unsafe { allocate(self.ctx, bytes, alignment) });
         if data.is_null() {
             return Err(Error::new(Code::ResourceExhausted, "the host's allocator has no more memory"));
         }

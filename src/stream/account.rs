@@ -2,18 +2,20 @@
 //! reported. And the list of all accounts.
 
 use super::queue::Queue;
+use super::snapshot::{Aside, Snapshot};
+use super::together::refuse_inside;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-#[derive(Debug)]
 pub struct Account {
     /// "engine cpu:0"
     label: String,
     queues: Mutex<Vec<Weak<Queue>>>,
     late: Mutex<Vec<Late>>,
+    asides: Mutex<Vec<Weak<dyn Aside>>>,
 }
 
 /// A failure to report, in the order in which the queues failed. It is noted when the queue fails and not when it dies:
@@ -39,9 +41,16 @@ pub(super) fn failures() -> u64 {
 
 static ACCOUNTS: Mutex<Vec<Weak<Account>>> = Mutex::new(Vec::new());
 
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Account('{}')", self.label)
+    }
+}
+
 impl Account {
     pub fn open(label: String) -> Arc<Account> {
-        let account = Arc::new(Account { label, queues: Mutex::default(), late: Mutex::default() });
+        let lists = (Mutex::default(), Mutex::default(), Mutex::default());
+        let account = Arc::new(Account { label, queues: lists.0, late: lists.1, asides: lists.2 });
         let mut all = ACCOUNTS.lock();
         all.retain(|account| account.strong_count() > 0);
         all.push(Arc::downgrade(&account));
@@ -77,9 +86,24 @@ impl Account {
         late.retain(|late| !late.is_final || !std::mem::replace(&mut has_final, true));
     }
 
-    /// Adds the queues alive now, each with what it must have completed.
-    fn snapshot(&self, snapshot: &mut Snapshot) {
-        self.queues.lock().iter().filter_map(Weak::upgrade).for_each(|queue| snapshot.push(queue));
+    /// Work past the queues is this engine's, too.
+    pub fn add_aside(&self, aside: &Arc<impl Aside + 'static>) {
+        let mut asides = self.asides.lock();
+        asides.retain(|aside| aside.strong_count() > 0);
+        let aside: Weak<dyn Aside> = Arc::downgrade(aside) as Weak<dyn Aside>;
+        asides.push(aside);
+    }
+
+    /// The queues alive now.
+    pub(super) fn each_queue(&self, f: impl FnMut(Arc<Queue>)) {
+        self.queues.lock().iter().filter_map(Weak::upgrade).for_each(f);
+    }
+
+    /// Those with something to do. Idle ones may die here, but not under the lock: their end may call the host.
+    pub(super) fn busy_asides(&self) -> Vec<Arc<dyn Aside>> {
+        let mut asides: Vec<_> = self.asides.lock().iter().filter_map(Weak::upgrade).collect();
+        asides.retain(|aside| aside.is_busy());
+        asides
     }
 
     /// The first failure that no device synchronisation has reported. The others count as reported with it.
@@ -100,13 +124,6 @@ impl Account {
         taken.into_iter().map(|late| (late.number, late.error.within(&self.label))).collect()
     }
 
-    /// The queues that have something to do, each with what it must have completed.
-    pub(super) fn targets(&self) -> Vec<(Arc<Queue>, u64)> {
-        let all: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
-        let targets = all.into_iter().map(|queue| (queue.target(), queue)).map(|(target, queue)| (queue, target));
-        targets.filter(|(queue, target)| !queue.has_completed(*target)).collect()
-    }
-
     /// All queues, each with how much was submitted to it.
     pub(super) fn submitted(&self) -> Vec<(u64, u64)> {
         let all: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
@@ -115,51 +132,12 @@ impl Account {
 
     /// Waits for everything queued on this engine so far.
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
+        refuse_inside("synchronising an engine")?;
         let deadline = Deadline::after(timeout_ns);
         let mut snapshot = Snapshot::default();
-        self.snapshot(&mut snapshot);
-        snapshot.let_go_of_idle();
-        snapshot.wait(deadline)?;
+        snapshot.add(self);
+        snapshot.taken().wait(deadline)?;
         self.tell().map_or(Ok(()), Err)
-    }
-}
-
-/// Queues, and what each must have completed. The first 32 need no allocation, so that a program that synchronises
-/// around every run allocates nothing.
-#[derive(Default)]
-struct Snapshot {
-    first: [Option<(Arc<Queue>, u64)>; 32],
-    len: usize,
-    rest: Vec<(Arc<Queue>, u64)>,
-}
-
-impl Snapshot {
-    fn push(&mut self, queue: Arc<Queue>) {
-        let target = queue.target();
-        match self.first.get_mut(self.len) {
-            Some(place) => *place = Some((queue, target)),
-            None => self.rest.push((queue, target)),
-        }
-        self.len += 1;
-    }
-
-    /// Keeps only queues that must be waited for. A queue holds its lane and its pool; one whose stream is gone must
-    /// end when its work has, and not live on from one synchronisation to the next while they overlap. Not under a
-    /// lock: what dies here may call the host.
-    fn let_go_of_idle(&mut self) {
-        let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.has_completed(*target);
-        for place in &mut self.first {
-            place.take_if(|entry| is_idle(entry));
-        }
-        self.rest.retain(|entry| !is_idle(entry));
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &(Arc<Queue>, u64)> {
-        self.first.iter().flatten().chain(&self.rest)
-    }
-
-    fn wait(&self, deadline: Deadline) -> Result<()> {
-        self.iter().try_for_each(|(queue, target)| queue.wait(*target, deadline))
     }
 }
 
@@ -167,13 +145,14 @@ impl Snapshot {
 /// The first error of each engine that no device synchronisation has reported yet comes back, as one error with the
 /// first one's code.
 pub fn sync_all(timeout_ns: u64) -> Result<()> {
+    refuse_inside("synchronising all engines")?;
     let deadline = Deadline::after(timeout_ns);
     let mut snapshot = Snapshot::default();
-    for account in ACCOUNTS.lock().iter().filter_map(Weak::upgrade) {
-        account.snapshot(&mut snapshot);
+    let mut at = 0;
+    while let Some(account) = nth_account(&mut at) {
+        snapshot.add(&account);
     }
-    snapshot.let_go_of_idle();
-    snapshot.wait(deadline)?;
+    snapshot.taken().wait(deadline)?;
     let mut all: Option<Error> = None;
     let mut at = 0;
     while let Some(account) = nth_account(&mut at) {

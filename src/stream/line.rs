@@ -30,7 +30,7 @@ use super::lane::Lane;
 use super::queue::{Op, Queue};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::device::{Device, DeviceEvent, DeviceStream, StreamAttr, Then};
+use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -51,12 +51,30 @@ pub struct Line {
     /// Items issued or skipped.
     issued: Gate,
     flight: Mutex<Flight>,
-    /// The event that the first item, a function of the host's, runs behind.
-    before_task: Mutex<Option<Arc<dyn DeviceEvent>>>,
-    /// Runs functions of the host's, from the first one on that the queue has met.
+    /// What the first item, a function or a run of the host's, begins behind. Made once it is needed.
+    halt: OnceLock<Arc<Halt>>,
+    /// Runs these, from the first one on that the queue has met.
     lane: OnceLock<Lane>,
     /// The host has let go of the queue.
     is_abandoned: AtomicBool,
+}
+
+/// The device gets to a point at which the host does something.
+#[derive(Debug)]
+struct Halt {
+    event: Arc<dyn DeviceEvent>,
+    /// Who is told. While it has not got there, or nobody has looked yet, `is_ahead`.
+    queue: Mutex<Option<Arc<Queue>>>,
+    is_ahead: AtomicBool,
+}
+
+impl Reached for Halt {
+    fn reached(&self) {
+        let queue = self.queue.lock().take();
+        if let Some(queue) = queue {
+            queue.resume();
+        }
+    }
 }
 
 /// What the device may still be at.
@@ -89,17 +107,22 @@ impl std::fmt::Debug for Flight {
 }
 
 impl Line {
-    /// A line to a stream of the device's.
-    pub(super) fn create(device: &Arc<dyn Device>, name: &str, priority: i32) -> Result<Line> {
+    /// A line to a stream of the device's, or to one of the host's.
+    pub(super) fn create(device: &Arc<dyn Device>, name: &str, priority: i32, wrapped: Option<u64>) -> Result<Line> {
         let Some(accelerator) = device.accelerator() else {
             return Err(Error::internal("a line to a device without streams"));
         };
+        let attr = StreamAttr { name, priority };
+        let stream = match wrapped {
+            Some(handle) => accelerator.wrap_stream(&attr, handle)?,
+            None => accelerator.stream(&attr)?,
+        };
         Ok(Line {
             device: Arc::clone(device),
-            stream: accelerator.stream(&StreamAttr { name, priority })?,
+            stream,
             issued: Gate::new(),
             flight: Mutex::default(),
-            before_task: Mutex::default(),
+            halt: OnceLock::new(),
             lane: OnceLock::new(),
             is_abandoned: AtomicBool::new(false),
         })
@@ -248,7 +271,7 @@ impl Queue {
                 done(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
             }
             (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)),
-            (Op::Task(task), None) => match self.is_before_task(line) {
+            (Op::Task(task), None) => match self.is_behind(line) {
                 Ok(false) => Poll::Pending,
                 Ok(true) => {
                     task.adopt();
@@ -397,28 +420,35 @@ impl Queue {
         }
     }
 
-    /// A function of the host's is the first item: true once the device has got there.
-    pub(super) fn is_before_task(self: &Arc<Self>, line: &Line) -> Result<bool> {
-        let mut before = line.before_task.lock();
-        let event = match &*before {
-            Some(event) => Arc::clone(event),
-            None => {
-                // The thread that runs it must not be the device's.
-                if line.lane.get().is_none() {
-                    let _ = line.lane.set(self.start_lane()?);
-                }
-                let event = line.record_mark(false)?;
-                *before = Some(Arc::clone(&event));
-                drop(before);
-                let queue = Arc::clone(self);
-                let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
-                accelerator.when_reached(&event, Then::once(move || queue.resume()));
-                return Ok(false);
-            }
-        };
-        let reached = event.is_reached();
+    /// The first item is the host's to do: true once the device has got there. Until then the queue is to be parked, and is resumed,
+    /// on a thread of its own, since that of the device must not be held up.
+    pub fn is_behind_device(self: &Arc<Self>) -> Result<bool> {
+        let Some(line) = self.line() else { return Ok(true) };
+        self.is_behind(line)
+    }
+
+    fn is_behind(self: &Arc<Self>, line: &Line) -> Result<bool> {
+        let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
+        if line.lane.get().is_none() {
+            let _ = line.lane.set(self.start_lane()?);
+        }
+        if line.halt.get().is_none() {
+            let event = line.new_event(false)?;
+            let halt = Halt { event, queue: Mutex::default(), is_ahead: AtomicBool::new(false) };
+            let _ = line.halt.set(Arc::new(halt));
+        }
+        let Some(halt) = line.halt.get() else { return Ok(true) };
+        // ORDERING: Relaxed; by the thread that has the queue's turn.
+        if !halt.is_ahead.load(Relaxed) {
+            line.stream.record(&halt.event)?;
+            halt.is_ahead.store(true, Relaxed);
+            *halt.queue.lock() = Some(Arc::clone(self));
+            accelerator.when_reached(&halt.event, Then::shared(Arc::clone(halt) as Arc<dyn Reached>));
+            return Ok(false);
+        }
+        let reached = halt.event.is_reached();
         if !matches!(reached, Ok(false)) {
-            *before = None;
+            halt.is_ahead.store(false, Relaxed);
         }
         reached
     }

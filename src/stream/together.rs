@@ -2,6 +2,7 @@
 
 use super::account::{Account, all};
 use super::queue::Queue;
+use super::snapshot::Snapshot;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
 use crate::sync::ambient;
@@ -15,12 +16,14 @@ pub struct Synced {
     pub result: Result<()>,
 }
 
-/// Refuses a wait for everything where the thread works for a stream, a run or a region: they are part of everything.
-fn refuse_inside(what: &str) -> Result<()> {
-    match ambient::depth() {
-        0 => Ok(()),
-        _ => Err(Error::precondition(format!(
-            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback"
+/// Refuses a wait for everything where the thread works for a stream, a run or a region, or is in a function that the library has
+/// called: that is part of everything. Always, and not only where it would hang: the answer must not depend on the thread that an item
+/// happened to come to.
+pub(super) fn refuse_inside(what: &str) -> Result<()> {
+    match ambient::is_inside() {
+        false => Ok(()),
+        true => Err(Error::precondition(format!(
+            "{what} would wait for itself here: it was called from inside of a kernel, a task or a callback; wait in another thread, or for one stream or event"
         ))),
     }
 }
@@ -35,14 +38,20 @@ pub fn sync_each(timeout_ns: u64, most: usize) -> Result<std::result::Result<Vec
     if accounts.len() > most {
         return Ok(Err(accounts.len()));
     }
-    let targets: Vec<_> = accounts.into_iter().map(|account| (account.targets(), account)).collect();
-    let wait =
-        |queues: &[(Arc<Queue>, u64)]| queues.iter().try_for_each(|(queue, target)| queue.wait(*target, deadline));
-    let end = |(queues, account): (Vec<(Arc<Queue>, u64)>, Arc<Account>)| {
-        let result = wait(&queues).and_then(|()| account.tell().map_or(Ok(()), Err));
+    let snapshots: Vec<_> = accounts
+        .into_iter()
+        .map(|account| {
+            let mut snapshot = Snapshot::default();
+            snapshot.add(&account);
+            (account, snapshot)
+        })
+        .collect();
+    let taken: Vec<_> = snapshots.into_iter().map(|(account, snapshot)| (account, snapshot.taken())).collect();
+    let end = |(account, snapshot): (Arc<Account>, Snapshot)| {
+        let result = snapshot.wait(deadline).and_then(|()| account.tell().map_or(Ok(()), Err));
         Synced { engine: account.label().to_owned(), result }
     };
-    Ok(Ok(targets.into_iter().map(end).collect()))
+    Ok(Ok(taken.into_iter().map(end).collect()))
 }
 
 /// A stretch of a program whose asynchronous failures are its own.
@@ -72,9 +81,9 @@ impl Scope {
         refuse_inside("ending an asynchronous scope")?;
         let deadline = Deadline::after(timeout_ns);
         let accounts = all();
-        let queues: Vec<_> = accounts.iter().flat_map(|account| account.targets()).collect();
-        queues.iter().try_for_each(|(queue, target)| queue.wait(*target, deadline))?;
-        drop(queues);
+        let mut snapshot = Snapshot::default();
+        accounts.iter().for_each(|account| snapshot.add(account));
+        snapshot.taken().wait(deadline)?;
         let mut failures: Vec<_> = accounts.iter().flat_map(|account| account.take_since(self.first)).collect();
         failures.sort_by_key(|failure| failure.0);
         let Some((first, rest)) = failures.split_first() else { return Ok(()) };
@@ -98,9 +107,12 @@ pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnM
         call()?;
         settle()?;
         *time = now_ns() - start;
-        for (other, target) in all().iter().flat_map(|account| account.targets()) {
+        let mut others = Vec::new();
+        all().iter().for_each(|account| account.each_queue(|queue| others.push(queue)));
+        for other in others {
             let seen = before.iter().find(|(id, _)| *id == other.id()).map_or(0, |(_, submitted)| *submitted);
-            if other.submitted() > seen && !other.has_completed(target) {
+            let target = other.submitted();
+            if target > seen && !other.has_completed(target) {
                 return Err(Error::new(
                     Code::FailedPrecondition,
                     format!(

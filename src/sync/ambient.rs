@@ -3,6 +3,9 @@
 //!
 //! Used to answer one question: would a wait here block a thread that the work needs? It is never used to find a
 //! pool; pools are passed explicitly.
+//!
+//! Functions of the host's that no work has on the stack, such as a release callback or a node of a run that one thread does alone, are called
+//! inside of `call`: it costs less than a frame, and answers the one question whether this is the host's own stack (`is_inside`).
 
 use std::cell::Cell;
 
@@ -17,6 +20,32 @@ pub enum Work {
     Run(u64),
     /// A `parallel_for` that this thread has called for more workers of the run with this id.
     Bulk(u64),
+}
+
+thread_local! {
+    /// Calls of the host's functions that are on this thread's stack.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Does something in which functions of the host's are called.
+#[inline]
+pub fn call<R>(f: impl FnOnce() -> R) -> R {
+    struct Out<'a>(&'a Cell<u32>);
+    impl Drop for Out<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() - 1);
+        }
+    }
+    CALLS.with(|calls| {
+        calls.set(calls.get() + 1);
+        let _out = Out(calls);
+        f()
+    })
+}
+
+/// Whether the library has called what this thread does: a wait for everything would wait for itself.
+pub fn is_inside() -> bool {
+    CALLS.with(Cell::get) > 0 || depth() > 0
 }
 
 /// Frames remembered per thread. Deeper ones are counted, and then every question is answered with yes, the safe side.
@@ -118,6 +147,20 @@ mod tests {
             assert!(within_any_pool());
         }
         assert!(!within(Work::Pool(7)) && !within_any_pool());
+    }
+
+    #[test]
+    fn calls_and_frames_are_inside_until_they_end() {
+        assert!(!is_inside());
+        call(|| {
+            assert!(call(is_inside) && is_inside() && depth() == 0);
+        });
+        assert!(std::panic::catch_unwind(|| call(|| panic!("as planned"))).is_err());
+        assert!(!is_inside());
+        let frame = enter(Work::Run(1));
+        assert!(is_inside());
+        drop(frame);
+        assert!(!is_inside());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod memory;
 mod order;
 mod programs;
 mod races;
+mod replays;
 mod seeds;
 mod threads;
 mod times;

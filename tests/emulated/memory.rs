@@ -3,7 +3,7 @@
 use crate::kit::{BYTES, Device, LEN};
 use weir::base::time::Deadline;
 use weir::device::emulated::Emulation;
-use weir::device::{Fill, Launch, Place, Transfer};
+use weir::device::{Accelerator, Fill, Launch, Place, Recording, Step, Transfer, Work};
 use weir::memory::heap;
 
 /// In a child process: reads or writes one byte of the device's, through its address.
@@ -63,6 +63,12 @@ fn nothing_is_allocated_in_the_steady_state() {
         let (ready, done, host) = (d.event(), d.event(), [1; LEN]);
         let kernel = d.sum(1);
         let (inputs, outputs) = ([crate::kit::view(a)], [crate::kit::view(b)]);
+        // The sum, then two fills side by side.
+        let fills = [(a, 3), (b, 4)].map(|(address, value)| Fill { name: "fill", address, bytes: 64, value });
+        let [to_a, to_b] = fills.map(|fill| Step { work: Work::Fill(fill), after: &[0] });
+        let sum = Launch { name: "sum", kernel: &kernel, inputs: &inputs, outputs: &outputs };
+        let steps = [Step { work: Work::Launch(sum), after: &[] }, to_a, to_b];
+        let executable = d.device.record(&Recording { name: "recording", steps: &steps }).unwrap();
         let round = || {
             let from = Place::Host(host.as_ptr() as usize);
             s.copy(&Transfer { name: "copy", to: Place::Device(a), from, bytes: BYTES }).unwrap();
@@ -70,6 +76,8 @@ fn nothing_is_allocated_in_the_steady_state() {
             s.record(&ready).unwrap();
             t.wait(&ready).unwrap();
             t.launch(&Launch { name: "sum", kernel: &kernel, inputs: &inputs, outputs: &outputs }).unwrap();
+            executable.update(2, &steps[2].work).unwrap();
+            t.replay(&executable).unwrap();
             t.record(&done).unwrap();
             assert!(done.synchronize(Deadline::NEVER).unwrap());
             while !ready.is_reached().unwrap() {}

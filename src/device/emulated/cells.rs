@@ -1,5 +1,5 @@
-//! Who used which bytes last: disjoint ranges of addresses in order, each with the last write and the reads since then, one of each
-//! queue at most, since a later one of a queue covers those before it.
+//! Who used which bytes last: disjoint ranges of addresses in order, each with the last write and the reads since then. A later one
+//! of a queue covers those before it, so there is one of each queue at most, but for the operations of a replay.
 //!
 //! A write makes one range of what it covers, so there are never more ranges than a program's accesses have ends. Ranges are in
 //! one vector, which keeps its room: a program that repeats itself allocates nothing here.
@@ -50,11 +50,20 @@ impl Cells {
         &self.0[first..first + count]
     }
 
-    pub(super) fn read(&mut self, range: &Range<usize>, access: Access) {
+    /// `covers`: whether this access comes after another one of its queue.
+    pub(super) fn read(&mut self, range: &Range<usize>, access: Access, covers: impl Fn(&Access) -> bool) {
         let covered = self.cover(range);
         for cell in &mut self.0[covered] {
-            match cell.reads.iter_mut().find(|read| read.slot == access.slot) {
-                Some(read) => *read = access,
+            let is_covered = |read: &Access| read.slot == access.slot && covers(read);
+            match cell.reads.iter().position(is_covered) {
+                Some(first) => {
+                    cell.reads[first] = access;
+                    let mut at = 0;
+                    cell.reads.retain(|read| {
+                        at += 1;
+                        at - 1 <= first || !is_covered(read)
+                    });
+                }
                 None => cell.reads.push(access),
             }
         }
@@ -159,7 +168,7 @@ mod tests {
                 let by = access(slot as u32, position);
                 match draw(2) {
                     0 => {
-                        cells.read(&range, by);
+                        cells.read(&range, by, |_| true);
                         table[range.clone()].iter_mut().for_each(|byte| byte.1[slot] = position);
                     }
                     _ => {
@@ -186,8 +195,8 @@ mod tests {
         let mut cells = Cells::default();
         let mut round = |base: u64| {
             cells.write(&(0..100), access(0, base));
-            cells.read(&(0..30), access(1, base));
-            cells.read(&(20..70), access(2, base));
+            cells.read(&(0..30), access(1, base), |_| true);
+            cells.read(&(20..70), access(2, base), |_| true);
             cells.write(&(200..300), access(1, base));
             (cells.len(), cells.0.capacity())
         };

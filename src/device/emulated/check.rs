@@ -1,7 +1,7 @@
 //! The checker's finds, turned into reports: whose bytes they are, and what goes to whom.
 #![forbid(unsafe_code)]
 
-use super::checker::{CHECKER, Ranges};
+use super::checker::{CHECKER, Inside, Ranges};
 use super::races::{Party, Race};
 use super::space::Place;
 use super::state::State;
@@ -44,19 +44,19 @@ fn is_live(shared: &Shared, range: &Range<usize>) -> bool {
     owner(range.start, range.len()).is_none_or(|device| device.space.lock().is_live(range))
 }
 
-/// An operation is submitted. Gives what it fails with, if it is to fail for what was found.
+/// An operation is submitted, maybe one of a replay's. Gives what it fails with, if it is to fail for what was found.
 pub(super) fn operation(
     shared: &Shared,
     state: &mut State,
     queue: usize,
     name: &str,
-    reads: &Ranges,
-    writes: &Ranges,
+    (reads, writes): (&Ranges, &Ranges),
+    inside: Option<Inside<'_>>,
 ) -> Option<Error> {
     let number = state.counts.operations;
     let slot = state.queues[queue].slot;
     let hits = CHECKER.with(|checker| {
-        let hits = checker.operation(slot, number, name, reads, writes);
+        let hits = checker.operation(slot, number, name, (reads, writes), inside);
         hits.into_iter().map(|hit| (checker.who(&hit.other), hit)).collect::<Vec<_>>()
     });
     let second = |state: &State| Party { name: name.to_owned(), queue: state.queues[queue].name.clone(), number };

@@ -11,6 +11,7 @@
 
 use super::cells::{Access, Cell, Cells};
 use super::clocks::Clock;
+use crate::base::Reach;
 use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -32,6 +33,17 @@ pub(super) struct Hit {
     pub bytes: Range<usize>,
     /// The queue waited for an event of the other one's queue, after that operation was submitted, but recorded before it.
     pub recorded_too_soon: bool,
+    /// Both are of one replay.
+    pub is_inside: bool,
+}
+
+/// Which of a replay's operations one is: its queue's order says nothing of the others, edges do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside<'a> {
+    /// The number of the replay's first operation.
+    pub first: u64,
+    pub step: usize,
+    pub reach: &'a Reach,
 }
 
 pub(super) type Hits = SmallVec<[Hit; 2]>;
@@ -158,31 +170,40 @@ impl Checker {
         self.slots[slot].is_open = false;
     }
 
-    /// Operation `number` of the device, on a queue: gives those that it may run into.
-    pub(super) fn operation(&mut self, at: usize, number: u64, name: &str, reads: &Ranges, writes: &Ranges) -> Hits {
+    /// Operation `number` of the device, on a queue, maybe one of a replay's: gives those that it may run into.
+    pub(super) fn operation(
+        &mut self,
+        at: usize,
+        number: u64,
+        name: &str,
+        (reads, writes): (&Ranges, &Ranges),
+        inside: Option<Inside<'_>>,
+    ) -> Hits {
         let name = self.names.number(name);
         let slot = &mut self.slots[at];
         slot.clock.join(&self.host);
         let position = slot.base + number;
+        let slot = Own { at, slot, inside };
         let mut hits = Hits::new();
         for range in reads {
             for cell in self.cells.overlapping(range) {
                 let write = cell.write.iter().map(|write| (Clash::ReadAfterWrite, write));
-                collect(slot, cell, range, write, &mut hits);
+                slot.collect(cell, range, write, &mut hits);
             }
         }
         for range in writes {
             for cell in self.cells.overlapping(range) {
                 let reads = cell.reads.iter().map(|read| (Clash::WriteAfterRead, read));
                 let write = cell.write.iter().map(|write| (Clash::WriteAfterWrite, write));
-                collect(slot, cell, range, reads.chain(write), &mut hits);
+                slot.collect(cell, range, reads.chain(write), &mut hits);
             }
         }
+        let access = Access { slot: at as u32, name, position };
+        reads.iter().for_each(|range| self.cells.read(range, access, |other| slot.is_behind(other)));
+        writes.iter().for_each(|range| self.cells.write(range, access));
+        let slot = slot.slot;
         slot.last = position;
         slot.clock.set(at, position);
-        let access = Access { slot: at as u32, name, position };
-        reads.iter().for_each(|range| self.cells.read(range, access));
-        writes.iter().for_each(|range| self.cells.write(range, access));
         if self.cells.len() > self.many.max(256) {
             let host = &self.host;
             self.cells.retain(|_, access| host.at(access.slot as usize) < access.position);
@@ -224,7 +245,8 @@ impl Checker {
             let reads = cell.reads.iter().map(|read| (Clash::WriteAfterRead, read));
             let writes = cell.write.iter().map(|write| (Clash::WriteAfterWrite, write));
             for (clash, other) in reads.chain(writes).filter(|(_, access)| unknown(access)) {
-                add(&mut hits, clash, *other, cell.start.max(range.start)..cell.end.min(range.end), false);
+                let bytes = cell.start.max(range.start)..cell.end.min(range.end);
+                add(&mut hits, Hit { clash, other: *other, bytes, recorded_too_soon: false, is_inside: false });
             }
         }
         let inside = |cell: &Cell| range.start <= cell.start && cell.end <= range.end;
@@ -257,29 +279,53 @@ impl Checker {
     }
 }
 
-/// Adds the accesses that the queue is not known to be behind.
-fn collect<'a>(
-    slot: &Slot,
-    cell: &Cell,
-    range: &Range<usize>,
-    accesses: impl Iterator<Item = (Clash, &'a Access)>,
-    hits: &mut Hits,
-) {
-    for (clash, other) in accesses {
-        let from = other.slot as usize;
-        if slot.clock.at(from) >= other.position {
-            continue;
+/// An operation's queue, and what it is in it.
+struct Own<'a> {
+    at: usize,
+    slot: &'a mut Slot,
+    inside: Option<Inside<'a>>,
+}
+
+impl Own<'_> {
+    /// The place in the operation's own replay that another one has.
+    fn inside(&self, other: &Access) -> Option<(Inside<'_>, usize)> {
+        let inside = self.inside.filter(|_| other.slot as usize == self.at)?;
+        let step = other.position.checked_sub(self.slot.base + inside.first)?;
+        Some((inside, step as usize))
+    }
+
+    /// Whether the operation comes after another one.
+    fn is_behind(&self, other: &Access) -> bool {
+        match self.inside(other) {
+            // It may use the same bytes twice.
+            Some((inside, step)) => step == inside.step || inside.reach.is_before(step, inside.step),
+            None => other.slot as usize == self.at || self.slot.clock.at(other.slot as usize) >= other.position,
         }
-        let too_soon = slot.met.get(from).is_some_and(|&submitted| other.position <= submitted);
-        add(hits, clash, *other, cell.start.max(range.start)..cell.end.min(range.end), too_soon);
+    }
+
+    /// Adds the accesses that the operation is not known to be behind.
+    fn collect<'a>(
+        &self,
+        cell: &Cell,
+        range: &Range<usize>,
+        accesses: impl Iterator<Item = (Clash, &'a Access)>,
+        hits: &mut Hits,
+    ) {
+        for (clash, other) in accesses.filter(|(_, other)| !self.is_behind(other)) {
+            let submitted = self.slot.met.get(other.slot as usize);
+            let is_inside = self.inside(other).is_some();
+            let recorded_too_soon = !is_inside && submitted.is_some_and(|&submitted| other.position <= submitted);
+            let bytes = cell.start.max(range.start)..cell.end.min(range.end);
+            add(hits, Hit { clash, other: *other, bytes, recorded_too_soon, is_inside });
+        }
     }
 }
 
 /// One hit for each other operation and way, with the first bytes in one piece.
-fn add(hits: &mut Hits, clash: Clash, other: Access, bytes: Range<usize>, recorded_too_soon: bool) {
-    match hits.iter_mut().find(|hit| hit.clash == clash && hit.other == other) {
-        Some(hit) if hit.bytes.end == bytes.start => hit.bytes.end = bytes.end,
+fn add(hits: &mut Hits, found: Hit) {
+    match hits.iter_mut().find(|hit| hit.clash == found.clash && hit.other == found.other) {
+        Some(hit) if hit.bytes.end == found.bytes.start => hit.bytes.end = found.bytes.end,
         Some(_) => {}
-        None => hits.push(Hit { clash, other, bytes, recorded_too_soon }),
+        None => hits.push(found),
     }
 }

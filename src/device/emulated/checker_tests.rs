@@ -116,7 +116,7 @@ fn program(seed: u64) -> (bool, usize) {
                 number += 1;
                 let node = graph.add(&[tails[queue], host], Some((queue, number, reads.clone(), writes.clone())));
                 tails[queue] = Some(node);
-                let hits = checker.operation(slots[queue], number, "op", &ranges(&reads), &ranges(&writes));
+                let hits = checker.operation(slots[queue], number, "op", (&ranges(&reads), &ranges(&writes)), None);
                 for hit in &hits {
                     assert!(hit.bytes.start < hit.bytes.end && hit.bytes.end <= BYTES, "seed {seed}");
                 }
@@ -172,14 +172,14 @@ fn what_the_host_has_seen_is_forgotten() {
     let mut point = Point::default();
     for number in 1..20_000 {
         let start = number as usize * 100;
-        assert!(checker.operation(a, number, "op", &Ranges::new(), &ranges(&(start..start + 50))).is_empty());
+        assert!(checker.operation(a, number, "op", (&Ranges::new(), &ranges(&(start..start + 50))), None).is_empty());
         checker.record(a, &mut point);
         checker.observe(&point);
     }
     assert!(checker.cells() < 1000, "{}", checker.cells());
-    assert!(checker.operation(b, 20_000, "op", &ranges(&(0..2_000_000)), &Ranges::new()).is_empty());
-    checker.operation(a, 20_001, "late", &Ranges::new(), &ranges(&(5..6)));
-    let hits = checker.operation(b, 20_002, "op", &ranges(&(0..10)), &Ranges::new());
+    assert!(checker.operation(b, 20_000, "op", (&ranges(&(0..2_000_000)), &Ranges::new()), None).is_empty());
+    checker.operation(a, 20_001, "late", (&Ranges::new(), &ranges(&(5..6))), None);
+    let hits = checker.operation(b, 20_002, "op", (&ranges(&(0..10)), &Ranges::new()), None);
     assert_eq!(hits.len(), 1);
     assert_eq!(checker.who(&hits[0].other).name, "late");
 }
@@ -189,11 +189,11 @@ fn what_the_host_has_seen_is_forgotten() {
 fn a_place_is_taken_over_only_when_its_past_is_known() {
     let mut checker = Checker::default();
     let a = checker.open(1, "a");
-    checker.operation(a, 1, "first", &Ranges::new(), &ranges(&(0..4)));
+    checker.operation(a, 1, "first", (&Ranges::new(), &ranges(&(0..4))), None);
     checker.close(a);
     let b = checker.open(1, "b");
     assert_ne!(a, b);
-    assert_eq!(checker.operation(b, 2, "second", &ranges(&(0..4)), &Ranges::new()).len(), 1);
+    assert_eq!(checker.operation(b, 2, "second", (&ranges(&(0..4)), &Ranges::new()), None).len(), 1);
     let mut point = Point::default();
     checker.record(b, &mut point);
     checker.observe(&point);
@@ -201,7 +201,7 @@ fn a_place_is_taken_over_only_when_its_past_is_known() {
     let c = checker.open(1, "c");
     assert_eq!(c, b, "the host has seen its end");
     assert_eq!(
-        checker.operation(c, 3, "third", &Ranges::new(), &ranges(&(2..8))).len(),
+        checker.operation(c, 3, "third", (&Ranges::new(), &ranges(&(2..8))), None).len(),
         1,
         "the first, not the second"
     );
@@ -210,8 +210,8 @@ fn a_place_is_taken_over_only_when_its_past_is_known() {
     let d = checker.open(2, "d");
     assert_eq!(d, a);
     let e = checker.open(2, "e");
-    checker.operation(d, 1, "of another device", &Ranges::new(), &ranges(&(0..4)));
-    let hits = checker.operation(e, 2, "too", &ranges(&(0..4)), &Ranges::new());
+    checker.operation(d, 1, "of another device", (&Ranges::new(), &ranges(&(0..4))), None);
+    let hits = checker.operation(e, 2, "too", (&ranges(&(0..4)), &Ranges::new()), None);
     assert_eq!(hits.len(), 1);
     assert_eq!(checker.who(&hits[0].other).number, 1);
 }

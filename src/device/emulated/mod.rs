@@ -4,6 +4,7 @@
 //! - `space`, and `memory::Reserve`: addresses, of which none can be touched by the host, and the bytes behind them.
 //! - `stream`, `queue`, `event`: submission, and what lies in the queues.
 //! - `state`, `work`, `effect`: the device's thread, modelled time, demands, faults, and the operations themselves.
+//! - `replay`: recordings, and their launches.
 //! - `schedule`: orders by a seed, and the record of them.
 //! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations are ordered that use the same bytes.
 //!
@@ -25,6 +26,7 @@ mod effect;
 mod event;
 mod queue;
 mod races;
+mod replay;
 mod schedule;
 mod space;
 mod state;
@@ -37,7 +39,8 @@ mod checker_tests;
 pub use races::{Party, Race, RaceKind};
 
 use super::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Recipe, Settings, StreamAttr, Then,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Recipe, Recording, Settings,
+    StreamAttr, Then,
 };
 use crate::abi::{weir_emulated_counters, weir_emulation_flags as F};
 use crate::base::{Code, Error, Result};
@@ -45,6 +48,7 @@ use crate::memory::Reserve;
 use crate::sync::{Gate, Mutex, OnceLock, fork};
 use checker::CHECKER;
 use event::{Core, Event};
+use replay::Recorded;
 use space::Space;
 use state::State;
 use std::any::Any;
@@ -181,6 +185,7 @@ impl Emulated {
             bytes_in_use: usage.bytes as u64,
             peak_bytes: usage.peak as u64,
             races: state.races.found(),
+            replays: state.counts.replays,
         }
     }
 
@@ -290,6 +295,16 @@ impl Accelerator for Emulated {
             return Err(Error::new(Code::Unimplemented, text));
         };
         Ok(Arc::new(Kernel { operation: recipe.name.to_owned(), function }))
+    }
+
+    fn can_record(&self) -> bool {
+        true
+    }
+
+    fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        self.shared.intact()?;
+        let recorded = Recorded::new(&self.shared, recording).map_err(|error| error.within(&self.shared.label))?;
+        Ok(Arc::new(recorded))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

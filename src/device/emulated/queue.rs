@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::event::Core;
+use super::replay::Replay;
 use super::work::Shared;
 use crate::base::Error;
 use crate::device::HostFunction;
@@ -10,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What an operation does.
+#[derive(Clone)]
 pub(super) enum Act {
     Nothing,
     Launch(Arc<dyn HostFunction>),
@@ -18,6 +20,7 @@ pub(super) enum Act {
 }
 
 /// Where a copy reads or writes.
+#[derive(Clone)]
 pub(super) enum Address {
     Host(usize),
     Own(usize),
@@ -69,6 +72,8 @@ impl Operation {
 
 pub(super) enum What {
     Operation(Box<Operation>),
+    /// Operations of which some may be in any order.
+    Replay(Box<Replay>),
     /// Until the event was reached for this time.
     Wait(Arc<Core>, u64),
     Record(Arc<Core>),

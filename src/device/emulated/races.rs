@@ -95,6 +95,7 @@ impl Race {
         let (kind, title) = match (is_older, hit.recorded_too_soon) {
             (true, _) => (RaceKind::ReusedInUse, "memory reused too soon"),
             (false, true) => (RaceKind::RecordedTooSoon, "event recorded too soon"),
+            (false, false) if hit.is_inside => (kind, "missing edge"),
             (false, false) => (kind, "missing wait"),
         };
         let them = if is_older { "them as part of an allocation that was freed" } else { "them" };

@@ -34,6 +34,7 @@ pub(super) struct Counts {
     pub fills: u64,
     pub waits: u64,
     pub records: u64,
+    pub replays: u64,
 }
 
 pub(super) struct State {
@@ -64,6 +65,14 @@ pub(super) struct State {
     /// The thread has ended, nothing is done any more.
     pub is_over: bool,
     pub events: u64,
+}
+
+/// An operation that begins.
+pub(super) struct Begun {
+    pub operation: Box<Operation>,
+    pub start: u64,
+    /// Which one of a launch it is.
+    pub step: Option<usize>,
 }
 
 /// What the thread does next.
@@ -150,6 +159,7 @@ impl State {
                 && match &item.what {
                     // Passed over, because of the failure.
                     What::Operation(_) => queue.failure.is_some(),
+                    What::Replay(replay) => queue.failure.is_some() || replay.is_over() && replay.until() <= now,
                     What::Wait(core, time) => core.is_reached_for(*time),
                     What::Record(_) | What::Clear => true,
                 }
@@ -162,6 +172,11 @@ impl State {
             What::Operation(operation) => {
                 self.order.add(operation.number);
                 self.keep(operation);
+            }
+            What::Replay(replay) => {
+                replay.passed_over().for_each(|number| self.order.add(number));
+                queue.time = queue.time.max(replay.until());
+                replay.keep();
             }
             What::Wait(core, _) => {
                 let (reached, failure) = core.outcome();
@@ -192,8 +207,19 @@ impl State {
                 due = busy.until.into_iter().chain(due).min();
                 continue;
             }
-            let Some(Item { what: What::Operation(_), issued_ns, .. }) = queue.items.front() else { continue };
-            let key = (queue.time.max(*issued_ns), -i64::from(queue.priority), index);
+            let Some(item) = queue.items.front() else { continue };
+            let ready = match &item.what {
+                What::Operation(_) => 0,
+                What::Replay(replay) => match replay.earliest() {
+                    Some((_, ready)) => ready,
+                    None => {
+                        due = due.into_iter().chain([replay.until()]).min();
+                        continue;
+                    }
+                },
+                _ => continue,
+            };
+            let key = (queue.time.max(item.issued_ns).max(ready), -i64::from(queue.priority), index);
             if best.is_none_or(|best| key < best) {
                 best = Some(key);
             }
@@ -207,22 +233,53 @@ impl State {
             .filter(|&index| {
                 let queue = &self.queues[index];
                 let item = queue.items.front().filter(|item| queue.busy.is_none() && item.sequence <= horizon);
-                matches!(item, Some(Item { what: What::Operation(_), .. }))
+                matches!(item, Some(Item { what: What::Operation(_) | What::Replay(_), .. }))
             })
             .collect();
         if ready.is_empty() { None } else { Some(self.scheduler.choose(&ready)) }
     }
 
-    /// Takes the first operation of a queue, which is busy with it from now on; also gives its beginning.
-    pub(super) fn begin(&mut self, index: usize) -> Option<(Box<Operation>, u64)> {
+    /// Takes the first operation of a queue, which is busy with it from now on, or one of the first launch; also gives its beginning.
+    pub(super) fn begin(&mut self, index: usize, is_seeded: bool) -> Option<Begun> {
+        let mut operation = self.blank();
         let queue = &mut self.queues[index];
-        let Some(Item { what: What::Operation(operation), issued_ns, .. }) = queue.items.pop_front() else {
-            return None;
+        let begun = match queue.items.front_mut() {
+            Some(Item { what: What::Replay(replay), issued_ns, .. }) => {
+                let at = if is_seeded { replay.drawn(&mut self.scheduler) } else { replay.earliest()?.0 };
+                let (step, ready) = replay.take(at, &mut operation);
+                Begun { operation, start: queue.time.max(*issued_ns).max(ready), step: Some(step) }
+            }
+            Some(Item { what: What::Operation(first), issued_ns, .. }) => {
+                std::mem::swap(first, &mut operation);
+                let start = queue.time.max(*issued_ns);
+                queue.busy = Some(Busy { until: None, failure: None });
+                let blank = queue.items.pop_front();
+                if let Some(Item { what: What::Operation(blank), .. }) = blank {
+                    self.keep(blank);
+                }
+                Begun { operation, start, step: None }
+            }
+            _ => return None,
         };
-        queue.busy = Some(Busy { until: None, failure: None });
-        self.order.add(operation.number);
-        let start = queue.time.max(issued_ns);
-        Some((operation, start))
+        self.order.add(begun.operation.number);
+        Some(begun)
+    }
+
+    /// An operation has run, of a launch if it is a step.
+    pub(super) fn has_run(&mut self, index: usize, step: Option<usize>, until: u64, failure: Option<Error>) {
+        let queue = &mut self.queues[index];
+        let Some(step) = step else {
+            if let Some(busy) = &mut queue.busy {
+                (busy.until, busy.failure) = (Some(until), failure);
+            }
+            return;
+        };
+        if let Some(Item { what: What::Replay(replay), .. }) = queue.items.front_mut() {
+            replay.done(step, until);
+            if queue.failure.is_none() {
+                queue.failure = failure;
+            }
+        }
     }
 
     /// Fails everything that is under way and all that lies in queues: whoever waits for it is told.

@@ -5,11 +5,14 @@ use super::checker::{CHECKER, Ranges};
 use super::event::Event;
 use super::queue::{Act, Address, Operation, Queue, What};
 use super::races::Race;
+use super::replay::Recorded;
 use super::state::Counts;
 use super::work::Shared;
 use super::{check, effect};
 use crate::base::{Error, Result};
-use crate::device::{DeviceEvent, DeviceKernel, DeviceStream, Fill, HostFunction, Launch, Place, StreamAttr, Transfer};
+use crate::device::{
+    DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostFunction, Launch, Place, StreamAttr, Transfer,
+};
 use crate::memory::View;
 use crate::sync::fork;
 use std::any::Any;
@@ -35,7 +38,7 @@ impl DeviceKernel for Kernel {}
 pub(super) struct Stream {
     shared: Arc<Shared>,
     /// Its queue.
-    index: usize,
+    pub(super) index: usize,
 }
 
 impl Stream {
@@ -86,14 +89,16 @@ impl Stream {
         if shared.checks() {
             let (mut reads, mut writes) = (Ranges::new(), Ranges::new());
             uses(&mut reads, &mut writes);
-            operation.refused = check::operation(shared, &mut state, self.index, name, &reads, &writes);
+            operation.refused = check::operation(shared, &mut state, self.index, name, (&reads, &writes), None);
         }
         state.push(self.index, self.shared.time_ns(), What::Operation(operation));
         drop(state);
         shared.submitted();
         Ok(())
     }
+}
 
+impl Shared {
     /// An address as the operation keeps it, checked.
     fn address(&self, what: &str, place: &Place<'_>, bytes: usize) -> Result<Address> {
         let outside = |address: usize, of: &str| {
@@ -104,16 +109,48 @@ impl Stream {
                 None => Ok(Address::Host(address)),
                 Some(device) => outside(address, &format!("the host's but of {}", device.label)),
             },
-            Place::Device(address) => match self.shared.reserve.translate(address, bytes) {
+            Place::Device(address) => match self.reserve.translate(address, bytes) {
                 Some(_) => Ok(Address::Own(address)),
-                None if bytes == 0 => Ok(Address::Own(self.shared.reserve.start())),
-                None => outside(address, &format!("in the memory of {}", self.shared.label)),
+                None if bytes == 0 => Ok(Address::Own(self.reserve.start())),
+                None => outside(address, &format!("in the memory of {}", self.label)),
             },
             Place::Peer(_, address) => match check::owner(address, bytes) {
                 Some(peer) if peer.reserve.translate(address, bytes).is_some() => Ok(Address::Peer(peer, address)),
                 _ => outside(address, "in the memory of an emulated device"),
             },
         }
+    }
+
+    /// The kernel of a launch, whose tensors are the device's.
+    pub(super) fn kernel_of<'a>(&self, launch: &Launch<'a>) -> Result<&'a Kernel> {
+        let any: &dyn Any = &**launch.kernel;
+        let Some(kernel) = any.downcast_ref::<Kernel>() else {
+            return Err(Error::invalid("kernel is not one of an emulated device"));
+        };
+        for (what, views) in [("input", launch.inputs), ("output", launch.outputs)] {
+            if let Some((i, view)) = views.iter().enumerate().find(|(_, view)| !effect::covers(self, view)) {
+                return Err(Error::invalid(format!(
+                    "{what} {i}: {} bytes at {:#x} are not in the memory of {}",
+                    view.bytes(),
+                    view.data() as usize,
+                    self.label
+                )));
+            }
+        }
+        Ok(kernel)
+    }
+
+    pub(super) fn copy_of(&self, transfer: &Transfer<'_>) -> Result<Act> {
+        let bytes = transfer.bytes;
+        let to = self.address("the destination", &transfer.to, bytes)?;
+        let from = self.address("the source", &transfer.from, bytes)?;
+        Ok(Act::Copy { to, from, bytes })
+    }
+
+    pub(super) fn fill_of(&self, fill: &Fill<'_>) -> Result<Act> {
+        let Fill { address, bytes, value, .. } = *fill;
+        self.address("the destination", &Place::Device(address), bytes)?;
+        Ok(if bytes > 0 { Act::Fill { to: address, bytes, value } } else { Act::Nothing })
     }
 }
 
@@ -126,30 +163,34 @@ fn of_place(place: &Place<'_>, bytes: usize) -> Range<usize> {
     range(address, bytes)
 }
 
+/// The bytes that a launch reads and writes.
+pub(super) fn used(launch: &Launch<'_>, reads: &mut Ranges, writes: &mut Ranges) {
+    let ranges = |views: &[View], ranges: &mut Ranges| {
+        let used = views.iter().filter(|view| view.bytes() > 0);
+        ranges.extend(used.map(|view| range(view.data() as usize, view.bytes())));
+    };
+    ranges(launch.inputs, reads);
+    ranges(launch.outputs, writes);
+}
+
+/// Those of a copy.
+pub(super) fn moved(transfer: &Transfer<'_>, reads: &mut Ranges, writes: &mut Ranges) {
+    if transfer.bytes > 0 {
+        reads.push(of_place(&transfer.from, transfer.bytes));
+        writes.push(of_place(&transfer.to, transfer.bytes));
+    }
+}
+
+pub(super) fn filled(fill: &Fill<'_>, writes: &mut Ranges) {
+    if fill.bytes > 0 {
+        writes.push(range(fill.address, fill.bytes));
+    }
+}
+
 impl DeviceStream for Stream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
-        let any: &dyn Any = &**launch.kernel;
-        let Some(kernel) = any.downcast_ref::<Kernel>() else {
-            return Err(Error::invalid("kernel is not one of an emulated device"));
-        };
-        for (what, views) in [("input", launch.inputs), ("output", launch.outputs)] {
-            if let Some((i, view)) = views.iter().enumerate().find(|(_, view)| !effect::covers(&self.shared, view)) {
-                return Err(Error::invalid(format!(
-                    "{what} {i}: {} bytes at {:#x} are not in the memory of {}",
-                    view.bytes(),
-                    view.data() as usize,
-                    self.shared.label
-                )));
-            }
-        }
-        let ranges = |views: &[View], ranges: &mut Ranges| {
-            let used = views.iter().filter(|view| view.bytes() > 0);
-            ranges.extend(used.map(|view| range(view.data() as usize, view.bytes())));
-        };
-        let uses = |reads: &mut Ranges, writes: &mut Ranges| {
-            ranges(launch.inputs, reads);
-            ranges(launch.outputs, writes);
-        };
+        let kernel = self.shared.kernel_of(launch)?;
+        let uses = |reads: &mut Ranges, writes: &mut Ranges| used(launch, reads, writes);
         self.submit(launch.name, None, uses, |operation, counts| {
             counts.launches += 1;
             operation.act = Act::Launch(Arc::clone(&kernel.function));
@@ -159,34 +200,30 @@ impl DeviceStream for Stream {
     }
 
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
-        let bytes = transfer.bytes;
-        let to = self.address("the destination", &transfer.to, bytes)?;
-        let from = self.address("the source", &transfer.from, bytes)?;
-        let uses = |reads: &mut Ranges, writes: &mut Ranges| {
-            if bytes > 0 {
-                reads.push(of_place(&transfer.from, bytes));
-                writes.push(of_place(&transfer.to, bytes));
-            }
-        };
-        self.submit(transfer.name, Some(bytes), uses, |operation, counts| {
+        let act = self.shared.copy_of(transfer)?;
+        let uses = |reads: &mut Ranges, writes: &mut Ranges| moved(transfer, reads, writes);
+        self.submit(transfer.name, Some(transfer.bytes), uses, |operation, counts| {
             counts.copies += 1;
             operation.copy = counts.copies;
-            operation.act = Act::Copy { to, from, bytes };
+            operation.act = act;
         })
     }
 
     fn fill(&self, fill: &Fill<'_>) -> Result<()> {
-        let Fill { name, address, bytes, value } = *fill;
-        self.address("the destination", &Place::Device(address), bytes)?;
-        let uses = |_: &mut Ranges, writes: &mut Ranges| {
-            if bytes > 0 {
-                writes.push(range(address, bytes));
-            }
-        };
-        self.submit(name, Some(bytes), uses, |operation, counts| {
+        let act = self.shared.fill_of(fill)?;
+        let uses = |_: &mut Ranges, writes: &mut Ranges| filled(fill, writes);
+        self.submit(fill.name, Some(fill.bytes), uses, |operation, counts| {
             counts.fills += 1;
-            operation.act = if bytes > 0 { Act::Fill { to: address, bytes, value } } else { Act::Nothing };
+            operation.act = act;
         })
+    }
+
+    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+        let any: &dyn Any = &**executable;
+        match any.downcast_ref::<Recorded>() {
+            Some(recorded) if recorded.is_of(&self.shared) => recorded.submit(self),
+            _ => Err(Error::invalid(format!("executable is not one of {}", self.shared.label))),
+        }
     }
 
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {

@@ -14,16 +14,15 @@
 
 use super::checker::CHECKER;
 use super::event::Core;
-use super::queue::Operation;
 use super::space::Space;
-use super::state::{Asked, Next, State};
+use super::state::{Asked, Begun, Next, State};
 use super::{Emulation, effect};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
 use crate::device::Then;
 use crate::memory::Reserve;
 use crate::sync::thread::{self, Group, Origin};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
+use crate::sync::{Gate, Mutex, MutexGuard, OnceLock, ambient};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -208,6 +207,11 @@ impl Shared {
     }
 
     fn work(&self) {
+        ambient::call(|| self.work_inside());
+    }
+
+    /// Kernels are functions of the host's, and so may be what follows an event.
+    fn work_inside(&self) {
         HOME.with(|home| home.set(std::ptr::from_ref(self) as usize));
         thread::sleep_precisely();
         let mut calls: Vec<Then> = Vec::new();
@@ -231,9 +235,9 @@ impl Shared {
             }
             match next {
                 Next::Run(index) => {
-                    if let Some((operation, start)) = state.begin(index) {
+                    if let Some(begun) = state.begin(index, self.is_seeded()) {
                         drop(state);
-                        self.run(index, operation, start);
+                        self.run(index, begun);
                     }
                 }
                 Next::Sleep(due) => {
@@ -298,7 +302,8 @@ impl Shared {
     }
 
     /// Runs an operation's function, with no lock held.
-    fn run(&self, index: usize, mut operation: Box<Operation>, start: u64) {
+    fn run(&self, index: usize, begun: Begun) {
+        let Begun { mut operation, start, step } = begun;
         if operation.number == self.settings.lose_operation {
             let text =
                 format!("{} was lost, as asked, at operation {} ({})", self.label, operation.number, operation.name);
@@ -314,14 +319,12 @@ impl Shared {
         let result = effect::run(self, &mut operation);
         let took = self.time_ns() - began;
         let mut state = self.state.lock();
-        let queue = &mut state.queues[index];
         let failure = result.err().map(|error| {
-            error.within(format_args!("{}, stream '{}', operation {}", self.label, queue.name, operation.number))
+            let queue = &state.queues[index].name;
+            error.within(format_args!("{}, stream '{queue}', operation {}", self.label, operation.number))
         });
-        if let Some(busy) = &mut queue.busy {
-            busy.until = Some(start.saturating_add(operation.duration_ns.max(took)));
-            busy.failure = failure;
-        }
+        let until = start.saturating_add(operation.duration_ns.max(took));
+        state.has_run(index, step, until, failure);
         state.keep(operation);
     }
 }

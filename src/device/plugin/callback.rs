@@ -5,7 +5,7 @@
 //! to its end by the next call of the library from elsewhere.
 
 use crate::device::{DeviceEvent, Then};
-use crate::sync::{Mutex, fork};
+use crate::sync::{Mutex, ambient, fork};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -57,7 +57,7 @@ pub(super) unsafe extern "C" fn reached(arg: *mut c_void) {
     INSIDE.with(|inside| inside.set(inside.get() + 1));
     {
         // Nothing may unwind into the plug-in.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| then.tell())) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::call(|| then.tell()))) {
             std::mem::forget(payload);
         }
         drop(event);

@@ -4,7 +4,7 @@ use super::{Pointer, Table, callback, nonsense};
 use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
-use crate::sync::{Mutex, MutexGuard, OnceLock, fork};
+use crate::sync::{Mutex, MutexGuard, OnceLock, ambient, fork};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ impl Opened {
             return Err(error.clone());
         }
         let _turn = self.turn();
-        match call() {
+        match ambient::call(call) {
             Some(0) => Ok(()),
             Some(status) => Err(self.failed(function, status)),
             None => Err(Error::new(Code::Unimplemented, format!("{}: the plug-in has no {function}", self.place))),
@@ -180,7 +180,7 @@ impl Opened {
             let (device, object) = (Arc::clone(self), Pointer(object));
             callback::outside(move || {
                 let turn = device.turn();
-                call(&device, object.get());
+                ambient::call(|| call(&device, object.get()));
                 drop(turn);
             });
         }

@@ -230,15 +230,32 @@ impl Field<'_> {
         }
     }
 
-    /// Megabytes that are copied about before anything that comes after them. Gives what is there at the end, and where.
-    pub(super) fn burden(&mut self, stream: usize) -> Result<(usize, Vec<u8>), String> {
+    /// Megabytes that are copied about before anything that comes after them, `weight` times as many as a little. Gives what is there at the end, and where.
+    pub(super) fn burden(&mut self, stream: usize, weight: usize) -> Result<(usize, Vec<u8>), String> {
         let (a, b) = (self.block(CHUNK)?, self.block(CHUNK)?);
         let bytes = self.bench.bytes(CHUNK);
         self.fill(stream, b, CHUNK, 0)?;
         self.upload(stream, a, &bytes)?;
-        for _ in 0..CHUNKS {
+        for _ in 0..CHUNKS * weight {
             self.copy(stream, Place::Device(b), Place::Device(a), CHUNK)?;
         }
         Ok((b, bytes))
     }
+}
+
+/// Repeats a probe of work that is under way until it has met such work so many times, and gives how many. A probe that came too late, as
+/// a thread that is held up does, is repeated with twice the work; a device that is always done already ends that.
+pub(super) fn under_way(times: usize, mut probe: impl FnMut(usize) -> Result<bool, String>) -> Result<usize, String> {
+    const MOST: usize = 64;
+    let (mut met, mut weight) = (0, 1);
+    while met < times {
+        if probe(weight)? {
+            met += 1;
+        } else if weight < MOST {
+            weight *= 2;
+        } else {
+            break;
+        }
+    }
+    Ok(met)
 }

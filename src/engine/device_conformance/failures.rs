@@ -38,7 +38,7 @@ pub(super) fn late(bench: &Bench) -> Finding {
         field.fill(0, block, 64, 1)?;
         field.finish(0)?;
         if round % 2 == 0 {
-            field.burden(0)?;
+            field.burden(0, 1)?;
         }
         let launch = Launch { name: "kernel 'weir.fail'", kernel: &kernel, inputs: &[], outputs: &[] };
         field
@@ -71,7 +71,7 @@ pub(super) fn late(bench: &Bench) -> Finding {
 pub(super) fn destroy(bench: &Bench) -> Finding {
     for round in 0..bench.rounds().div_ceil(4) {
         let mut field = bench.field(2)?;
-        let (from, expected) = field.burden(0)?;
+        let (from, expected) = field.burden(0, 1)?;
         let landing = field.download(0, from, expected.len())?;
         let event = field.mark(0)?;
         // Another stream with all that belongs to it comes and goes meanwhile.

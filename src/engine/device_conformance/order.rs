@@ -1,6 +1,6 @@
 //! Clauses about what happens when.
 
-use super::bench::Bench;
+use super::bench::{Bench, under_way};
 use super::{Finding, Seen};
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
@@ -47,11 +47,12 @@ pub(super) fn events(bench: &Bench) -> Finding {
     if !matches!(fresh.is_reached(), Ok(true)) {
         return Err("an event that was never recorded is not reached".to_owned());
     }
-    for _ in 0..bench.rounds().div_ceil(4) {
-        let (from, expected) = field.burden(0)?;
+    under_way(bench.rounds().div_ceil(4), |weight| {
+        let (from, expected) = field.burden(0, weight)?;
         let landing = field.download(0, from, expected.len())?;
         let event = field.mark(0)?;
         let deadline = bench.deadline();
+        let is_valid = matches!(event.is_reached(), Ok(false));
         while matches!(event.is_reached(), Ok(false)) {
             if deadline.is_past() {
                 return Err(format!("an event was not reached in {}", bench.budget()));
@@ -60,7 +61,8 @@ pub(super) fn events(bench: &Bench) -> Finding {
         }
         field.expect(landing, &expected, "an event was reached before the work in front of it was done")?;
         field.finish(0)?;
-    }
+        Ok(is_valid)
+    })?;
     let count = bench.rounds() * 16;
     let small = field.block(64)?;
     for number in 0..count {
@@ -73,45 +75,49 @@ pub(super) fn events(bench: &Bench) -> Finding {
 
 pub(super) fn timeouts(bench: &Bench) -> Finding {
     let mut field = bench.field(1)?;
-    let mut short = 0;
-    for round in 0..bench.rounds().div_ceil(4) {
-        let (from, expected) = field.burden(0)?;
+    let mut round = 0;
+    let short = under_way(bench.rounds().div_ceil(4), |weight| {
+        let (from, expected) = field.burden(0, weight)?;
         let landing = field.download(0, from, expected.len())?;
         let event = field.mark(0)?;
         let timeout = [0, 1_000, 100_000][round % 3];
+        round += 1;
         let begin = now_ns();
         let reached = event.synchronize(Deadline::after(timeout));
         let took = now_ns() - begin;
         if took > timeout + bench.budget_ns() {
             return Err(format!("a wait of {timeout} ns took {} ms", took / 1_000_000));
         }
-        match reached {
-            Ok(true) => field.expect(landing, &expected, "a wait said that an event was reached, and it was not")?,
-            _ => short += 1,
+        let was_reached = matches!(reached, Ok(true));
+        if was_reached {
+            field.expect(landing, &expected, "a wait said that an event was reached, and it was not")?;
         }
         field.reach(&event)?;
         field.expect(landing, &expected, "a wait said that an event was reached, and it was not")?;
         field.finish(0)?;
-    }
+        Ok(!was_reached)
+    })?;
     Ok(Seen::Kept(format!("{short} waits ended before the work")))
 }
 
 pub(super) fn waits(bench: &Bench) -> Finding {
-    for _ in 0..bench.rounds().div_ceil(4) {
+    let met = under_way(bench.rounds().div_ceil(4), |weight| {
         let mut field = bench.field(3)?;
-        let (from, expected) = field.burden(0)?;
+        let (from, expected) = field.burden(0, weight)?;
         let first = field.mark(0)?;
         // Through a third stream, which has nothing else to do.
         field.stream(1).wait(&first).map_err(super::bench::told)?;
         let second = field.mark(1)?;
         field.stream(2).wait(&second).map_err(super::bench::told)?;
         let landing = field.download(2, from, expected.len())?;
+        let is_valid = matches!(first.is_reached(), Ok(false));
         field.finish(2)?;
         let result = field.expect(landing, &expected, "a stream went on before the event that it waits for");
         field.finish(0)?;
         result?;
-    }
-    Ok(Seen::Kept("across three streams".to_owned()))
+        Ok(is_valid)
+    })?;
+    Ok(Seen::Kept(format!("{met} times across three streams")))
 }
 
 pub(super) fn callbacks(bench: &Bench) -> Finding {
@@ -124,9 +130,7 @@ pub(super) fn callbacks(bench: &Bench) -> Finding {
         let event = match number % 4 {
             // So much that the work is under way when it is asked, even if this thread is held up before.
             0 | 2 => {
-                for _ in 0..8 {
-                    field.burden(0)?;
-                }
+                field.burden(0, 8)?;
                 field.mark(0)?
             }
             1 => {
@@ -174,7 +178,7 @@ pub(super) fn time(bench: &Bench) -> Finding {
         let (start, end) = (field.event(true)?, field.event(true)?);
         let begin = now_ns();
         field.record(0, &start)?;
-        field.burden(0)?;
+        field.burden(0, 1)?;
         field.record(0, &end)?;
         field.reach(&end)?;
         let host = now_ns() - begin;

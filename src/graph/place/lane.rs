@@ -13,12 +13,13 @@
 //! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
 #![forbid(unsafe_code)]
 
-use crate::base::{Error, Ref, Result};
+use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::kernel::Completion;
 use crate::memory::{Block, Buffer, Tag};
-use crate::sync::{Mutex, OnceLock};
+use crate::stream::{Account, Aside};
+use crate::sync::{Mutex, OnceLock, fork};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -38,11 +39,11 @@ pub(super) struct Needs {
 
 /// What all nodes of a program's that have to do with devices share.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(in crate::graph) struct Lanes {
     /// "program 'digits'"
-    pub owner: String,
+    owner: String,
     /// Known once all of the program has been placed.
-    pub needs: OnceLock<Vec<Needs>>,
+    pub(super) needs: OnceLock<Vec<Needs>>,
     /// With the address that each is found by.
     lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
 }
@@ -51,6 +52,7 @@ pub(super) struct Lanes {
 pub(super) struct Lane {
     pub engines: Vec<OnEngine>,
     is_used: AtomicBool,
+    owner: String,
 }
 
 /// A stream, to which one thread at a time issues.
@@ -101,26 +103,45 @@ pub(super) struct Upload {
 }
 
 impl Lanes {
-    pub fn new(owner: String) -> Lanes {
+    pub(super) fn new(owner: String) -> Lanes {
         Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default() }
     }
 
     /// The number of the lane that belongs to this address, made if need be.
-    pub fn number(&self, address: usize) -> Result<usize> {
+    pub(super) fn number(&self, address: usize) -> Result<usize> {
         let known = |lanes: &[(usize, Arc<Lane>)]| lanes.iter().position(|(of, _)| *of == address);
         if let Some(number) = known(&self.lanes.lock()) {
             return Ok(number);
         }
         // Not under the lock: devices may be slow. Nobody else makes the lane of this step.
         let lane = Arc::new(self.make()?);
+        lane.engines.iter().for_each(|on| on.engine.account().add_aside(&lane));
         let mut lanes = self.lanes.lock();
         lanes.push((address, lane));
         Ok(lanes.len() - 1)
     }
 
-    pub fn lane(&self, number: i32) -> Result<Arc<Lane>> {
+    pub(super) fn lane(&self, number: i32) -> Result<Arc<Lane>> {
         let lane = usize::try_from(number).ok().and_then(|number| Some(Arc::clone(&self.lanes.lock().get(number)?.1)));
         lane.ok_or_else(|| Error::internal("a run without a lane"))
+    }
+
+    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were asked for.
+    pub fn keep(&self, held: Vec<Ref<Tensor>>) {
+        let held = Arc::new(held);
+        for (_, lane) in self.lanes.lock().iter() {
+            for on in &lane.engines {
+                let Some(accelerator) = on.engine.accelerator() else { continue };
+                for line in on.lines() {
+                    // A device that takes no event is lost, and touches nothing any more.
+                    let Ok(event) = accelerator.event(false) else { continue };
+                    if line.lock().record(&event).is_ok() {
+                        let held = Arc::clone(&held);
+                        accelerator.when_reached(&event, Then::once(move || drop(held)));
+                    }
+                }
+            }
+        }
     }
 
     fn make(&self) -> Result<Lane> {
@@ -129,7 +150,52 @@ impl Lanes {
             OnEngine::make(needs, &self.owner)
                 .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
         });
-        Ok(Lane { engines: engines.collect::<Result<_>>()?, is_used: AtomicBool::new(false) })
+        let (engines, owner) = (engines.collect::<Result<_>>()?, self.owner.clone());
+        Ok(Lane { engines, is_used: AtomicBool::new(false), owner })
+    }
+}
+
+/// The program goes. What devices may still be at, behind a run that failed, keeps its lane until it is done.
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for (_, lane) in self.lanes.lock().drain(..) {
+            if !lane.is_busy() || fork::forked() {
+                continue;
+            }
+            let kept = Arc::clone(&lane);
+            if let Err(error) = lane.begin(move |_| drop(kept))
+                && error.code() != Code::DeviceLost
+            {
+                // Nobody will say when.
+                std::mem::forget(lane);
+            }
+        }
+    }
+}
+
+/// A wait for everything covers what a lane's streams were given: a run that failed has left that behind, and one under way in another
+/// thread may wait for it.
+impl Aside for Lane {
+    fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    fn is_busy(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `end`; who was told of a run that has begun sees that, too.
+        self.is_used.load(Acquire)
+    }
+
+    fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>> {
+        let mut events = Vec::new();
+        for on in self.engines.iter().filter(|on| std::ptr::eq(&raw const **on.engine.account(), account)) {
+            let Some(accelerator) = on.engine.accelerator() else { continue };
+            for line in on.lines() {
+                let event = accelerator.event(false)?;
+                line.lock().record(&event)?;
+                events.push(event);
+            }
+        }
+        Ok(events)
     }
 }
 

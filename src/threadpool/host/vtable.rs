@@ -3,7 +3,7 @@
 use super::Task;
 use crate::abi::{weir_task_hint, weir_threadpool_vtable};
 use crate::base::{Error, Result};
-use crate::sync::fork;
+use crate::sync::{ambient, fork};
 use crate::threadpool::pool::Backend;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -171,7 +171,7 @@ impl Drop for HostVtable {
         // In a forked child the host's threads do not exist: a release that joins them would never return.
         if let Some(release) = self.calls.table.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
             // SAFETY: the host's function; nothing of weir's is with the pool any more, since closures hold references.
-            unsafe { release(self.calls.ctx) }
+            ambient::call(|| unsafe { release(self.calls.ctx) });
         }
     }
 }

@@ -101,7 +101,11 @@ impl Memory {
                 at
             }
         };
-        if is_write { self.accesses.write(bytes) } else { self.accesses.read(bytes) }
+        if is_write {
+            self.accesses.write(bytes)
+        } else {
+            self.accesses.read(bytes)
+        }
         Ok(at)
     }
 

@@ -148,9 +148,10 @@ fn before(name: &'static str) -> Result {
         *count += 1;
         let count = *count;
         let failures = calls.failures.iter().flatten();
-        failures.filter(|failure| failure.function == name).find(|failure| failure.call.is_none_or(|n| n == count)).map(
-            |failure| Code(failure.code),
-        )
+        failures
+            .filter(|failure| failure.function == name)
+            .find(|failure| failure.call.is_none_or(|n| n == count))
+            .map(|failure| Code(failure.code))
     };
     if let Some(code) = injected {
         if code.is_sticky() {

@@ -223,7 +223,8 @@ impl World {
 
     /// CUstreamCaptureStatus, and if it is not 0 the capture's number and graph.
     pub fn capture_status(&self, stream: Handle) -> (i32, u64, Handle) {
-        let capture = self.joined(stream).and_then(|joined| Some((joined.capture, self.captures.live.get(&joined.capture)?)));
+        let capture =
+            self.joined(stream).and_then(|joined| Some((joined.capture, self.captures.live.get(&joined.capture)?)));
         match capture {
             None => (0, 0, Handle::NULL),
             Some((id, capture)) if capture.is_invalid => (2, id, Handle::NULL),

@@ -48,8 +48,7 @@ impl Chains {
     /// `wanted` if that is one, else the first, else a new one.
     pub fn place(&mut self, clock: &mut Clock, wanted: usize) -> Epoch {
         let has_seen = |chain: &usize| self.0.get(*chain).is_some_and(|last| *last <= clock.at(*chain));
-        let chain =
-            Some(wanted).filter(has_seen).or_else(|| (0..self.0.len()).find(has_seen)).unwrap_or(self.0.len());
+        let chain = Some(wanted).filter(has_seen).or_else(|| (0..self.0.len()).find(has_seen)).unwrap_or(self.0.len());
         if chain == self.0.len() {
             self.0.push(0);
         }

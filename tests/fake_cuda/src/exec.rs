@@ -173,12 +173,8 @@ impl World {
                     vec![add(self, Operation::Nothing, &before)]
                 }
                 Act::Conditional { handle, kind, bodies } => {
-                    let condition = Condition {
-                        handle: *handle,
-                        kind: *kind,
-                        bodies: bodies.clone(),
-                        join: OnceLock::new(),
-                    };
+                    let condition =
+                        Condition { handle: *handle, kind: *kind, bodies: bodies.clone(), join: OnceLock::new() };
                     let condition = Arc::new(condition);
                     let head = add(self, Operation::Condition(Arc::clone(&condition)), &before);
                     let join = add(self, Operation::Nothing, &[head]);

@@ -20,10 +20,7 @@ pub fn run(task: &Task) -> Outcome {
     let mut memory = Memory::default();
     let result = match &task.operation {
         Operation::Nothing | Operation::Condition(_) => Ok(()),
-        Operation::Launch(launch) => {
-            let (grid, block, shared) = (launch.grid, launch.block, launch.shared);
-            launch.function.run(grid, block, shared, &launch.params, &mut memory, &task.origin)
-        }
+        Operation::Launch(launch) => launch.function.run(launch, &mut memory, &task.origin),
         Operation::Copy(copy) => run_copy(copy, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),
         Operation::Fill(fill) => run_fill(fill, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),
         Operation::Host(host) => {

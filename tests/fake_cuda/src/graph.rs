@@ -102,9 +102,9 @@ impl Work {
     /// What bodies of conditional nodes may hold.
     fn may_be_in_body(&self) -> bool {
         match self {
-            Work::Operation(Operation::Copy(copy)) => [&copy.to, &copy.from].iter().all(|side| {
-                space::look(|space| !matches!(space.owner(side.address), Some(Owner::Pageable)))
-            }),
+            Work::Operation(Operation::Copy(copy)) => [&copy.to, &copy.from]
+                .iter()
+                .all(|side| space::look(|space| !matches!(space.owner(side.address), Some(Owner::Pageable)))),
             Work::Operation(Operation::Launch(_) | Operation::Fill(_) | Operation::Nothing) => true,
             Work::Child(_) | Work::Conditional(_) => true,
             Work::Operation(_) | Work::Launched(_) | Work::Record(_) | Work::Wait(_) => false,
@@ -228,7 +228,9 @@ impl InUse {
         let me = std::thread::current().id();
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
         if used.iter().any(|(other, thread)| *other == graph && *thread != me) {
-            crate::call::stop(&format!("two threads use {graph:?} at the same time: a graph is for one thread at a time"));
+            crate::call::stop(&format!(
+                "two threads use {graph:?} at the same time: a graph is for one thread at a time"
+            ));
         }
         used.push((graph, me));
         drop(used);

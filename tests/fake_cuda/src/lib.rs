@@ -6,7 +6,7 @@
 //! documents a rule: a handle that was given back, a host function that calls the driver, a graph that two threads use.
 //!
 //! - `api` has the entry points, by the driver's names; `call` is what each call goes through.
-//! - `schedule` orders and runs tasks; `operation` and `execute` are what they do; `modules` and `builtin` the kernels.
+//! - `schedule` orders and runs tasks; `operation` and `execute` are what they do; `modules`, `ptx` and `builtin` the kernels.
 //! - `space` is memory; `access`, `clock` and `checker` find what is not ordered; `report` tells.
 //! - `graph`, `exec` and `capture` are graphs. `settings` is what the environment asks for.
 //! - `testing` is for the side of the tests: it puts the library where a program finds it, and runs programs with it.
@@ -26,6 +26,7 @@ mod execute;
 mod graph;
 mod modules;
 mod operation;
+mod ptx;
 mod report;
 mod schedule;
 pub mod settings;

@@ -6,6 +6,8 @@
 use crate::abi::Handle;
 use crate::access::Memory;
 use crate::builtin::{self, Builtin};
+use crate::operation::Launch;
+use crate::ptx;
 use crate::schedule::Origin;
 use crate::space;
 use crate::status::{Code, Result};
@@ -29,6 +31,7 @@ pub struct Module {
 #[derive(Debug)]
 pub enum Image {
     Builtin(BTreeMap<String, &'static Builtin>),
+    Ptx(weir_ptx::Module),
 }
 
 #[derive(Debug)]
@@ -49,6 +52,7 @@ pub struct Function {
 #[derive(Debug)]
 pub enum KernelCode {
     Builtin(&'static Builtin),
+    Ptx(weir_ptx::Entry),
 }
 
 /// Why a kernel has failed.
@@ -58,7 +62,7 @@ impl Image {
     /// An image, or the driver's code and a text for its log.
     pub fn read(text: &str) -> std::result::Result<Image, (Code, String)> {
         let Some(list) = text.strip_prefix(MAGIC) else {
-            return Err((Code::INVALID_IMAGE, "the image is neither PTX nor a list of built-in functions".to_owned()));
+            return ptx::read(text).map(Image::Ptx);
         };
         let mut functions = BTreeMap::new();
         for line in list.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -71,11 +75,26 @@ impl Image {
         Ok(Image::Builtin(functions))
     }
 
-    /// Variables of the module's with their first bytes.
-    pub fn globals(&self) -> Vec<(String, Vec<u8>)> {
-        match self {
-            Image::Builtin(_) => Vec::new(),
+    /// Gives variables their places and their first bytes; gives address and bytes of each.
+    pub fn place(&mut self, device: i32, context: Handle) -> Result<BTreeMap<String, (u64, u64)>> {
+        let mut places = BTreeMap::new();
+        let Image::Ptx(module) = self else { return Ok(places) };
+        let globals = module.globals();
+        for global in &globals {
+            let bytes = global.size.max(1);
+            let start = space::with(|space| space.allocate("a module's variable", bytes, device, context, None))?;
+            module.place(&global.name, start).map_err(|_| Code::INVALID_PTX)?;
+            places.insert(global.name.clone(), (start, bytes));
         }
+        // Variables can hold the addresses of others.
+        for (name, (start, size)) in &places {
+            let bytes = module.image(name).map_err(|_| Code::INVALID_PTX)?;
+            let place = space::look(|space| space.translate(&(*start..start + size)));
+            let place = place.map_err(|_| Code::INVALID_VALUE)?;
+            // SAFETY: as many bytes as the variable has were allocated just now.
+            unsafe { place.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        }
+        Ok(places)
     }
 
     pub fn function(&self, name: &str, module: Handle, context: Handle) -> Result<Function> {
@@ -101,18 +120,23 @@ impl Image {
                     code: KernelCode::Builtin(builtin),
                 })
             }
+            Image::Ptx(ptx) => {
+                let entry = ptx.entry(name).ok_or(Code::NOT_FOUND)?;
+                let params = entry.parameters().iter();
+                Ok(Function {
+                    name: name.to_owned(),
+                    module,
+                    context,
+                    params: params.map(|param| (param.offset as usize, param.size as usize)).collect(),
+                    shared: entry.static_shared() as i32,
+                    registers: entry.slots().min(255) as i32,
+                    max_threads: entry.max_threads() as i32,
+                    max_dynamic: AtomicI32::new(SHARED),
+                    code: KernelCode::Ptx(entry),
+                })
+            }
         }
     }
-}
-
-/// A variable of a module's; gives its address and bytes.
-pub fn place_global(bytes: &[u8], device: i32, context: Handle) -> Result<(u64, u64)> {
-    let size = bytes.len() as u64;
-    let start = space::with(|space| space.allocate("a module's variable", size, device, context, None))?;
-    let place = space::look(|space| space.translate(&(start..start + size))).map_err(|_| Code::INVALID_VALUE)?;
-    // SAFETY: so many bytes were allocated just now.
-    unsafe { place.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    Ok((start, size))
 }
 
 impl Function {
@@ -138,18 +162,13 @@ impl Function {
         Ok(())
     }
 
-    pub fn run(
-        &self,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared: u32,
-        params: &[u8],
-        memory: &mut Memory,
-        origin: &Origin,
-    ) -> std::result::Result<(), Fault> {
-        let _ = (grid, block, shared);
-        match self.code {
-            KernelCode::Builtin(builtin) => (builtin.run)(&builtin::Params { bytes: params, function: self }, memory, origin),
+    pub fn run(&self, launch: &Launch, memory: &mut Memory, origin: &Origin) -> std::result::Result<(), Fault> {
+        match &self.code {
+            KernelCode::Builtin(builtin) => {
+                let params = builtin::Params { bytes: &launch.params, function: self };
+                (builtin.run)(&params, memory, origin)
+            }
+            KernelCode::Ptx(entry) => ptx::run(entry, launch, memory, origin),
         }
     }
 }

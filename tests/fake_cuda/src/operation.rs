@@ -164,8 +164,7 @@ impl Copy {
     }
 
     fn is_pageable(&self, side: &Side) -> bool {
-        side.staged.is_none()
-            && space::look(|space| matches!(space.owner(side.address), Some(Owner::Pageable)))
+        side.staged.is_none() && space::look(|space| matches!(space.owner(side.address), Some(Owner::Pageable)))
     }
 
     pub fn is_to_pageable(&self) -> bool {
@@ -197,10 +196,10 @@ impl Fill {
     }
 
     pub fn of_node(dst: u64, pitch: u64, value: u32, element: u32, width: u64, height: u64) -> Result<Fill> {
-        if !matches!(element, 1 | 2 | 4) || dst % u64::from(element) != 0 {
+        if !matches!(element, 1 | 2 | 4) || !dst.is_multiple_of(u64::from(element)) {
             return Err(Code::INVALID_VALUE);
         }
-        if height > 1 && (pitch < width * u64::from(element) || pitch % u64::from(element) != 0) {
+        if height > 1 && (pitch < width * u64::from(element) || !pitch.is_multiple_of(u64::from(element))) {
             return Err(Code::INVALID_VALUE);
         }
         Ok(Fill { to: Side { address: dst, pitch, layer: 0, staged: None }, value, element, width, height })

@@ -1,8 +1,8 @@
 //! What the driver tells about the program: races, faults, and what is left at the end.
 
 use crate::abi::{Handle, Kind};
-use crate::call::stop;
 use crate::access::Accesses;
+use crate::call::stop;
 use crate::operation::Operation;
 use crate::schedule::Task;
 use crate::settings::{OnFind, SETTINGS};
@@ -114,4 +114,3 @@ pub fn report_leaks() {
         _ => eprintln!("fake CUDA driver: {text}"),
     }
 }
-

@@ -154,7 +154,8 @@ impl World {
     pub fn add_task(&mut self, name: String, origin: Origin, operation: Operation, after: &[Point]) -> Point {
         self.schedule.last += 1;
         let id = self.schedule.last;
-        let mark = Arc::new(Mark { id, is_done: AtomicBool::new(false), clock: OnceLock::new(), epoch: OnceLock::new() });
+        let mark =
+            Arc::new(Mark { id, is_done: AtomicBool::new(false), clock: OnceLock::new(), epoch: OnceLock::new() });
         let name = format!("{name} (operation {id}, {})", self.stream_name(origin.stream)).into();
         let task = Task {
             mark: Arc::clone(&mark),
@@ -214,10 +215,10 @@ impl World {
         task.epoch = self.chains.place(&mut task.clock, wanted);
         let _ = task.mark.clock.set(task.clock.clone());
         let _ = task.mark.epoch.set(task.epoch);
-        if task.origin.exec.is_none() {
-            if let Some(stream) = self.streams.get_mut(&task.origin.stream) {
-                stream.chain = task.epoch.chain;
-            }
+        if task.origin.exec.is_none()
+            && let Some(stream) = self.streams.get_mut(&task.origin.stream)
+        {
+            stream.chain = task.epoch.chain;
         }
         let schedule = &mut self.schedule;
         schedule.ready.insert((priority, id));

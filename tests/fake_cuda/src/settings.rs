@@ -149,8 +149,7 @@ mod tests {
     #[test]
     fn values_are_read() {
         let settings = read("FAKE_CUDA_FAIL", "cuMemAlloc_v2:3:2, cuInit:*:999").unwrap();
-        let failure =
-            |function: &str, call, code| Failure { function: function.to_owned(), call, code };
+        let failure = |function: &str, call, code| Failure { function: function.to_owned(), call, code };
         assert_eq!(settings.failures, [failure("cuMemAlloc_v2", Some(3), 2), failure("cuInit", None, 999)]);
         assert_eq!(read("FAKE_CUDA_DELAY", "2:500").unwrap().delays[&2], 500);
         assert_eq!(read("FAKE_CUDA_SEED", "0").unwrap().seed, Some(0));

@@ -164,7 +164,14 @@ impl Space {
     }
 
     /// A new block; `what` made it.
-    pub fn allocate(&mut self, what: &str, size: u64, device: i32, context: Handle, pool: Option<Handle>) -> Result<u64> {
+    pub fn allocate(
+        &mut self,
+        what: &str,
+        size: u64,
+        device: i32,
+        context: Handle,
+        pool: Option<Handle>,
+    ) -> Result<u64> {
         if size == 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -174,8 +181,14 @@ impl Space {
         }
         let start = self.gap(room).ok_or(Code::OUT_OF_MEMORY)?;
         let bytes = Bytes::new(size as usize, true).ok_or(Code::OUT_OF_MEMORY)?;
-        let stale: Vec<u64> = self.dead.range(..start + room).rev().map(|(start, (size, _))| (*start, *size))
-            .take_while(|(at, size)| at + size > start).map(|(at, _)| at).collect();
+        let stale: Vec<u64> = self
+            .dead
+            .range(..start + room)
+            .rev()
+            .map(|(start, (size, _))| (*start, *size))
+            .take_while(|(at, size)| at + size > start)
+            .map(|(at, _)| at)
+            .collect();
         stale.iter().for_each(|at| {
             self.dead.remove(at);
         });

@@ -196,8 +196,7 @@ impl World {
     pub fn new_context(&mut self, device: i32, flags: u32, is_primary: bool) -> Handle {
         let context = self.name(Kind::Context);
         let legacy = self.new_stream(context, 0, 0, Some("the legacy default stream"));
-        let new =
-            Context { device, flags, is_primary, lost: None, legacy, orphans: Vec::new(), peers: Vec::new() };
+        let new = Context { device, flags, is_primary, lost: None, legacy, orphans: Vec::new(), peers: Vec::new() };
         self.contexts.insert(context, new);
         context
     }

@@ -39,7 +39,7 @@ fn fill(name: &str, fill: Fill, stream: Option<Handle>) -> Result {
     let mut world = lock();
     let is_sync = stream.is_none();
     let stream = world.stream(stream.unwrap_or(Handle::LEGACY))?;
-    if fill.to.address % u64::from(fill.element) != 0 {
+    if !fill.to.address.is_multiple_of(u64::from(fill.element)) {
         return Err(Code::INVALID_VALUE);
     }
     if fill.width == 0 || fill.height == 0 {

@@ -51,7 +51,7 @@ fn attribute(attribute: i32, device: i32) -> Result<i32> {
         115 => 1,
         116..=118 => 0,
         119 => 1,
-        1..=200 => 0,
+        other if (1..=200).contains(&other) => 0,
         _ => return Err(Code::INVALID_VALUE),
     })
 }

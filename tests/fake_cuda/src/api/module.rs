@@ -4,7 +4,6 @@ use crate::abi::{Handle, In, Kind, OccupancyFunction, Out};
 use crate::modules::{Image, Module, SHARED_OPTIN};
 use crate::status::{Code, Result};
 use crate::world::lock;
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -16,7 +15,8 @@ const INFO_LOG_BYTES: i32 = 4;
 /// The place for a log of errors, and its bytes.
 fn error_log(options: &[(i32, *mut c_void)]) -> Option<(*mut c_char, usize)> {
     let value = |which| options.iter().find(|(option, _)| *option == which).map(|(_, value)| *value);
-    Some((value(ERROR_LOG)?.cast::<c_char>(), value(ERROR_LOG_BYTES)? as usize)).filter(|(to, room)| !to.is_null() && *room > 0)
+    Some((value(ERROR_LOG)?.cast::<c_char>(), value(ERROR_LOG_BYTES)? as usize))
+        .filter(|(to, room)| !to.is_null() && *room > 0)
 }
 
 fn load(module: Out<Handle>, image: *const c_void, options: &[(i32, *mut c_void)]) -> Result {
@@ -36,7 +36,7 @@ fn load(module: Out<Handle>, image: *const c_void, options: &[(i32, *mut c_void)
     }
     // SAFETY: as above.
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
-    let image = match Image::read(&text) {
+    let mut image = match Image::read(&text) {
         Ok(image) => image,
         Err((code, why)) => {
             if let Some((to, room)) = error_log(options) {
@@ -48,10 +48,7 @@ fn load(module: Out<Handle>, image: *const c_void, options: &[(i32, *mut c_void)
             return Err(code);
         }
     };
-    let mut globals = BTreeMap::new();
-    for (name, bytes) in image.globals() {
-        globals.insert(name, crate::modules::place_global(&bytes, device, context)?);
-    }
+    let globals = image.place(device, context)?;
     let mut world = lock();
     let new = world.name(Kind::Module);
     world.modules.insert(new, Module { context, image: Arc::new(image), globals });

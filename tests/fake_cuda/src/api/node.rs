@@ -116,9 +116,7 @@ fn add(
     node.set(new)
 }
 
-fn add_any(
-    node: Out<Handle>, graph: Handle, before: In<Handle>, count: usize, params: Out<GraphNodeParams>,
-) -> Result {
+fn add_any(node: Out<Handle>, graph: Handle, before: In<Handle>, count: usize, params: Out<GraphNodeParams>) -> Result {
     let given = params.get()?;
     // SAFETY: `kind` says which of the members the program has filled.
     let of = unsafe {
@@ -292,7 +290,7 @@ crate::entries! {
             return Err(Code::INVALID_VALUE);
         }
         let handles = &mut world.graph(root)?.handles;
-        let new = 0xc0de_0000_0000 | (root.number() as u64) << 16 | handles.len() as u64 + 1;
+        let new = 0xc0de_0000_0000 | (root.number() as u64) << 16 | (handles.len() as u64 + 1);
         // Without the flag it has no value until a kernel sets one.
         handles.insert(new, (flags == 1).then_some(value));
         handle.set(new)

@@ -143,7 +143,7 @@ crate::entries! {
     fn cuStreamWriteValue32_v2(stream: Handle, address: u64, value: u32, flags: u32) {
         let mut world = lock();
         let stream = world.stream(stream)?;
-        if flags > 1 || address % 4 != 0 {
+        if flags > 1 || !address.is_multiple_of(4) {
             return Err(Code::INVALID_VALUE);
         }
         let fill = Fill::row(address, value, 4, 1);

@@ -105,8 +105,7 @@ fn functions_are_found_by_version() {
     let test = "basics::functions_are_found_by_version";
     let find = |name: &CStr, version: i32| {
         let (mut found, mut result) = (std::ptr::null_mut::<c_void>(), 9i32);
-        let status =
-            call!(cuGetProcAddress_v2(name.as_ptr(), out(&mut found), version, 0u64, out(&mut result)));
+        let status = call!(cuGetProcAddress_v2(name.as_ptr(), out(&mut found), version, 0u64, out(&mut result)));
         (status, found, result)
     };
     let body = || {

@@ -118,11 +118,16 @@ pub fn pinned(words: usize) -> &'static mut [u32] {
     unsafe { std::slice::from_raw_parts_mut(address, words) }
 }
 
-pub fn function(name: &str) -> Handle {
-    let image = CString::new(format!("WEIRFAKE1\n{name}\n")).unwrap();
+/// Built-in functions of the driver's.
+pub fn module(names: &[&str]) -> Handle {
+    let image = CString::new(format!("WEIRFAKE1\n{}\n", names.join("\n"))).unwrap();
     let mut module = Handle::NULL;
     ok!(cuModuleLoadData(out(&mut module), image.as_ptr()));
-    named(module, name)
+    module
+}
+
+pub fn function(name: &str) -> Handle {
+    named(module(&[name]), name)
 }
 
 pub fn named(module: Handle, name: &str) -> Handle {
@@ -134,19 +139,18 @@ pub fn named(module: Handle, name: &str) -> Handle {
 
 /// Values of parameters, and their addresses.
 pub struct Params {
-    values: Vec<Box<u64>>,
+    _values: Vec<u64>,
     addresses: Vec<*mut c_void>,
 }
 
 impl Params {
     pub fn new(values: &[u64]) -> Params {
-        let mut values: Vec<Box<u64>> = values.iter().map(|value| Box::new(*value)).collect();
-        let addresses = values.iter_mut().map(|value| (&raw mut **value).cast()).collect();
-        Params { values, addresses }
+        let mut values = values.to_vec();
+        let addresses = values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+        Params { _values: values, addresses }
     }
 
     pub fn pointer(&mut self) -> *mut *mut c_void {
-        assert_eq!(self.values.len(), self.addresses.len());
         self.addresses.as_mut_ptr()
     }
 }
@@ -155,14 +159,7 @@ impl Params {
 pub fn launch(function: Handle, stream: Handle, values: &[u64]) -> Status {
     let mut params = Params::new(values);
     let none = std::ptr::null_mut::<*mut c_void>();
-    call!(cuLaunchKernel(
-        function, 1u32, 1u32, 1u32, 1u32, 1u32, 1u32, 0u32, stream, params.pointer(), none
-    ))
-}
-
-/// Eleven arguments are all that is called so.
-pub fn synchronize(stream: Handle) {
-    ok!(cuStreamSynchronize(stream));
+    call!(cuLaunchKernel(function, 1u32, 1u32, 1u32, 1u32, 1u32, 1u32, 0u32, stream, params.pointer(), none))
 }
 
 /// What a device's memory holds, after all work.
@@ -199,21 +196,31 @@ pub fn memset(dst: u64, value: u32, count: usize) -> MemsetNodeParams {
 
 pub fn copy(to: u64, from: u64, bytes: usize) -> Copy3D {
     Copy3D {
-        src_x: 0, src_y: 0, src_z: 0, src_lod: 0,
+        src_x: 0,
+        src_y: 0,
+        src_z: 0,
+        src_lod: 0,
         src_type: 2,
         src_host: std::ptr::null(),
         src_device: from,
         src_array: 0,
         reserved0: std::ptr::null_mut(),
-        src_pitch: 0, src_height: 0,
-        dst_x: 0, dst_y: 0, dst_z: 0, dst_lod: 0,
+        src_pitch: 0,
+        src_height: 0,
+        dst_x: 0,
+        dst_y: 0,
+        dst_z: 0,
+        dst_lod: 0,
         dst_type: 2,
         dst_host: std::ptr::null_mut(),
         dst_device: to,
         dst_array: 0,
         reserved1: std::ptr::null_mut(),
-        dst_pitch: 0, dst_height: 0,
-        width: bytes, height: 1, depth: 1,
+        dst_pitch: 0,
+        dst_height: 0,
+        width: bytes,
+        height: 1,
+        depth: 1,
     }
 }
 

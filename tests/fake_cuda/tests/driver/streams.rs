@@ -82,7 +82,8 @@ fn a_missing_wait_is_a_race_in_every_order() {
             ok!(cuCtxSynchronize());
             let races = races();
             assert_eq!(races.len(), 1, "{races:?}");
-            for part in ["bytes 8..16 of the 64 of cuMemAlloc #1", "cuLaunchKernel of fill", "cuLaunchKernel of touch"] {
+            for part in ["bytes 8..16 of the 64 of cuMemAlloc #1", "cuLaunchKernel of fill", "cuLaunchKernel of touch"]
+            {
                 assert!(races[0].contains(part), "{races:?}");
             }
             return;
@@ -259,7 +260,10 @@ fn pinned_memory_in_flight_must_not_be_freed() {
         std::thread::sleep(Duration::from_millis(100));
         ok!(cuMemFreeHost(held.as_mut_ptr()));
         let races = races();
-        assert!(races.len() == 1 && races[0].contains("cuMemFreeHost gives back bytes 0..64 of 64 pinned"), "{races:?}");
+        assert!(
+            races.len() == 1 && races[0].contains("cuMemFreeHost gives back bytes 0..64 of 64 pinned"),
+            "{races:?}"
+        );
         return;
     };
     run.succeeds();

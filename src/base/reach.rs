@@ -1,0 +1,82 @@
+//! Which items of a list come before which, by edges from earlier items to later ones: a bit for each pair.
+
+/// For each item, all that it comes after.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Reach {
+    /// Room for so many items.
+    pub fn new(items: usize) -> Reach {
+        let words = items.div_ceil(64);
+        Reach { words, bits: vec![0; words * items] }
+    }
+
+    /// Whether `then` comes after `before`.
+    pub fn is_before(&self, before: usize, then: usize) -> bool {
+        self.bits[then * self.words + before / 64] & (1 << (before % 64)) != 0
+    }
+
+    /// Adds an item behind others; those that were added before it may follow it no more. Leaves in `after` those that nothing else in it
+    /// implies, the latest first.
+    pub fn add(&mut self, item: usize, after: &mut Vec<usize>) {
+        after.sort_unstable_by(|a, b| b.cmp(a));
+        after.dedup();
+        // A later one may come after the earlier ones, never the other way round.
+        after.retain(|&before| {
+            if self.is_before(before, item) {
+                return false;
+            }
+            let (earlier, own) = self.bits.split_at_mut(item * self.words);
+            let theirs = &earlier[before * self.words..][..self.words];
+            own[..self.words].iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+            own[before / 64] |= 1 << (before % 64);
+            true
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_imply_is_left_out_and_nothing_else() {
+        let mut random = 1u64;
+        let mut draw = |n: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 33) as usize) % n
+        };
+        for _ in 0..200 {
+            let n = 2 + draw(90);
+            let edges: Vec<Vec<usize>> = (0..n).map(|i| (0..draw(4).min(i)).map(|_| draw(i)).collect()).collect();
+            let closure = |edges: &[Vec<usize>]| {
+                let mut before = vec![vec![false; n]; n];
+                for (at, after) in edges.iter().enumerate() {
+                    for &from in after {
+                        let theirs = before[from].clone();
+                        before[at].iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+                        before[at][from] = true;
+                    }
+                }
+                before
+            };
+            let (mut reach, mut reduced) = (Reach::new(n), edges.clone());
+            reduced.iter_mut().enumerate().for_each(|(at, after)| reach.add(at, after));
+            let all = closure(&edges);
+            assert_eq!(closure(&reduced), all);
+            for (then, before) in all.iter().enumerate() {
+                (0..then).for_each(|i| assert_eq!(reach.is_before(i, then), before[i]));
+            }
+            for (at, after) in reduced.iter().enumerate() {
+                for (i, from) in after.iter().enumerate() {
+                    let mut less = reduced.clone();
+                    less[at].remove(i);
+                    assert_ne!(closure(&less), all, "{from} before {at} is implied");
+                }
+            }
+        }
+    }
+}

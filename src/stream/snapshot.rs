@@ -1,0 +1,83 @@
+//! What a wait for everything waits for, noted before the first wait: so the engines go on side by side, and what comes later is not
+//! waited for.
+
+use super::account::Account;
+use super::queue::Queue;
+use crate::base::time::Deadline;
+use crate::base::{Code, Error, Result};
+use crate::device::DeviceEvent;
+use std::sync::Arc;
+
+/// Work that devices were given past all queues, as programs do with theirs.
+pub trait Aside: Send + Sync {
+    /// For texts: "program 'digits'".
+    fn owner(&self) -> &str;
+
+    /// Whether there may be any.
+    fn is_busy(&self) -> bool;
+
+    /// Events behind all of it that was issued so far for this account. Failures of the work are its owner's to tell.
+    fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>>;
+}
+
+/// Queues, and what each must have completed; and events. The first 32 queues need no allocation, so that a program that
+/// synchronises around every run allocates nothing.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    first: [Option<(Arc<Queue>, u64)>; 32],
+    len: usize,
+    rest: Vec<(Arc<Queue>, u64)>,
+    aside: Vec<(Arc<dyn Aside>, Arc<dyn DeviceEvent>)>,
+    /// A device did not say how far it is.
+    failure: Option<Error>,
+}
+
+impl Snapshot {
+    /// Adds all that this account has to do now.
+    pub fn add(&mut self, account: &Account) {
+        account.each_queue(|queue| self.push(queue));
+        for aside in account.busy_asides() {
+            match aside.outstanding(account) {
+                Ok(events) => self.aside.extend(events.into_iter().map(|event| (Arc::clone(&aside), event))),
+                // Then it is over.
+                Err(error) if error.code() == Code::DeviceLost => {}
+                Err(error) => self.failure = Some(error.within(account.label())),
+            }
+        }
+    }
+
+    /// No more is added. Devices are told where their queues' targets are, so that none is waited for longer. A queue holds its lane and its pool; one whose stream is gone must end when its work has, and not live on
+    /// from one synchronisation to the next while they overlap: so idle ones are let go of before the wait. Not under a lock: what
+    /// dies here may call the host.
+    pub fn taken(mut self) -> Snapshot {
+        let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.has_completed(*target);
+        for place in self.first.iter_mut().take(self.len) {
+            place.take_if(|entry| is_idle(entry));
+        }
+        self.rest.retain(|entry| !is_idle(entry));
+        self
+    }
+
+    /// Under the account's lock: the queue is only asked how much there is.
+    fn push(&mut self, queue: Arc<Queue>) {
+        let target = queue.submitted();
+        match self.first.get_mut(self.len) {
+            Some(place) => *place = Some((queue, target)),
+            None => self.rest.push((queue, target)),
+        }
+        self.len += 1;
+    }
+
+    /// Waits for all of it.
+    pub fn wait(mut self, deadline: Deadline) -> Result<()> {
+        let mut queues = self.first.iter().flatten().chain(&self.rest);
+        queues.try_for_each(|(queue, target)| queue.wait(*target, deadline))?;
+        for (aside, event) in &self.aside {
+            if let Ok(false) = event.synchronize(deadline) {
+                let text = format!("the time to wait for the work of {} on a device has passed", aside.owner());
+                return Err(Error::new(Code::DeadlineExceeded, text));
+            }
+        }
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
