@@ -26,6 +26,7 @@
 //! A queue may be released while the device works for it. Then the device is asked to say when the last item is done, and the
 //! answer holds the queue until then (`see_off`).
 
+use super::drain::{Hands, Issued};
 use super::lane::Lane;
 use super::queue::{Op, Queue};
 use crate::base::time::Deadline;
@@ -35,7 +36,6 @@ use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 
 /// So many items lie between two milestones that nobody asked for.
 const STRIDE: u64 = 64;
@@ -53,7 +53,7 @@ pub struct Line {
     flight: Mutex<Flight>,
     /// The event that the first item, a function of the host's, runs behind.
     before_task: Mutex<Option<Arc<dyn DeviceEvent>>>,
-    /// Runs functions of the host's, from the first one on that the queue has met.
+    /// Runs functions of the host's that no pool takes.
     lane: OnceLock<Lane>,
     /// The host has let go of the queue.
     is_abandoned: AtomicBool,
@@ -117,8 +117,18 @@ impl Line {
         self.issued.reached()
     }
 
-    pub(super) fn lane(&self) -> Option<&Lane> {
-        self.lane.get()
+    /// The thread for functions of the host's, started with the first that no pool takes.
+    pub(super) fn lane(&self, queue: &Queue) -> Result<&Lane> {
+        if self.lane.get().is_none() {
+            // If two come here, one thread ends at once.
+            let _ = self.lane.set(queue.start_lane()?);
+        }
+        self.lane.get().ok_or_else(|| Error::internal("a lane that is not there"))
+    }
+
+    /// Whether the first item is a function of the host's that the device was given an event in front of.
+    pub(super) fn is_at_task(&self) -> bool {
+        self.before_task.lock().is_some()
     }
 
     fn flight(&self) -> MutexGuard<'_, Flight> {
@@ -208,8 +218,13 @@ impl Line {
 
 impl Queue {
     /// Issues an item, as far as that goes; gives the event that it recorded.
-    pub(super) fn issue(self: &Arc<Self>, line: &Line, op: &Op) -> Poll<Result<Option<Arc<dyn DeviceEvent>>>> {
-        let done = |result: Result<()>| Poll::Ready(result.map(|()| None));
+    pub(super) fn issue(
+        self: &Arc<Self>,
+        line: &Line,
+        op: &Op,
+        hands: Hands,
+    ) -> Issued<Result<Option<Arc<dyn DeviceEvent>>>> {
+        let done = |result: Result<()>| Issued::Done(result.map(|()| None));
         match (op, self.cause()) {
             (Op::Record(mark), Some(cause)) => {
                 mark.reach(Some(cause));
@@ -221,6 +236,7 @@ impl Queue {
                 done(Ok(()))
             }
             (Op::Task(task), Some(_)) => {
+                *line.before_task.lock() = None;
                 task.adopt();
                 done(Ok(()))
             }
@@ -230,7 +246,7 @@ impl Queue {
                     Ok(event) => mark.issue(&line.device, Arc::clone(event)),
                     Err(error) => mark.reach(Some(self.late(error.clone()))),
                 }
-                Poll::Ready(recorded.map(Some).map_err(|error| self.late(error)))
+                Issued::Done(recorded.map(Some).map_err(|error| self.late(error)))
             }
             (Op::Wait(mark), None) => {
                 let wait = |event| done(line.stream.wait(event).map_err(|error| self.late(error)));
@@ -239,7 +255,7 @@ impl Queue {
                 }
                 if !mark.is_reached() && mark.subscribe(self) {
                     self.set_parked_on(mark.queue());
-                    return Poll::Pending;
+                    return Issued::Pending;
                 }
                 self.set_parked_on(Weak::new());
                 if let Some(event) = mark.event_on(&line.device) {
@@ -247,9 +263,10 @@ impl Queue {
                 }
                 done(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
             }
-            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)),
-            (Op::Task(task), None) => match self.is_before_task(line) {
-                Ok(false) => Poll::Pending,
+            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
+            (Op::Task(task), None) => match self.is_before_task(line, hands) {
+                Ok(false) => Issued::Pending,
+                Ok(true) if hands == Hands::Issuer => Issued::ForHost,
                 Ok(true) => {
                     task.adopt();
                     done(self.named(|| task.run()))
@@ -398,26 +415,20 @@ impl Queue {
     }
 
     /// A function of the host's is the first item: true once the device has got there.
-    pub(super) fn is_before_task(self: &Arc<Self>, line: &Line) -> Result<bool> {
+    fn is_before_task(self: &Arc<Self>, line: &Line, hands: Hands) -> Result<bool> {
         let mut before = line.before_task.lock();
-        let event = match &*before {
-            Some(event) => Arc::clone(event),
-            None => {
-                // The thread that runs it must not be the device's.
-                if line.lane.get().is_none() {
-                    let _ = line.lane.set(self.start_lane()?);
-                }
-                let event = line.record_mark(false)?;
-                *before = Some(Arc::clone(&event));
-                drop(before);
-                let queue = Arc::clone(self);
-                let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
-                accelerator.when_reached(&event, Then::once(move || queue.resume()));
-                return Ok(false);
-            }
+        let Some(event) = before.clone() else {
+            let event = line.record_mark(false)?;
+            *before = Some(Arc::clone(&event));
+            drop(before);
+            let queue = Arc::clone(self);
+            let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
+            accelerator.when_reached(&event, Then::once(move || queue.resume()));
+            return Ok(false);
         };
         let reached = event.is_reached();
-        if !matches!(reached, Ok(false)) {
+        // Other hands will ask again.
+        if matches!((&reached, hands), (Err(_), _) | (Ok(true), Hands::Host)) {
             *before = None;
         }
         reached
