@@ -36,7 +36,7 @@ static void test_kinds(void) {
     CHECK_EQ(kind_of("cpu"), WEIR_ENGINE_CPU);
     CHECK_EQ(kind_of("cuda"), WEIR_ENGINE_CUDA);
     CHECK(has_kind("cpu"));
-    CHECK(!has_kind("cuda"));
+    CHECK(has_kind("emulated"));
     CHECK_CODE(weir_engine_kind_from_name("first", &kind), WEIR_NOT_FOUND, "'first'");
     test_device *device = test_device_create(0);
     weir_device_vtable vtable = test_device_vtable();
@@ -68,7 +68,6 @@ static void test_kinds(void) {
     CHECK_EQ(test_device_releases(device), 1);
     CHECK_EQ(test_device_alive(device), 0);
     CHECK_EQ(kind_of("first"), kind); /* the name keeps its number */
-    CHECK(!has_kind("first"));
     CHECK_CODE(weir_engine_create(kind, 0, NULL, &engine), WEIR_UNIMPLEMENTED, "there is no first engine");
     test_device_destroy(device);
 }

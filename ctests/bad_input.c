@@ -201,7 +201,9 @@ int main(void) {
     bad_input_graph();
     bad_input_run();
     bad_input_program();
+    bad_input_placement();
     bad_input_device();
+    bad_input_cuda();
     bad_input_resource();
     rows_of_release();
     check_released(&with_objects);

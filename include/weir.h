@@ -21,6 +21,8 @@
  *   engine              weir_engine_attr_*, weir_engine_create, weir_engine_synchronize
  *   device              weir_device_vtable, weir_device_register, weir_device_load, weir_engine_kind_*
  *   emulated devices    weir_engine_attr_set_emulation, weir_emulated_get_races
+ *   native handles      weir_engine_get_native_handle, weir_stream_get_native_handle, weir_event_get_native_handle
+ *   CUDA                weir_cuda_get_device_info, weir_stream_wrap_cuda, weir_kernel_create_cuda
  *   memory              weir_allocator_create, weir_engine_attr_set_memory_limit, weir_engine_get_memory_info, weir_engine_trim
  *   stream              weir_stream_attr_*, weir_stream_create, weir_enqueue_task, weir_stream_synchronize
  *   copies              weir_enqueue_copy, weir_enqueue_fill
@@ -42,6 +44,7 @@
  *   packed weights      weir_packed_weights_create, weir_matmul_desc (weights)
  *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
+ *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -251,6 +254,30 @@ typedef enum weir_device_object {
   /** An event of it. */
   WEIR_DEVICE_OBJECT_EVENT = 3,
 } weir_device_object;
+
+/** Forms of a kernel's source. */
+typedef enum weir_cuda_source_value {
+  /** Text of CUDA C++, compiled by NVRTC for the engine's device. The entry must be extern "C". */
+  WEIR_CUDA_SOURCE_TEXT = 1,
+  /** Text of PTX, compiled by the driver. */
+  WEIR_CUDA_SOURCE_PTX = 2,
+  /** A CUBIN or fat binary for the engine's device. */
+  WEIR_CUDA_SOURCE_BINARY = 3,
+} weir_cuda_source_value;
+
+/** Kinds of arguments. */
+typedef enum weir_cuda_argument_kind_value {
+  /** The address of input `index`: a pointer. */
+  WEIR_CUDA_ARGUMENT_INPUT = 1,
+  /** The address of output `index`: a pointer. */
+  WEIR_CUDA_ARGUMENT_OUTPUT = 2,
+  /** How many elements input `index` has: uint64_t. */
+  WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS = 3,
+  /** How many elements output `index` has: uint64_t. */
+  WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS = 4,
+  /** The `bytes` bytes at `value`. */
+  WEIR_CUDA_ARGUMENT_VALUE = 5,
+} weir_cuda_argument_kind_value;
 
 /**
  * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
@@ -1639,6 +1666,98 @@ typedef struct weir_named_kernel_desc {
   /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
   weir_destroy_fn destroy;
 } weir_named_kernel_desc;
+
+/** What is known of an engine's CUDA device. */
+typedef struct weir_cuda_device_info {
+  /** sizeof(weir_cuda_device_info) of the caller's header. */
+  size_t struct_size;
+  /** Version of CUDA that the driver is for: 12040 = 12.4. */
+  int32_t driver_version;
+  /** Compute capability: 9 and 0 for 9.0. */
+  uint32_t capability_major;
+  /** See capability_major. */
+  uint32_t capability_minor;
+  /** How many multiprocessors. */
+  uint32_t multiprocessors;
+  /** Most threads of a block. */
+  uint32_t max_threads_per_block;
+  /** Most bytes of shared memory of a block. */
+  uint32_t max_shared_bytes;
+  /** Memory of the device, in bytes. */
+  uint64_t memory_bytes;
+  /** Memory of it that is free now, in bytes, for all processes. */
+  uint64_t free_bytes;
+  /** 1: memory comes from a pool of the driver's, and giving it back does not wait for the device. */
+  uint32_t has_memory_pool;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** The device's UUID, the same in each process. */
+  uint8_t uuid[16];
+  /** "0000:3b:00.0", with its NUL. */
+  char pci_bus_id[32];
+  /** The driver's name for it, UTF-8, with its NUL; cut off if it is longer. */
+  char name[128];
+} weir_cuda_device_info;
+
+/** What the source of a kernel is: one of enum weir_cuda_source_value. */
+typedef uint32_t weir_cuda_source;
+
+/** What an argument of a kernel is: one of enum weir_cuda_argument_kind_value. */
+typedef uint32_t weir_cuda_argument_kind;
+
+/** An argument of a kernel, in the order of the entry's parameters. */
+typedef struct weir_cuda_argument {
+  /** A kind of arguments. */
+  weir_cuda_argument_kind kind;
+  /** Which input or output; 0 for a value. */
+  uint32_t index;
+  /** A value, copied; NULL for the others. */
+  const void *value;
+  /** Bytes of a value, at most 4096; 0 for the others. */
+  size_t bytes;
+} weir_cuda_argument;
+
+/** A kernel of the host's for a CUDA engine. */
+typedef struct weir_cuda_kernel_desc {
+  /** sizeof(weir_cuda_kernel_desc) of the caller's header. */
+  size_t struct_size;
+  /** The source; copied. */
+  const void *source;
+  /** Its bytes; 0 = it is text that ends with a NUL. */
+  size_t source_bytes;
+  /** A form of source. */
+  weir_cuda_source source_kind;
+  /** Bytes of dynamic shared memory of each block. */
+  uint32_t shared_bytes;
+  /** The kernel's name in the source, UTF-8. */
+  const char *entry;
+  /** Options for the compiler, with WEIR_CUDA_SOURCE_TEXT alone; NULL = none. weir itself says for which device. */
+  const char *const *options;
+  /** How many options. */
+  size_t num_options;
+  /** Blocks. {0, 0, 0}: so many in a row that each element of output 0 has a thread. */
+  uint32_t grid[3];
+  /** Threads of a block. */
+  uint32_t block[3];
+  /** The arguments; copied. */
+  const struct weir_cuda_argument *arguments;
+  /** How many arguments. */
+  size_t num_arguments;
+  /** Number of inputs, at most WEIR_MAX_ARGS. */
+  size_t num_inputs;
+  /** What each input must look like (WEIR_DTYPE_ANY and -1 match anything), or NULL for no check. Copied. */
+  const struct weir_tensor_desc *inputs;
+  /** Number of outputs, at most WEIR_MAX_ARGS. */
+  size_t num_outputs;
+  /** What the outputs look like; NULL if `infer` says so. Copied. */
+  const struct weir_tensor_desc *outputs;
+  /** Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1. */
+  weir_infer_fn infer;
+  /** First argument of `infer`. */
+  void *user;
+  /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
+  weir_destroy_fn destroy;
+} weir_cuda_kernel_desc;
 
 /** A function of one number: one of enum weir_eltwise_op_value. */
 typedef uint32_t weir_eltwise_op;
@@ -3144,6 +3263,49 @@ weir_status weir_emulated_get_races(const struct weir_engine *engine,
 WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(struct weir_engine *engine);
 
 
+/* ---- Native handles ----------------------------------------------------------------------------------------------
+ * What the interface below a device calls an engine, a stream or an event of weir's, for work of the host's own
+ * beside it.
+ */
+
+/**
+ * What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The address of a
+ * tensor is weir_tensor_data.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
+ * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_native_handle(const struct weir_engine *engine,
+                                          uint64_t *out_handle);
+
+/**
+ * What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs behind what was
+ * submitted before, unless that waits for something on the host.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
+ * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as on the CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_get_native_handle(const struct weir_stream *stream,
+                                          uint64_t *out_handle);
+
+/**
+ * What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait for.
+ *
+ * Thread safety: any thread. Blocking: never.
+ * Ownership: the handle stays weir's. It lives until the event is recorded again or released.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet;
+ * UNIMPLEMENTED if it has no such handle, as on the CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_event_get_native_handle(const struct weir_event *event,
+                                         uint64_t *out_handle);
+
+
 /* ---- Memory ------------------------------------------------------------------------------------------------------
  * An engine's tensors, scratch and the values of runs lie in regions that it gets from the system, or from an
  * allocator of yours, and cuts into blocks. What comes back is kept for the next, so that in the steady state
@@ -4201,6 +4363,98 @@ weir_status weir_kernel_create_named(struct weir_engine *engine,
                                      const struct weir_kernel_attr *attr,
                                      struct weir_kernel **out_kernel);
 
+
+/* ---- CUDA --------------------------------------------------------------------------------------------------------
+ * Engines of kind WEIR_ENGINE_CUDA stand on the devices of the CUDA driver, which is looked for at run time: a
+ * machine without one, or with one older than CUDA 12.0, has no such engines, and the failure of
+ * weir_engine_create says why. They work in the primary context, as the runtime library of CUDA does, or in one
+ * of yours; streams and events go both ways. The streams of weir do not wait for the legacy default stream, nor
+ * it for them. The environment variable WEIR_CUDA_SYNC=1 has each call wait for its work, to find what fails.
+ * docs/cuda.md has the rules.
+ */
+
+/**
+ * What is known of a CUDA engine's device.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; what the
+ * driver says.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_cuda_get_device_info(const struct weir_engine *engine,
+                                      struct weir_cuda_device_info *out_info);
+
+/**
+ * The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains and whose flags it
+ * leaves alone. It must be of the device of the engine's index, and no other engine may be on that device with another context.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: the context stays the caller's, who keeps it until the engine and all that is on it are gone.
+ * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_cuda_context(struct weir_engine_attr *attr,
+                                              void *context);
+
+/**
+ * Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2 = the default stream of
+ * the thread that submits. What the caller puts there besides runs in the order of the calls. attr may be NULL; its priority does
+ * not count.
+ *
+ * Thread safety: any thread. Blocking: never.
+ * Ownership: the caller owns one reference to *out_stream; cuda_stream stays the caller's, who keeps it until what was submitted is
+ * done and the last reference gone.
+ * Errors: INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of another kind, or
+ * the build is without CUDA; what the driver says.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_wrap_cuda(struct weir_engine *engine,
+                                  void *cuda_stream,
+                                  const struct weir_stream_attr *attr,
+                                  struct weir_stream **out_stream);
+
+/**
+ * What is submitted from now on waits for a CUevent of the caller's, as recorded last when this call is issued.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call was issued: when it returns,
+ * unless something in front of it waits for the host.
+ * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the
+ * event is the stream's error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_stream_wait_cuda_event(struct weir_stream *stream,
+                                        void *cuda_event);
+
+/**
+ * Records a CUevent of the caller's behind all that was submitted so far.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: as weir_stream_wait_cuda_event.
+ * Errors: as weir_stream_wait_cuda_event.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(struct weir_stream *stream, void *cuda_event);
+
+/**
+ * Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in this call; a launch
+ * fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the folder that the environment variable WEIR_CUDA_CACHE
+ * names (empty = nowhere), else in weir/cuda where the user's caches are. attr may be NULL; without a name in it the kernel is called after its entry.
+ *
+ * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to *out_kernel; desc, what it
+ * points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the driver knows them; a source with
+ * mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if
+ * the engine is of another kind, the source not for its device, or the build without CUDA; what the driver says.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_cuda(struct weir_engine *engine,
+                                    const struct weir_cuda_kernel_desc *desc,
+                                    const struct weir_kernel_attr *attr,
+                                    struct weir_kernel **out_kernel);
+
 /**
  * Makes a function of each element, see weir_eltwise_desc.
  *
@@ -5151,6 +5405,59 @@ weir_status weir_graph_add_merge(struct weir_graph *graph,
                                  weir_value *out_index,
                                  weir_node *out_node);
 
+/**
+ * Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`: nodes on that
+ * engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is the engine of the
+ * program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a tensor that is on another one.
+ * A program with inputs or outputs on other engines than the CPU's is no node of another graph (weir_graph_add_program).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_input_engine(struct weir_graph *graph,
+                                        size_t input,
+                                        struct weir_engine *engine);
+
+/**
+ * Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`. If a node on
+ * that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is done. The rest as
+ * for weir_graph_set_input_engine.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_output_engine(struct weir_graph *graph,
+                                         size_t output,
+                                         struct weir_engine *engine);
+
+/**
+ * The engine in whose memory runs are given input `index`.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_input_engine(const struct weir_program *program,
+                                          size_t index,
+                                          struct weir_engine **out_engine);
+
+/**
+ * The engine in whose memory runs are given output `index`.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_output_engine(const struct weir_program *program,
+                                           size_t index,
+                                           struct weir_engine **out_engine);
+
 
 /* ---- Program -----------------------------------------------------------------------------------------------------
  * A program is a compiled graph: immutable, shared, and re-entrant.
@@ -5246,7 +5553,7 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * compiled again. options may be NULL.
  *
  * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
- * its memory, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
+ * its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
  * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
  * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
  * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
@@ -5474,6 +5781,10 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * program's first engine). The first node that fails ends the run, and the error names it. The second and later
  * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
  * as before run at once; with open shapes, while no value is larger than before.
+ *
+ * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
+ * enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+ * tensors on devices must be ready when the run begins.
  *
  * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
  * the run makes. It is written when the run has succeeded, and not else.

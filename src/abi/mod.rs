@@ -8,6 +8,7 @@
 pub mod cell;
 pub mod conformance;
 pub mod conv;
+pub mod cuda;
 pub mod device;
 pub mod dlpack;
 pub mod elements;
@@ -32,6 +33,7 @@ pub mod threadpool;
 pub use cell::*;
 pub use conformance::*;
 pub use conv::*;
+pub use cuda::*;
 pub use device::*;
 pub use dlpack::*;
 pub use elements::*;

@@ -14,6 +14,8 @@
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
 mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod emulated;
 mod kind;
 pub mod plugin;
@@ -118,6 +120,11 @@ pub trait Accelerator: Send + Sync {
 
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
 
+    /// A stream that the host has made with the interface below, by what that calls it. It stays the host's.
+    fn wrap_stream(&self, _attr: &StreamAttr<'_>, _handle: u64) -> Result<Box<dyn DeviceStream>> {
+        Err(Error::new(crate::base::Code::Unimplemented, "the device takes no streams of the host's"))
+    }
+
     /// An event, not recorded.
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>>;
 
@@ -143,7 +150,7 @@ pub trait Accelerator: Send + Sync {
         true
     }
 
-    /// Who it is to the plug-in that brought it: vtable and device, as numbers.
+    /// Who it is to those who brought it: their functions and the device, as numbers.
     fn plugin_identity(&self) -> Option<[usize; 2]> {
         None
     }
@@ -191,6 +198,11 @@ pub trait DeviceStream: Send + Sync + Debug {
     /// What is issued from now on waits for the event, which is of the same device, as recorded last.
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
 
+    /// What is issued from now on waits for an event that the host has made with the interface below; or the stream records it.
+    fn foreign_event(&self, _event: u64, _records: bool) -> Result<()> {
+        Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
+    }
+
     /// Work is done again after a failure.
     fn clear_error(&self) {}
 
@@ -210,10 +222,18 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
 
     /// Nanoseconds from an earlier one to this, both with timing and reached.
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64>;
+
+    /// What the interface below calls it.
+    fn native_handle(&self) -> Result<u64> {
+        Err(no_native_handle())
+    }
 }
 
 /// A kernel in the form that a device runs.
 pub trait DeviceKernel: Any + Send + Sync + Debug {}
+
+/// The operation of a kernel that the host gives the source of, for a CUDA device; its attributes are a `weir_cuda_kernel_desc`.
+pub const CUDA_KERNEL: &str = "cuda_kernel";
 
 /// What a kernel computes, for a device that makes its own form of it.
 pub struct Recipe<'a> {
@@ -282,6 +302,8 @@ impl Debug for dyn Accelerator + '_ {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settings {
     pub emulation: Option<emulated::Emulation>,
+    /// A context of the host's to work in, by what the interface below calls it.
+    pub context: Option<u64>,
 }
 
 /// Makes the devices of one kind.

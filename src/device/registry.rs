@@ -45,6 +45,8 @@ impl Registry {
         if !registry.has_own {
             registry.has_own = true;
             registry.insert(DeviceKind::CPU, OWN_PRIORITY, Arc::new(cpu::Cpus));
+            #[cfg(feature = "cuda")]
+            registry.insert(DeviceKind::CUDA, OWN_PRIORITY, Arc::new(super::cuda::Devices));
             registry.insert(DeviceKind::EMULATED, OWN_PRIORITY, Arc::new(emulated::Factory));
         }
         f(&mut registry)

@@ -22,6 +22,8 @@ pub struct EngineAttr {
     thread_count: Option<usize>,
     /// How the device is emulated, where it is.
     pub emulation: Option<Emulation>,
+    /// A context of the host's to work in, by what the interface below calls it.
+    pub context: Option<u64>,
     /// Streams that a program's work may be spread over; 0 = as the work asks for.
     pub max_streams: usize,
     allocator: Option<Ref<HostAllocator>>,
@@ -38,6 +40,8 @@ pub struct StreamAttr {
     pub spin_ns: u64,
     pub priority: i32,
     pub name: String,
+    /// A stream of the host's, by what the interface below calls it.
+    pub wrapped: Option<u64>,
     threadpool: Option<Ref<ThreadPool>>,
 }
 
@@ -68,6 +72,7 @@ impl EngineAttr {
             thread_mode: None,
             thread_count: None,
             emulation: None,
+            context: None,
             max_streams: 1,
             allocator: None,
             memory_limit: None,
@@ -147,6 +152,7 @@ impl StreamAttr {
             spin_ns: PoolAttr::default().spin_ns,
             priority: 0,
             name: String::new(),
+            wrapped: None,
             threadpool: None,
         }
     }

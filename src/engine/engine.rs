@@ -53,7 +53,7 @@ impl Engine {
                 kind.name()
             )));
         }
-        let device = device::open(kind, index, &Settings { emulation: attr.emulation })?;
+        let device = device::open(kind, index, &Settings { emulation: attr.emulation, context: attr.context })?;
         if let Some(device) = Emulated::of(&device) {
             attr.emulation = Some(*device.emulation());
         }

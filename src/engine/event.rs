@@ -28,6 +28,10 @@ impl Event {
         Object::shared(Event { engine, timing, mark: Mutex::new(None) })
     }
 
+    pub fn engine(&self) -> &Ref<Engine> {
+        &self.engine
+    }
+
     /// What the event stands for now; None = never recorded.
     pub fn last_mark(&self) -> Option<Arc<Mark>> {
         self.mark.lock().clone()

@@ -18,6 +18,7 @@ mod kernel;
 mod later;
 mod launch;
 mod memory;
+mod native;
 mod packed;
 mod stream;
 mod tensor;

@@ -49,7 +49,10 @@ impl Stream {
                 engine.kind().name()
             )));
         }
-        let doer = if engine.accelerator().is_some() { Doer::Device(engine.device()) } else { Doer::Host };
+        let doer = match engine.accelerator() {
+            Some(_) => Doer::Device(engine.device(), attr.wrapped),
+            None => Doer::Host,
+        };
         let pool = attr.threadpool().or(engine.pool()).cloned();
         let queue = Queue::create(
             QueueAttr {

@@ -13,10 +13,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 /// The signature that the host gave, without a body.
-struct Named(Arc<HostKernel>);
+pub(super) struct Named(pub(super) Arc<HostKernel>);
 
 /// Nobody calls it.
-unsafe extern "C" fn no_body(_user: *mut c_void, _context: *mut weir_kernel_context) -> i32 {
+pub(super) unsafe extern "C" fn no_body(_user: *mut c_void, _context: *mut weir_kernel_context) -> i32 {
     weir_status_code::WEIR_UNIMPLEMENTED as i32
 }
 

@@ -72,6 +72,8 @@ versioned! {
     weir_emulation: lose_operation: u64,
     weir_emulated_race: text: [std::ffi::c_char; 512],
     weir_emulated_counters: races: u64,
+    weir_cuda_kernel_desc: destroy: usize,
+    weir_cuda_device_info: name: [std::ffi::c_char; 128],
 }
 
 /// A size beyond which a struct_size is taken for garbage rather than for a newer header.

@@ -22,7 +22,7 @@ use std::task::Poll;
 pub(super) enum Hands {
     /// All.
     Host,
-    /// Issue to a device, and no function of the host's among its items.
+    /// Issue to a device, and no function or run of the host's among its items.
     Issuer,
 }
 
@@ -63,7 +63,7 @@ impl Queue {
     pub(super) fn call(self: &Arc<Self>) {
         match self.mode() {
             Mode::Lane(lane) => lane.call(Arc::clone(self)),
-            Mode::Device(line) if line.is_at_task() => self.call_host(line),
+            Mode::Device(line) if line.is_at_host() => self.call_host(line),
             Mode::Device(_) => self.drain(Hands::Issuer),
             Mode::Pool | Mode::Synchronous => {
                 if !self.call_pool() {

@@ -92,7 +92,7 @@ impl Mark {
     }
 
     /// The device's event, for streams of that device.
-    pub(super) fn event_on(&self, device: &Arc<dyn Device>) -> Option<&Arc<dyn DeviceEvent>> {
+    pub fn event_on(&self, device: &Arc<dyn Device>) -> Option<&Arc<dyn DeviceEvent>> {
         self.on_device.get().filter(|on| Arc::ptr_eq(&on.device, device)).map(|on| &on.event)
     }
 

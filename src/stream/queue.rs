@@ -25,6 +25,11 @@ pub trait Work: Send + Sync {
     /// synchronous queue it must not answer Pending.
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
 
+    /// On a queue whose work a device does: whether it is done by the host's hands when the device has got there.
+    fn is_hosts(&self) -> bool {
+        false
+    }
+
     /// It will not run, because the queue failed before.
     fn skip(self: Arc<Self>, _cause: &Error) {}
 }
@@ -66,7 +71,8 @@ pub struct QueueAttr {
 /// Whose work a queue's is.
 pub enum Doer<'a> {
     Host,
-    Device(&'a Arc<dyn Device>),
+    /// On a stream of the device's own, or on one of the host's.
+    Device(&'a Arc<dyn Device>, Option<u64>),
 }
 
 pub struct Queue {
@@ -107,8 +113,8 @@ impl Queue {
             none if none.is_empty() => (format!("stream {id}"), id.to_string()),
             name => (name.clone(), name),
         };
-        let mode = if let Doer::Device(device) = doer {
-            Mode::Device(Box::new(Line::create(device, &name, attr.priority)?))
+        let mode = if let Doer::Device(device, wrapped) = doer {
+            Mode::Device(Box::new(Line::create(device, &name, attr.priority, wrapped)?))
         } else if !attr.asynchronous {
             Mode::Synchronous
         } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 const ENTRIES: usize = 64;
 /// One use of the table in so many is measured again.
 const REFRESH: u32 = 16;
+/// No item is believed to cost less, in nanoseconds.
+const LEAST_NS: f32 = 0.01;
 
 #[derive(Debug)]
 pub struct Sites {
@@ -39,13 +41,15 @@ impl Sites {
         (site != 0 && word >> 32 == tag).then(|| f32::from_bits(word as u32))
     }
 
-    /// An item took so long. Moves a known figure by half of the difference.
+    /// An item took so long. A known figure moves to the geometric mean, so that it follows in a few steps, up as well as down, and one
+    /// call that was held up is soon forgotten.
     pub fn put(&self, site: usize, item_ns: f32) {
         if site == 0 || !item_ns.is_finite() {
             return;
         }
         let (at, tag) = place(site);
-        let item_ns = self.get(site).map_or(item_ns, |old| (old + item_ns) / 2.0);
+        let item_ns = item_ns.max(LEAST_NS);
+        let item_ns = self.get(site).map_or(item_ns, |old| (old * item_ns).sqrt());
         self.table[at].store(tag << 32 | u64::from(item_ns.to_bits()), Relaxed);
     }
 
@@ -68,6 +72,10 @@ mod tests {
         sites.put(0, 3.0);
         assert_eq!((sites.get(0x1000), sites.get(0x2000), sites.get(0)), (Some(100.0), Some(7.0), None));
         (0..20).for_each(|_| sites.put(0x1000, 10.0));
+        assert!((sites.get(0x1000).unwrap() - 10.0).abs() < 0.1);
+        sites.put(0x1000, 1000.0);
+        assert!((sites.get(0x1000).unwrap() - 100.0).abs() < 1.0);
+        (0..8).for_each(|_| sites.put(0x1000, 10.0));
         assert!((sites.get(0x1000).unwrap() - 10.0).abs() < 0.1);
         (0..1000).for_each(|i| sites.put(0x5000 + 16 * i, 1.0));
         assert!(sites.get(0x1000).is_none_or(|ns| (ns - 10.0).abs() < 0.1), "a figure of another site");

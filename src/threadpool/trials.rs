@@ -36,7 +36,7 @@ const TRY_PART: f32 = 32.0;
 /// Fewest calls between tries and between samples, and how often that doubles.
 const FEWEST: u32 = 16;
 const DOUBLINGS: u32 = 3;
-/// Of the calls in the caller one in so many is timed, and of short shared ones one in so many.
+/// Of the short calls in the caller one in so many is timed, and of short shared ones one in so many.
 const TIMED_ALONE: u32 = 8;
 const TIMED_SHARED: u32 = 4;
 /// A loop this long, in nanoseconds, does not feel two looks at the clock.
@@ -200,8 +200,7 @@ impl Trial<'_> {
             State::Shared if step.left == 0 => Next::Alone { timed: true },
             State::Shared => {
                 self.go(Step { left: step.left - 1, ..step });
-                let long = self.alone_ns().is_none_or(|ns| ns > SHORT_NS);
-                Next::Shared { timed: long || step.left.is_multiple_of(TIMED_SHARED) }
+                Next::Shared { timed: self.is_long() || step.left.is_multiple_of(TIMED_SHARED) }
             }
             State::Alone if step.left == 0 => {
                 self.begin_try(step);
@@ -209,9 +208,14 @@ impl Trial<'_> {
             }
             State::Alone => {
                 self.go(Step { left: step.left - 1, ..step });
-                Next::Alone { timed: step.left.is_multiple_of(TIMED_ALONE) }
+                Next::Alone { timed: self.is_long() || step.left.is_multiple_of(TIMED_ALONE) }
             }
         }
+    }
+
+    /// Whether it does not feel two looks at the clock.
+    fn is_long(&self) -> bool {
+        self.alone_ns().is_none_or(|ns| ns > SHORT_NS)
     }
 
     fn begin_try(&self, step: Step) {

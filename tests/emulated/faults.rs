@@ -154,6 +154,7 @@ fn a_device_is_lost() {
 fn a_lost_device_is_replaced() {
     let settings = |lose_operation| Settings {
         emulation: Some(Emulation { lose_operation, memory_bytes: 1 << 20, ..Emulation::default() }),
+        ..Settings::default()
     };
     let open = |settings: &Settings| weir::device::open(weir::device::DeviceKind::EMULATED, 6, settings);
     let first = open(&settings(1)).unwrap();

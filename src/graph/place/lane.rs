@@ -15,7 +15,7 @@
 
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::kernel::Completion;
 use crate::memory::{Block, Buffer, Tag};
 use crate::stream::{Account, Aside};
@@ -39,11 +39,11 @@ pub(super) struct Needs {
 
 /// What all nodes of a program's that have to do with devices share.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(in crate::graph) struct Lanes {
     /// "program 'digits'"
-    pub owner: String,
+    owner: String,
     /// Known once all of the program has been placed.
-    pub needs: OnceLock<Vec<Needs>>,
+    pub(super) needs: OnceLock<Vec<Needs>>,
     /// With the address that each is found by.
     lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
 }
@@ -103,12 +103,12 @@ pub(super) struct Upload {
 }
 
 impl Lanes {
-    pub fn new(owner: String) -> Lanes {
+    pub(super) fn new(owner: String) -> Lanes {
         Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default() }
     }
 
     /// The number of the lane that belongs to this address, made if need be.
-    pub fn number(&self, address: usize) -> Result<usize> {
+    pub(super) fn number(&self, address: usize) -> Result<usize> {
         let known = |lanes: &[(usize, Arc<Lane>)]| lanes.iter().position(|(of, _)| *of == address);
         if let Some(number) = known(&self.lanes.lock()) {
             return Ok(number);
@@ -121,9 +121,27 @@ impl Lanes {
         Ok(lanes.len() - 1)
     }
 
-    pub fn lane(&self, number: i32) -> Result<Arc<Lane>> {
+    pub(super) fn lane(&self, number: i32) -> Result<Arc<Lane>> {
         let lane = usize::try_from(number).ok().and_then(|number| Some(Arc::clone(&self.lanes.lock().get(number)?.1)));
         lane.ok_or_else(|| Error::internal("a run without a lane"))
+    }
+
+    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were asked for.
+    pub fn keep(&self, held: Vec<Ref<Tensor>>) {
+        let held = Arc::new(held);
+        for (_, lane) in self.lanes.lock().iter() {
+            for on in &lane.engines {
+                let Some(accelerator) = on.engine.accelerator() else { continue };
+                for line in on.lines() {
+                    // A device that takes no event is lost, and touches nothing any more.
+                    let Ok(event) = accelerator.event(false) else { continue };
+                    if line.lock().record(&event).is_ok() {
+                        let held = Arc::clone(&held);
+                        accelerator.when_reached(&event, Then::once(move || drop(held)));
+                    }
+                }
+            }
+        }
     }
 
     fn make(&self) -> Result<Lane> {

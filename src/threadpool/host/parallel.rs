@@ -61,7 +61,9 @@ fn planned(
             Next::Alone { timed: true } => {
                 let begin = now_ns();
                 alone(span, 0, body, epilogue)?;
-                trial.was_alone((now_ns() - begin) as f32);
+                let ns = (now_ns() - begin) as f32;
+                trial.was_alone(ns);
+                seen(pool, span, ns);
                 return Ok(());
             }
             Next::Alone { timed: false } => return alone(span, 0, body, epilogue),
@@ -72,9 +74,18 @@ fn planned(
     let begin = if timed { now_ns() } else { 0 };
     shared(pool, &known, 0, plan, body, epilogue)?;
     if let Some(trial) = trial.filter(|_| timed && plan.taken > 0) {
-        trial.was_shared((now_ns() - begin) as f32);
+        let ns = (now_ns() - begin) as f32;
+        trial.was_shared(ns);
+        seen(pool, span, ns * (plan.taken + 1) as f32);
     }
     Ok(())
+}
+
+/// What a loop without an estimate took, in the time of one thread: the next one of its function may cost something else.
+fn seen(pool: &Ref<ThreadPool>, span: &Span, ns: f32) {
+    if span.cost_ns <= 0.0 {
+        pool.sites.put(span.site, ns / span.items as f32);
+    }
 }
 
 /// The items from `first` on, in this thread.

@@ -1,0 +1,198 @@
+//! The context that a device's work is done in, and the calls of the driver's functions.
+//!
+//! *Whose it is.* The primary context, which all that uses the runtime library of CUDA shares; its settings are left alone if somebody
+//! has it already. Or one of the host's, which is used and never destroyed.
+//!
+//! *Which is current.* A thread of the host's has its own idea of that. So each call looks, puts the device's context there only if it is
+//! another, and puts the host's back (`enter`). Nobody remembers what was put there last: the host does the same behind weir's back.
+//!
+//! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept with what was asked for;
+//! from then on the driver is asked for nothing, and everybody is told that one. What is destroyed then is left to the end of
+//! the context. The primary context ends when all who hold it have let go; then the next engine has a new one.
+//!
+//! *Fork and exit.* A child of fork does not call the driver. What the driver answers when the process ends is not an error.
+
+use super::driver::Driver;
+use super::status;
+use super::table::{CUcontext, CUdevice, Status, Table};
+use crate::base::{Code, Error, Result};
+use crate::sync::{OnceLock, fork};
+use std::ffi::c_void;
+use std::fmt::Display;
+
+/// A handle of the driver's, which may be used from any thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Handle<T>(pub T);
+
+// SAFETY: the driver's handles are names, of which the driver itself takes care in any thread.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Handle<T> {}
+
+#[derive(Debug)]
+pub struct Context {
+    driver: &'static Driver,
+    raw: Handle<CUcontext>,
+    device: CUdevice,
+    /// "cuda:0"
+    label: String,
+    is_primary: bool,
+    lost: OnceLock<Error>,
+}
+
+/// The context is current in this thread until this is dropped.
+pub(super) struct Entered<'a> {
+    context: &'a Context,
+    /// What was current before, if that was another.
+    before: Option<CUcontext>,
+}
+
+impl Context {
+    /// The primary context of a device, or `borrowed`.
+    pub fn open(driver: &'static Driver, index: u32, borrowed: Option<u64>) -> Result<Context> {
+        let device = driver.device(index)?;
+        let table = driver.table();
+        let label = format!("cuda:{index}");
+        let at = |raw, is_primary| Context {
+            driver,
+            raw: Handle(raw),
+            device,
+            label: label.clone(),
+            is_primary,
+            lost: OnceLock::new(),
+        };
+        if let Some(address) = borrowed {
+            let context = at(std::ptr::with_exposed_provenance_mut(address as usize), false);
+            context.check_device()?;
+            return Ok(context);
+        }
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver's function, and a place for the answer.
+        driver.check("cuDevicePrimaryCtxRetain", unsafe { (table.primary_ctx_retain)(&raw mut raw, device) })?;
+        Ok(at(raw, true))
+    }
+
+    /// A context of the host's must be of the device that it is used for.
+    fn check_device(&self) -> Result<()> {
+        let mut device = 0;
+        self.call("cuCtxGetDevice", &"the host's context", |table| {
+            // SAFETY: the driver's function, and a place for the answer.
+            unsafe { (table.ctx_get_device)(&raw mut device) }
+        })?;
+        if device == self.device {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the host's context is of another device than engine {}", self.label)))
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    pub(super) fn table(&self) -> &'static Table {
+        self.driver.table()
+    }
+
+    pub(super) fn raw(&self) -> CUcontext {
+        self.raw.0
+    }
+
+    pub(super) fn device(&self) -> CUdevice {
+        self.device
+    }
+
+    /// "cuda:0"
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What the driver has failed with for good.
+    pub(super) fn lost(&self) -> Option<&Error> {
+        self.lost.get()
+    }
+
+    /// Makes the context current in this thread.
+    #[inline]
+    pub(super) fn enter(&self) -> Result<Entered<'_>> {
+        fork::check()?;
+        if let Some(lost) = self.lost.get() {
+            return Err(lost.clone());
+        }
+        let table = self.table();
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the driver's function, and a place for the answer.
+        self.check("cuCtxGetCurrent", &"a call", unsafe { (table.ctx_get_current)(&raw mut current) })?;
+        if current == self.raw.0 {
+            return Ok(Entered { context: self, before: None });
+        }
+        // SAFETY: the driver's function, with a context that lives as long as this.
+        self.check("cuCtxSetCurrent", &"a call", unsafe { (table.ctx_set_current)(self.raw.0) })?;
+        Ok(Entered { context: self, before: Some(current) })
+    }
+
+    /// Calls one of the driver's functions in the context; `what` is being done, for the text of a failure.
+    #[inline]
+    pub(super) fn call(
+        &self,
+        function: &'static str,
+        what: &dyn Display,
+        call: impl FnOnce(&'static Table) -> Status,
+    ) -> Result<()> {
+        let entered = self.enter()?;
+        let status = call(self.table());
+        let result = self.check(function, what, status);
+        drop(entered);
+        result
+    }
+
+    /// As `call`, for taking something back. Nobody is told of a failure: that of a lost device is known, and the end of the process is none.
+    pub(super) fn take_back(&self, function: &'static str, call: impl FnOnce(&'static Table) -> Status) {
+        if self.lost.get().is_some() || fork::forked() {
+            return;
+        }
+        let _ = self.call(function, &"taking back", call);
+    }
+
+    #[inline]
+    pub(super) fn check(&self, function: &'static str, what: &dyn Display, status: Status) -> Result<()> {
+        if status == status::SUCCESS { Ok(()) } else { Err(self.failed(function, what, status)) }
+    }
+
+    #[cold]
+    fn failed(&self, function: &'static str, what: &dyn Display, status: Status) -> Error {
+        let told = status::text(self.table(), status);
+        if status::is_sticky(status) {
+            let text = format!("engine {} is lost: {what}: {function}: {told}", self.label);
+            let error = Error::new(Code::DeviceLost, text);
+            // The first one stays.
+            let _ = self.lost.set(error.clone());
+            return self.lost.get().cloned().unwrap_or(error);
+        }
+        Error::new(status::code(status), format!("engine {}: {what}: {function}: {told}", self.label))
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: the driver's function, with what it gave before. If it fails, the next call will, too.
+            unsafe { (self.context.table().ctx_set_current)(before) };
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.is_primary && !fork::forked() {
+            // Also if it is lost: so it ends, and the next one is new.
+            // SAFETY: the driver's function; everything that was made in the context holds it, and is gone.
+            unsafe { (self.table().primary_ctx_release)(self.device) };
+        }
+    }
+}
+
+/// An address of the driver's, as the rest of the library has it.
+pub(super) fn exposed<T>(pointer: *mut T) -> u64 {
+    pointer.cast::<c_void>().expose_provenance() as u64
+}

@@ -1,0 +1,203 @@
+//! Events: points in streams.
+//!
+//! *Reached, for good.* `recorded` grows by one as a record begins and by one as it ends, and `reached` is what it was when the event was last known
+//! to be reached. Who looks reads the count first, and remembers nothing while a record is under way, so a record that comes meanwhile is not
+//! taken for reached. What is known is not asked for again.
+//!
+//! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the driver; one with a
+//! limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of that at most.
+//!
+//! *Kept.* An event that is known to be reached is kept for the next who wants one, up to `KEPT` of each sort.
+
+use super::context::{Context, Handle, exposed};
+use super::status;
+use super::table::CUevent;
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Error, Result};
+use crate::device::DeviceEvent;
+use crate::sync::{Mutex, fork};
+use cudarc::driver::sys::CUevent_flags_enum as F;
+use std::any::Any;
+use std::ffi::c_uint;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::time::Duration;
+
+/// So many events of each sort are kept.
+const KEPT: usize = 256;
+/// How long a wait looks without a pause, and the shortest and the longest pause after that.
+const LOOK_NS: u64 = 30_000;
+const FIRST_PAUSE_NS: u64 = 10_000;
+const LAST_PAUSE_NS: u64 = 500_000;
+
+/// Events of a context that nobody uses: those without timing, and those with.
+#[derive(Debug)]
+pub(super) struct Spare {
+    context: Arc<Context>,
+    kept: [Mutex<Vec<Handle<CUevent>>>; 2],
+}
+
+#[derive(Debug)]
+pub struct CudaEvent {
+    spare: Arc<Spare>,
+    raw: Handle<CUevent>,
+    timing: bool,
+    recorded: AtomicU64,
+    reached: AtomicU64,
+}
+
+impl CudaEvent {
+    pub(super) fn new(spare: &Arc<Spare>, timing: bool) -> Result<CudaEvent> {
+        let context = &spare.context;
+        let made = |raw| CudaEvent {
+            spare: Arc::clone(spare),
+            raw,
+            timing,
+            recorded: AtomicU64::new(0),
+            reached: AtomicU64::new(0),
+        };
+        if let Some(lost) = context.lost() {
+            return Err(lost.clone());
+        }
+        let kept = spare.kept[usize::from(timing)].lock().pop();
+        if let Some(raw) = kept {
+            return Ok(made(raw));
+        }
+        let untimed = if timing { 0 } else { F::CU_EVENT_DISABLE_TIMING as c_uint };
+        let flags = F::CU_EVENT_BLOCKING_SYNC as c_uint | untimed;
+        let mut raw = std::ptr::null_mut();
+        context.call("cuEventCreate", &"an event", |table| {
+            // SAFETY: the driver's function, and a place for the answer.
+            unsafe { (table.event_create)(&raw mut raw, flags) }
+        })?;
+        Ok(made(Handle(raw)))
+    }
+
+    /// The event, if it is one of this context.
+    pub(super) fn of<'a>(event: &'a dyn DeviceEvent, context: &Arc<Context>) -> Result<&'a CudaEvent> {
+        let found = (event as &dyn Any).downcast_ref::<CudaEvent>();
+        found
+            .filter(|event| Arc::ptr_eq(&event.spare.context, context))
+            .ok_or_else(|| Error::internal("a stream was given an event of another device's"))
+    }
+
+    pub(super) fn raw(&self) -> CUevent {
+        self.raw.0
+    }
+
+    /// Recorded by `record`.
+    pub(super) fn record(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
+        // ORDERING: AcqRel pairs with the Acquire in `is_reached`: who sees an even count asks the driver after it was told of that
+        // record, and who asked before it was told of this one has seen an earlier count.
+        self.recorded.fetch_add(1, AcqRel);
+        let result = record();
+        self.recorded.fetch_add(1, AcqRel);
+        result
+    }
+
+    /// It is known to be reached as recorded when the count was this.
+    fn know(&self, recorded: u64) {
+        if recorded.is_multiple_of(2) {
+            // ORDERING: Release pairs with the Acquire in `is_reached`: what this thread has seen of the work, who reads this sees.
+            self.reached.fetch_max(recorded, Release);
+        }
+    }
+}
+
+impl DeviceEvent for CudaEvent {
+    fn is_reached(&self) -> Result<bool> {
+        let recorded = self.recorded.load(Acquire);
+        if self.reached.load(Acquire) == recorded {
+            return Ok(true);
+        }
+        let mut asked = status::NOT_READY;
+        self.spare.context.call("cuEventQuery", &"work in front of an event", |table| {
+            // SAFETY: the driver's function, with an event of this context.
+            asked = unsafe { (table.event_query)(self.raw()) };
+            if asked == status::NOT_READY { status::SUCCESS } else { asked }
+        })?;
+        if asked == status::NOT_READY {
+            return Ok(false);
+        }
+        self.know(recorded);
+        Ok(true)
+    }
+
+    fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+        let begin = now_ns();
+        loop {
+            if self.is_reached()? {
+                return Ok(true);
+            }
+            if deadline.is_past() {
+                return Ok(false);
+            }
+            let passed = now_ns() - begin;
+            if passed < LOOK_NS {
+                std::hint::spin_loop();
+                continue;
+            }
+            let Some(left) = deadline.left() else {
+                let recorded = self.recorded.load(Acquire);
+                self.spare.context.call("cuEventSynchronize", &"work in front of an event", |table| {
+                    // SAFETY: the driver's function, with an event of this context.
+                    unsafe { (table.event_synchronize)(self.raw()) }
+                })?;
+                self.know(recorded);
+                return Ok(true);
+            };
+            let pause = (passed / 16).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS);
+            std::thread::sleep(Duration::from_nanos(pause).min(left));
+        }
+    }
+
+    fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {
+        let start = CudaEvent::of(start, &self.spare.context)?;
+        if !self.timing || !start.timing {
+            return Err(Error::precondition("an event keeps no time"));
+        }
+        let mut milliseconds = 0.0f32;
+        self.spare.context.call("cuEventElapsedTime", &"the time between two events", |table| {
+            // SAFETY: the driver's function, with events of this context, and a place for the answer.
+            unsafe { (table.event_elapsed_time)(&raw mut milliseconds, start.raw(), self.raw()) }
+        })?;
+        Ok((f64::from(milliseconds) * 1e6) as i64)
+    }
+
+    fn native_handle(&self) -> Result<u64> {
+        Ok(exposed(self.raw()))
+    }
+}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        let is_over = self.reached.load(Acquire) == self.recorded.load(Acquire);
+        if is_over && self.spare.context.lost().is_none() && !fork::forked() {
+            let mut kept = self.spare.kept[usize::from(self.timing)].lock();
+            if kept.len() < KEPT {
+                kept.push(self.raw);
+                return;
+            }
+        }
+        // SAFETY: the driver's function, with an event that nobody uses any more.
+        self.spare.context.take_back("cuEventDestroy", |table| unsafe { (table.event_destroy)(self.raw()) });
+    }
+}
+
+impl Spare {
+    pub(super) fn new(context: &Arc<Context>) -> Arc<Spare> {
+        Arc::new(Spare { context: Arc::clone(context), kept: Default::default() })
+    }
+}
+
+/// The device and all its events are gone.
+impl Drop for Spare {
+    fn drop(&mut self) {
+        for kept in &self.kept {
+            for event in kept.lock().drain(..) {
+                // SAFETY: the driver's function, with an event that nobody uses.
+                self.context.take_back("cuEventDestroy", |table| unsafe { (table.event_destroy)(event.0) });
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Memory of a device.
+//!
+//! What asks here is the pool of an engine (`memory::Pool`), for regions of a megabyte and more, or for each block in its mode "direct".
+//! Regions come from a pool of the driver's where there are such: giving one back there does not wait for the device. The driver's pool
+//! gives back what nobody has as soon as its stream is waited for, so that what weir trims is there for others.
+
+use super::context::{Context, Handle};
+use super::status;
+use super::table::{CUdeviceptr, CUmemPoolProps, CUmemoryPool, CUstream};
+use crate::base::{Code, Error, Result};
+use crate::sync::Mutex;
+use cudarc::driver::sys;
+use std::ffi::{c_int, c_uint};
+use std::sync::Arc;
+
+/// What the driver promises for each of its addresses.
+pub(super) const ALIGNMENT: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Memory {
+    context: Arc<Context>,
+    pooled: Option<Pooled>,
+}
+
+/// A pool of the driver's, and the stream that its memory comes and goes in.
+#[derive(Debug)]
+struct Pooled {
+    pool: Handle<CUmemoryPool>,
+    stream: Handle<CUstream>,
+    /// One thread at a time waits for the stream.
+    turn: Mutex<()>,
+}
+
+impl Memory {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Memory> {
+        Ok(Memory { context: Arc::clone(context), pooled: Pooled::new(context)? })
+    }
+
+    /// Whether the driver's pools are used.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.pooled.is_some()
+    }
+
+    pub(super) fn allocate(&self, bytes: usize, what: &str) -> Result<usize> {
+        let (context, wanted) = (&*self.context, bytes.max(1));
+        let short = |error: Error| match error.code() {
+            Code::ResourceExhausted => error.within(format_args!("{what} needs {bytes} bytes")),
+            _ => error,
+        };
+        let mut address: CUdeviceptr = 0;
+        match &self.pooled {
+            None => context
+                .call("cuMemAlloc", &"memory", |table| {
+                    // SAFETY: the driver's function, and a place for the answer.
+                    unsafe { (table.mem_alloc)(&raw mut address, wanted) }
+                })
+                .map_err(short)?,
+            Some(pooled) => pooled.allocate(context, wanted, &mut address).map_err(short)?,
+        }
+        match usize::try_from(address) {
+            Ok(at) if at != 0 && at.is_multiple_of(ALIGNMENT) => Ok(at),
+            _ => {
+                self.deallocate(address);
+                Err(Error::new(
+                    Code::Unknown,
+                    format!("the driver gave {address:#x}, expected a multiple of {ALIGNMENT}"),
+                ))
+            }
+        }
+    }
+
+    pub(super) fn deallocate(&self, address: CUdeviceptr) {
+        match &self.pooled {
+            // SAFETY: the driver's function with memory of its own that nobody uses any more.
+            None => self.context.take_back("cuMemFree", |table| unsafe { (table.mem_free)(address) }),
+            Some(pooled) => self.context.take_back("cuMemFreeAsync", |table| match table.mem_free_async {
+                // SAFETY: as above.
+                Some(free) => unsafe { free(address, pooled.stream.0) },
+                None => status::SUCCESS,
+            }),
+        }
+    }
+}
+
+impl Pooled {
+    /// None where the driver or the device has no pools.
+    fn new(context: &Arc<Context>) -> Result<Option<Pooled>> {
+        let (driver, table) = (context.driver(), context.table());
+        let (Some(create), Some(_), Some(_), Some(_)) =
+            (table.mem_pool_create, table.mem_pool_destroy, table.mem_alloc_from_pool_async, table.mem_free_async)
+        else {
+            return Ok(None);
+        };
+        let supported = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+        if driver.attribute(context.device(), supported)? == 0 {
+            return Ok(None);
+        }
+        let mut pool = std::ptr::null_mut();
+        let properties = properties(context.device());
+        context.call("cuMemPoolCreate", &"memory", |_| {
+            // SAFETY: the driver's function; the properties live during the call.
+            unsafe { create(&raw mut pool, &raw const properties) }
+        })?;
+        let mut stream = std::ptr::null_mut();
+        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as c_uint;
+        let made = context.call("cuStreamCreateWithPriority", &"memory", |table| {
+            // SAFETY: the driver's function, and a place for the answer.
+            unsafe { (table.stream_create_with_priority)(&raw mut stream, flags, 0) }
+        });
+        let pooled = Pooled { pool: Handle(pool), stream: Handle(stream), turn: Mutex::default() };
+        if made.is_err() {
+            pooled.end(context);
+        }
+        made.map(|()| Some(pooled))
+    }
+
+    fn allocate(&self, context: &Context, bytes: usize, address: &mut CUdeviceptr) -> Result<()> {
+        let _turn = self.turn.lock();
+        context.call("cuMemAllocFromPoolAsync", &"memory", |table| match table.mem_alloc_from_pool_async {
+            // SAFETY: the driver's function with objects of this context, and a place for the answer.
+            Some(allocate) => unsafe { allocate(address, bytes, self.pool.0, self.stream.0) },
+            None => status::OUT_OF_MEMORY,
+        })?;
+        // Then every stream may use it. Nothing else is in this stream.
+        let there = context.call("cuStreamSynchronize", &"memory", |table| {
+            // SAFETY: the driver's function with a stream of this context.
+            unsafe { (table.stream_synchronize)(self.stream.0) }
+        });
+        if there.is_err() {
+            context.take_back("cuMemFreeAsync", |table| match table.mem_free_async {
+                // SAFETY: the driver's function with what it gave just now.
+                Some(free) => unsafe { free(*address, self.stream.0) },
+                None => status::SUCCESS,
+            });
+        }
+        there
+    }
+
+    fn end(&self, context: &Context) {
+        if !self.stream.0.is_null() {
+            // SAFETY: the driver's function with a stream of this context; what was given back in it is.
+            context.take_back("cuStreamSynchronize", |table| unsafe { (table.stream_synchronize)(self.stream.0) });
+            // SAFETY: as above; nobody uses it any more.
+            context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.stream.0) });
+        }
+        context.take_back("cuMemPoolDestroy", |table| match table.mem_pool_destroy {
+            // SAFETY: the driver's function with a pool whose memory was given back.
+            Some(destroy) => unsafe { destroy(self.pool.0) },
+            None => status::SUCCESS,
+        });
+    }
+}
+
+/// A pool of ordinary memory of the device's.
+fn properties(device: c_int) -> CUmemPoolProps {
+    CUmemPoolProps {
+        allocType: sys::CUmemAllocationType_enum::CU_MEM_ALLOCATION_TYPE_PINNED,
+        handleTypes: sys::CUmemAllocationHandleType_enum::CU_MEM_HANDLE_TYPE_NONE,
+        location: sys::CUmemLocation { type_: sys::CUmemLocationType_enum::CU_MEM_LOCATION_TYPE_DEVICE, id: device },
+        win32SecurityAttributes: std::ptr::null_mut(),
+        maxSize: 0,
+        usage: 0,
+        reserved: [0; 54],
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(pooled) = &self.pooled {
+            pooled.end(&self.context);
+        }
+    }
+}

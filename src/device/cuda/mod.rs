@@ -1,0 +1,28 @@
+//! CUDA devices.
+//!
+//! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
+//! - `context`: whose context is current, calls, and what happens when a device is lost.
+//! - `stream`, `event`, `memory`: what their names say.
+//! - `kernel`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches; those of the host's, from source to image.
+//! - `facts`, `device`: the device behind the traits of the room `device`.
+//!
+//! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes calls of its own
+//! around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic where a library lacks one.
+
+mod compiled;
+mod context;
+mod custom;
+mod device;
+mod driver;
+mod event;
+mod facts;
+mod kernel;
+mod memory;
+mod module;
+mod nvrtc;
+mod status;
+mod stream;
+mod table;
+
+pub use device::{CudaDevice, Devices};
+pub use facts::Facts;

@@ -1,0 +1,295 @@
+//! Streams: the driver's own, and those that the host wraps.
+//!
+//! A stream of weir's does not wait for the legacy default stream, nor that for it (NON_BLOCKING). A wrapped one is what it is, and the
+//! host may use it besides: what it waits for there is between the host and the driver.
+//!
+//! With WEIR_CUDA_SYNC=1 each call waits until its work is done, so that a failure names the work that failed.
+
+use super::context::{Context, Handle, exposed};
+use super::event::CudaEvent;
+use super::kernel::CudaKernel;
+use super::table::{CUcontext, CUevent, CUfunction, CUstream, Status, Table};
+use crate::base::{Code, Error, Result};
+use crate::device::{Accelerator, DeviceEvent, DeviceStream, Fill, Launch, Place, StreamAttr, Transfer};
+use cudarc::driver::sys::CUstream_flags_enum as F;
+use std::any::Any;
+use std::ffi::{c_int, c_uint, c_void};
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+/// The priorities of weir's attributes.
+const LEAST_PRIORITY: i32 = -100;
+const MOST_PRIORITY: i32 = 100;
+
+/// Handles up to this one stand for streams rather than to be one: the legacy default stream (0 and 1) and that of the thread.
+const PER_THREAD: u64 = 2;
+
+pub struct CudaStream {
+    context: Arc<Context>,
+    raw: Handle<CUstream>,
+    is_own: bool,
+    name: Box<str>,
+}
+
+/// A kernel's launch as the driver takes it.
+#[derive(Debug)]
+pub struct Grid {
+    pub function: CUfunction,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_bytes: u32,
+}
+
+/// The arguments of a launch.
+#[derive(Debug)]
+pub enum Arguments<'a> {
+    /// Where each of them is.
+    Each(&'a mut [*mut c_void]),
+}
+
+/// What is done on which stream, for texts.
+struct On<'a>(&'a dyn Display, &'a str);
+
+impl Display for On<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stream '{}': {}", self.1, self.0)
+    }
+}
+
+impl fmt::Debug for CudaStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CudaStream({}, {})", self.context.label(), self.name)
+    }
+}
+
+impl CudaStream {
+    pub(super) fn new(context: &Arc<Context>, attr: &StreamAttr<'_>) -> Result<CudaStream> {
+        let (mut least, mut most) = (0, 0);
+        let what = format!("stream '{}'", attr.name);
+        context.call("cuCtxGetStreamPriorityRange", &what, |table| {
+            // SAFETY: the driver's function, and places for the answers.
+            unsafe { (table.ctx_get_stream_priority_range)(&raw mut least, &raw mut most) }
+        })?;
+        let priority = driver_priority(attr.priority, least, most);
+        let mut raw = std::ptr::null_mut();
+        context.call("cuStreamCreateWithPriority", &what, |table| {
+            let flags = F::CU_STREAM_NON_BLOCKING as c_uint;
+            // SAFETY: the driver's function, and a place for the answer.
+            unsafe { (table.stream_create_with_priority)(&raw mut raw, flags, priority) }
+        })?;
+        Ok(CudaStream { context: Arc::clone(context), raw: Handle(raw), is_own: true, name: attr.name.into() })
+    }
+
+    /// A stream of the host's, which must be one of this context.
+    pub(super) fn wrap(context: &Arc<Context>, attr: &StreamAttr<'_>, handle: u64) -> Result<CudaStream> {
+        let raw: CUstream = std::ptr::with_exposed_provenance_mut(handle as usize);
+        let mut of: CUcontext = std::ptr::null_mut();
+        if handle > PER_THREAD {
+            context.call("cuStreamGetCtx", &format_args!("stream '{}'", attr.name), |table| {
+                // SAFETY: the driver's function, the host's stream, and a place for the answer.
+                unsafe { (table.stream_get_ctx)(raw, &raw mut of) }
+            })?;
+            if of != context.raw() {
+                return Err(Error::invalid(format!(
+                    "stream '{}': the CUstream is of another context than engine {}",
+                    attr.name,
+                    context.label()
+                )));
+            }
+        }
+        Ok(CudaStream { context: Arc::clone(context), raw: Handle(raw), is_own: false, name: attr.name.into() })
+    }
+
+    pub(super) fn raw(&self) -> CUstream {
+        self.raw.0
+    }
+
+    /// Calls one of the driver's functions that put work into the stream.
+    #[inline]
+    pub(super) fn issue(
+        &self,
+        function: &'static str,
+        what: &dyn Display,
+        call: impl FnOnce(&'static Table, CUstream) -> Status,
+    ) -> Result<()> {
+        let what = On(what, &self.name);
+        self.context.call(function, &what, |table| call(table, self.raw()))?;
+        if self.context.driver().waits() { self.wait_for_all(&what) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn wait_for_all(&self, what: &dyn Display) -> Result<()> {
+        let mut capturing = 0;
+        self.context.call("cuStreamIsCapturing", what, |table| {
+            // SAFETY: the driver's function with a stream of this context, and a place for the answer.
+            unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
+        })?;
+        if capturing != 0 {
+            return Ok(());
+        }
+        // SAFETY: the driver's function with a stream of this context.
+        self.context.call("cuStreamSynchronize", what, |table| unsafe { (table.stream_synchronize)(self.raw()) })
+    }
+
+    /// Launches a kernel.
+    pub(super) fn launch_on(&self, what: &dyn Display, grid: &Grid, arguments: Arguments<'_>) -> Result<()> {
+        let ([gx, gy, gz], [bx, by, bz]) = (grid.grid, grid.block);
+        self.issue("cuLaunchKernel", what, |table, stream| {
+            let Arguments::Each(each) = arguments;
+            let (each, extra) = (each.as_mut_ptr(), std::ptr::null_mut());
+            let launch = table.launch_kernel;
+            // SAFETY: the driver's function with objects of this context; the arguments live during the call, which copies them. What
+            // they point to is the caller's duty.
+            unsafe { launch(grid.function, gx, gy, gz, bx, by, bz, grid.shared_bytes, stream, each, extra) }
+        })
+    }
+
+    /// The context of another device.
+    fn peer(&self, peer: &dyn Accelerator) -> Result<CUcontext> {
+        let [table, context] = peer.plugin_identity().ok_or_else(not_a_peer)?;
+        if table != std::ptr::from_ref(self.context.table()).addr() {
+            return Err(not_a_peer());
+        }
+        Ok(std::ptr::with_exposed_provenance_mut(context))
+    }
+}
+
+fn not_a_peer() -> Error {
+    Error::new(Code::Unimplemented, "the two devices are not both of the CUDA driver")
+}
+
+/// The driver's priority: less is sooner there, and 0 is what streams have that ask for nothing.
+fn driver_priority(priority: i32, least: c_int, most: c_int) -> c_int {
+    let share = |end: c_int, of: i32| (i64::from(end) * i64::from(priority) / i64::from(of)) as c_int;
+    let asked = if priority >= 0 { share(most, MOST_PRIORITY) } else { share(least, LEAST_PRIORITY) };
+    asked.clamp(most.min(least), least.max(most))
+}
+
+impl DeviceStream for CudaStream {
+    fn launch(&self, launch: &Launch<'_>) -> Result<()> {
+        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<CudaKernel>();
+        let kernel = kernel.filter(|kernel| Arc::ptr_eq(kernel.context(), &self.context));
+        kernel.ok_or_else(|| Error::internal("a stream was given a kernel of another device's"))?.issue(self, launch)
+    }
+
+    fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
+        let bytes = transfer.bytes;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let what = &transfer.name;
+        match (transfer.to, transfer.from) {
+            (Place::Device(to), Place::Host(from)) => {
+                let from = std::ptr::with_exposed_provenance(from);
+                // SAFETY: the driver's function; the host keeps its memory until the stream has done this.
+                self.issue("cuMemcpyHtoDAsync", what, |table, stream| unsafe {
+                    (table.memcpy_htod_async)(to as u64, from, bytes, stream)
+                })
+            }
+            (Place::Host(to), Place::Device(from)) => {
+                let to = std::ptr::with_exposed_provenance_mut(to);
+                // SAFETY: as above.
+                self.issue("cuMemcpyDtoHAsync", what, |table, stream| unsafe {
+                    (table.memcpy_dtoh_async)(to, from as u64, bytes, stream)
+                })
+            }
+            (Place::Device(to), Place::Device(from)) => {
+                // SAFETY: the driver's function; the addresses are its own.
+                self.issue("cuMemcpyDtoDAsync", what, |table, stream| unsafe {
+                    (table.memcpy_dtod_async)(to as u64, from as u64, bytes, stream)
+                })
+            }
+            (Place::Peer(peer, to), Place::Device(from)) => {
+                self.copy_peer(what, (self.peer(peer)?, to), (self.context.raw(), from), bytes)
+            }
+            (Place::Device(to), Place::Peer(peer, from)) => {
+                self.copy_peer(what, (self.context.raw(), to), (self.peer(peer)?, from), bytes)
+            }
+            _ => Err(Error::internal("a copy on a device's stream that does not touch the device")),
+        }
+    }
+
+    fn fill(&self, fill: &Fill<'_>) -> Result<()> {
+        if fill.bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the driver's function; the address is its own.
+        self.issue("cuMemsetD8Async", &fill.name, |table, stream| unsafe {
+            (table.memset_d8_async)(fill.address as u64, fill.value, fill.bytes, stream)
+        })
+    }
+
+    fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
+        let event = CudaEvent::of(&**event, &self.context)?;
+        event.record(|| {
+            // SAFETY: the driver's function with a stream and an event of this context.
+            self.issue("cuEventRecord", &"an event", |table, stream| unsafe {
+                (table.event_record)(event.raw(), stream)
+            })
+        })
+    }
+
+    fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
+        let event = CudaEvent::of(&**event, &self.context)?;
+        // SAFETY: the driver's function with a stream and an event of this context.
+        self.issue("cuStreamWaitEvent", &"a wait", |table, stream| unsafe {
+            (table.stream_wait_event)(stream, event.raw(), 0)
+        })
+    }
+
+    fn foreign_event(&self, event: u64, records: bool) -> Result<()> {
+        let event: CUevent = std::ptr::with_exposed_provenance_mut(event as usize);
+        if records {
+            // SAFETY: the driver's function, with a stream of this context and the host's event.
+            return self.issue("cuEventRecord", &"an event of the host's", |table, stream| unsafe {
+                (table.event_record)(event, stream)
+            });
+        }
+        // SAFETY: as above.
+        self.issue("cuStreamWaitEvent", &"an event of the host's", |table, stream| unsafe {
+            (table.stream_wait_event)(stream, event, 0)
+        })
+    }
+
+    fn native_handle(&self) -> Result<u64> {
+        Ok(exposed(self.raw()))
+    }
+}
+
+impl CudaStream {
+    fn copy_peer(
+        &self,
+        what: &dyn Display,
+        to: (CUcontext, usize),
+        from: (CUcontext, usize),
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the driver's function; the addresses are of these contexts.
+        self.issue("cuMemcpyPeerAsync", what, |table, stream| unsafe {
+            (table.memcpy_peer_async)(to.1 as u64, to.0, from.1 as u64, from.0, bytes, stream)
+        })
+    }
+}
+
+impl Drop for CudaStream {
+    fn drop(&mut self) {
+        if self.is_own {
+            // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the same.
+            self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.raw()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::driver_priority;
+
+    #[test]
+    fn more_is_sooner_and_less_is_later_as_far_as_the_driver_goes() {
+        for (priority, expected) in [(0, 0), (100, -5), (50, -2), (10, 0), (-100, 0), (-1, 0)] {
+            assert_eq!(driver_priority(priority, 0, -5), expected, "{priority}");
+        }
+        assert_eq!(driver_priority(-100, 2, -2), 2);
+        assert_eq!(driver_priority(100, 0, 0), 0);
+    }
+}

@@ -1,0 +1,171 @@
+//! The driver's functions, resolved once.
+//!
+//! Every status is a plain `i32`: the enum of the bindings has the values of one version of CUDA, and a newer driver returns others. What a
+//! driver of version 12.0 need not have is an `Option`; who uses it asks for it first.
+//!
+//! A library may have functions that its driver does not (a newer library over an older kernel module, in containers), so the driver itself is
+//! asked for those that are optional, with cuGetProcAddress.
+//!
+//! No function of the bindings is called: they panic where something is missing.
+
+use cudarc::driver::sys;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+pub use sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmemPoolProps, CUmemoryPool, CUmodule, CUstream,
+};
+
+/// What a function of the driver returns.
+pub type Status = i32;
+
+/// cuGetProcAddress of CUDA 12: name, answer, version, flags, why not.
+pub type GetProcAddress = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_int) -> Status;
+
+/// A function of a library, as yet without a type.
+pub type Found = unsafe extern "C" fn();
+
+macro_rules! table {
+    (
+        required { $($name:ident = $symbol:literal ($($argument:ty),* $(,)?);)* }
+        optional { $($optional_name:ident = $optional_symbol:literal ($($optional_argument:ty),* $(,)?);)* }
+    ) => {
+        /// The driver's functions by what they are called there, without "cu" and version.
+        pub struct Table {
+            $(pub $name: unsafe extern "C" fn($($argument),*) -> Status,)*
+            $(pub $optional_name: Option<unsafe extern "C" fn($($optional_argument),*) -> Status>,)*
+        }
+
+        impl Table {
+            /// All functions, or the name of the first that is missing.
+            ///
+            /// # Safety
+            /// Both give what the CUDA driver has under the name, if anything; `find_optional` is asked for what may be missing.
+            pub unsafe fn resolve(
+                find: &dyn Fn(&'static str) -> Option<Found>,
+                find_optional: &dyn Fn(&'static str) -> Option<Found>,
+            ) -> Result<Table, &'static str> {
+                // SAFETY: the driver's function with this name has this type (CUDA 12.0 and later).
+                unsafe {
+                    Ok(Table {
+                        $($name: match find($symbol) {
+                            Some(found) => std::mem::transmute::<
+                                Found,
+                                unsafe extern "C" fn($($argument),*) -> Status
+                            >(found),
+                            None => return Err($symbol),
+                        },)*
+                        $($optional_name: find_optional($optional_symbol).map(|found| std::mem::transmute::<
+                            Found,
+                            unsafe extern "C" fn($($optional_argument),*) -> Status
+                        >(found)),)*
+                    })
+                }
+            }
+        }
+
+        /// Names of what every driver must have.
+        #[cfg(test)]
+        const REQUIRED: &[&str] = &[$($symbol),*];
+        #[cfg(test)]
+        const OPTIONAL: &[&str] = &[$($optional_symbol),*];
+    };
+}
+
+table! {
+    required {
+        init = "cuInit" (c_uint);
+        driver_get_version = "cuDriverGetVersion" (*mut c_int);
+        get_error_name = "cuGetErrorName" (Status, *mut *const c_char);
+        get_error_string = "cuGetErrorString" (Status, *mut *const c_char);
+
+        device_get_count = "cuDeviceGetCount" (*mut c_int);
+        device_get = "cuDeviceGet" (*mut CUdevice, c_int);
+        device_get_name = "cuDeviceGetName" (*mut c_char, c_int, CUdevice);
+        device_get_attribute = "cuDeviceGetAttribute" (*mut c_int, c_int, CUdevice);
+        device_total_mem = "cuDeviceTotalMem_v2" (*mut usize, CUdevice);
+        device_get_uuid = "cuDeviceGetUuid_v2" (*mut [u8; 16], CUdevice);
+        device_get_pci_bus_id = "cuDeviceGetPCIBusId" (*mut c_char, c_int, CUdevice);
+
+        primary_ctx_retain = "cuDevicePrimaryCtxRetain" (*mut CUcontext, CUdevice);
+        primary_ctx_release = "cuDevicePrimaryCtxRelease_v2" (CUdevice);
+        ctx_get_current = "cuCtxGetCurrent" (*mut CUcontext);
+        ctx_set_current = "cuCtxSetCurrent" (CUcontext);
+        ctx_get_device = "cuCtxGetDevice" (*mut CUdevice);
+        ctx_get_stream_priority_range = "cuCtxGetStreamPriorityRange" (*mut c_int, *mut c_int);
+
+        stream_create_with_priority = "cuStreamCreateWithPriority" (*mut CUstream, c_uint, c_int);
+        stream_destroy = "cuStreamDestroy_v2" (CUstream);
+        stream_synchronize = "cuStreamSynchronize" (CUstream);
+        stream_wait_event = "cuStreamWaitEvent" (CUstream, CUevent, c_uint);
+        stream_get_ctx = "cuStreamGetCtx" (CUstream, *mut CUcontext);
+        stream_is_capturing = "cuStreamIsCapturing" (CUstream, *mut c_int);
+
+        event_create = "cuEventCreate" (*mut CUevent, c_uint);
+        event_destroy = "cuEventDestroy_v2" (CUevent);
+        event_record = "cuEventRecord" (CUevent, CUstream);
+        event_query = "cuEventQuery" (CUevent);
+        event_synchronize = "cuEventSynchronize" (CUevent);
+        event_elapsed_time = "cuEventElapsedTime" (*mut f32, CUevent, CUevent);
+
+        mem_alloc = "cuMemAlloc_v2" (*mut CUdeviceptr, usize);
+        mem_free = "cuMemFree_v2" (CUdeviceptr);
+        mem_get_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
+
+        memcpy_htod_async = "cuMemcpyHtoDAsync_v2" (CUdeviceptr, *const c_void, usize, CUstream);
+        memcpy_dtoh_async = "cuMemcpyDtoHAsync_v2" (*mut c_void, CUdeviceptr, usize, CUstream);
+        memcpy_dtod_async = "cuMemcpyDtoDAsync_v2" (CUdeviceptr, CUdeviceptr, usize, CUstream);
+        memcpy_peer_async = "cuMemcpyPeerAsync" (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, usize, CUstream);
+        memset_d8_async = "cuMemsetD8Async" (CUdeviceptr, u8, usize, CUstream);
+
+        module_load_data_ex = "cuModuleLoadDataEx"
+            (*mut CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+        module_unload = "cuModuleUnload" (CUmodule);
+        module_get_function = "cuModuleGetFunction" (*mut CUfunction, CUmodule, *const c_char);
+        func_get_attribute = "cuFuncGetAttribute" (*mut c_int, c_int, CUfunction);
+        func_set_attribute = "cuFuncSetAttribute" (CUfunction, c_int, c_int);
+        launch_kernel = "cuLaunchKernel" (
+            CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void,
+            *mut *mut c_void
+        );
+    }
+    optional {
+        mem_pool_create = "cuMemPoolCreate" (*mut CUmemoryPool, *const CUmemPoolProps);
+        mem_pool_destroy = "cuMemPoolDestroy" (CUmemoryPool);
+        mem_alloc_from_pool_async = "cuMemAllocFromPoolAsync" (*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
+        mem_free_async = "cuMemFreeAsync" (CUdeviceptr, CUstream);
+        func_get_param_info = "cuFuncGetParamInfo" (CUfunction, usize, *mut usize, *mut usize);
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Table")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn anything() {}
+
+    #[test]
+    fn what_must_be_there_is_named_if_it_is_not() {
+        for missing in REQUIRED {
+            let find = |name: &'static str| (name != *missing).then_some(anything as Found);
+            // SAFETY: nothing of the table is called.
+            assert_eq!(unsafe { Table::resolve(&find, &|_| None) }.unwrap_err(), *missing);
+        }
+    }
+
+    #[test]
+    fn what_need_not_be_there_may_be_missing() {
+        let find = |name: &'static str| (!OPTIONAL.contains(&name)).then_some(anything as Found);
+        // SAFETY: as above.
+        let table = unsafe { Table::resolve(&find, &find) }.unwrap();
+        assert!(table.mem_pool_create.is_none() && table.func_get_param_info.is_none());
+        // SAFETY: as above.
+        let table = unsafe { Table::resolve(&|_| Some(anything as Found), &|_| Some(anything as Found)) }.unwrap();
+        assert!(table.mem_pool_create.is_some() && table.func_get_param_info.is_some());
+    }
+}

@@ -1,0 +1,65 @@
+//! What the interface below a device calls things, and things of its that the host has made itself.
+#![forbid(unsafe_code)]
+
+use super::engine::Engine;
+use super::event::Event;
+use super::stream::Stream;
+use crate::base::{Code, Error, Result};
+use crate::stream::{Op, Queue, Work};
+use std::sync::Arc;
+use std::task::Poll;
+
+fn of_the_host(engine: &Engine) -> Error {
+    let text = format!("engine {} has no native handles: the host does its work", engine.label());
+    Error::new(Code::Unimplemented, text)
+}
+
+impl Engine {
+    pub fn native_handle(&self) -> Result<u64> {
+        let accelerator = self.accelerator().ok_or_else(|| of_the_host(self))?;
+        accelerator.native_handle().map_err(|error| error.within(format_args!("engine {}", self.label())))
+    }
+}
+
+impl Stream {
+    pub fn native_handle(&self) -> Result<u64> {
+        let line = self.queue().line().ok_or_else(|| of_the_host(self.engine()))?;
+        line.stream().native_handle().map_err(|error| error.within(format_args!("stream '{}'", self.queue().name())))
+    }
+
+    /// What is submitted from now on waits for an event that the host has made itself; or the stream records it.
+    pub fn enqueue_foreign_event(&self, event: u64, records: bool) -> Result<()> {
+        self.queue().admit()?;
+        if self.queue().line().is_none() {
+            return Err(of_the_host(self.engine()));
+        }
+        self.queue().submit(Op::Work(Arc::new(ForeignEvent { event, records })))
+    }
+}
+
+impl Event {
+    /// Of the last record, which must have been issued.
+    pub fn native_handle(&self) -> Result<u64> {
+        if self.engine().accelerator().is_none() {
+            return Err(of_the_host(self.engine()));
+        }
+        let mark = self.last_mark().ok_or_else(|| Error::precondition("event was never recorded"))?;
+        let issued = mark.event_on(self.engine().device());
+        issued.ok_or_else(|| Error::precondition("event has not been recorded by the device yet"))?.native_handle()
+    }
+}
+
+/// An event of the host's, as work of a stream.
+struct ForeignEvent {
+    event: u64,
+    records: bool,
+}
+
+impl Work for ForeignEvent {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        Poll::Ready(match queue.line() {
+            Some(line) => line.stream().foreign_event(self.event, self.records),
+            None => Err(Error::internal("an event of a device's on a stream of the host's")),
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! CUDA devices: what is known of them, the host's own contexts, streams, events and kernels on them.
+
+use super::argument::{out_ptr, string};
+use super::context::HostKernel;
+use super::guard::guard;
+use super::kernel_named::{Named, no_body};
+use super::{handle, versioned};
+use crate::abi::*;
+use crate::base::{Code, Error, Result};
+use crate::device::{CUDA_KERNEL, DeviceKind};
+use crate::engine::{BoundKernel, Engine, KernelAttr, Operation, Stream, StreamAttr};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Refuses what this build does not have, and engines of other kinds.
+fn check_kind(kind: DeviceKind) -> Result<()> {
+    if cfg!(not(feature = "cuda")) {
+        return Err(Error::new(Code::Unimplemented, "this build of weir is without CUDA"));
+    }
+    match kind {
+        DeviceKind::CUDA => Ok(()),
+        other => Err(Error::new(Code::Unimplemented, format!("it is of kind {}, only cuda has that", other.name()))),
+    }
+}
+
+fn check_engine(engine: &Engine) -> Result<()> {
+    check_kind(engine.kind()).map_err(|error| error.within(format_args!("engine {}", engine.label())))
+}
+
+fn native(pointer: *mut c_void) -> u64 {
+    pointer.expose_provenance() as u64
+}
+
+#[cfg(feature = "cuda")]
+fn device_info(engine: &Engine) -> Result<weir_cuda_device_info> {
+    use crate::base::text::fixed;
+    let none = || Error::new(Code::Unimplemented, "a plug-in makes the cuda engines, of which weir knows no more");
+    let device = crate::device::cuda::CudaDevice::of(engine.device()).ok_or_else(none)?;
+    let facts = device.facts();
+    Ok(weir_cuda_device_info {
+        struct_size: 0,
+        driver_version: facts.driver_version,
+        capability_major: facts.capability[0],
+        capability_minor: facts.capability[1],
+        multiprocessors: facts.multiprocessors,
+        max_threads_per_block: facts.max_threads_per_block,
+        max_shared_bytes: facts.max_shared_bytes,
+        memory_bytes: facts.memory_bytes,
+        free_bytes: device.free_bytes()?,
+        has_memory_pool: u32::from(device.has_memory_pool()),
+        reserved: 0,
+        uuid: facts.uuid,
+        pci_bus_id: fixed(&facts.pci_bus_id),
+        name: fixed(&facts.name),
+    })
+}
+
+#[cfg(not(feature = "cuda"))]
+fn device_info(_engine: &Engine) -> Result<weir_cuda_device_info> {
+    Err(Error::internal("an engine that this build does not have"))
+}
+
+/// What is known of a CUDA engine's device.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; what the
+/// driver says.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_cuda_get_device_info(
+    engine: *const weir_engine,
+    out_info: *mut weir_cuda_device_info,
+) -> weir_status {
+    guard("weir_cuda_get_device_info", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let engine = handle::borrow(engine, "engine")?;
+            if out_info.is_null() {
+                return Err(Error::null("out_info"));
+            }
+            check_engine(engine)?;
+            versioned::write(out_info, &device_info(engine)?, "out_info")
+        }
+    })
+}
+
+/// The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains and whose flags it
+/// leaves alone. It must be of the device of the engine's index, and no other engine may be on that device with another context.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: the context stays the caller's, who keeps it until the engine and all that is on it are gone.
+/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_cuda_context(
+    attr: *mut weir_engine_attr,
+    context: *mut c_void,
+) -> weir_status {
+    guard("weir_engine_attr_set_cuda_context", || {
+        // SAFETY: the caller's pointer, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        check_kind(attr.kind).map_err(|error| error.within("attr"))?;
+        attr.context = (!context.is_null()).then(|| native(context));
+        Ok(())
+    })
+}
+
+/// Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2 = the default stream of
+/// the thread that submits. What the caller puts there besides runs in the order of the calls. attr may be NULL; its priority does
+/// not count.
+///
+/// Thread safety: any thread. Blocking: never.
+/// Ownership: the caller owns one reference to *out_stream; cuda_stream stays the caller's, who keeps it until what was submitted is
+/// done and the last reference gone.
+/// Errors: INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of another kind, or
+/// the build is without CUDA; what the driver says.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_wrap_cuda(
+    engine: *mut weir_engine,
+    cuda_stream: *mut c_void,
+    attr: *const weir_stream_attr,
+    out_stream: *mut *mut weir_stream,
+) -> weir_status {
+    guard("weir_stream_wrap_cuda", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine, attr) = unsafe {
+            (out_ptr(out_stream, "out_stream")?, handle::share(engine, "engine")?, handle::borrow_opt(attr, "attr")?)
+        };
+        check_engine(&engine)?;
+        let mut attr = attr.map_or_else(|| StreamAttr::new(engine.kind()), |attr| StreamAttr::clone(attr));
+        attr.wrapped = Some(native(cuda_stream));
+        handle::into_c(Stream::create(engine, attr)?, out)
+    })
+}
+
+/// Submits an event of the caller's own to a stream.
+///
+/// # Safety
+/// The caller's pointers are as the C documentation demands.
+unsafe fn foreign_event(stream: *mut weir_stream, event: *mut c_void, records: bool) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let stream = unsafe { handle::borrow(stream, "stream") }?;
+    check_engine(stream.engine())?;
+    if event.is_null() {
+        return Err(Error::null("cuda_event"));
+    }
+    stream.enqueue_foreign_event(native(event), records)
+}
+
+/// What is submitted from now on waits for a CUevent of the caller's, as recorded last when this call is issued.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call was issued: when it returns,
+/// unless something in front of it waits for the host.
+/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the
+/// event is the stream's error.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_wait_cuda_event(stream: *mut weir_stream, cuda_event: *mut c_void) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_stream_wait_cuda_event", || unsafe { foreign_event(stream, cuda_event, false) })
+}
+
+/// Records a CUevent of the caller's behind all that was submitted so far.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: as weir_stream_wait_cuda_event.
+/// Errors: as weir_stream_wait_cuda_event.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_record_cuda_event(
+    stream: *mut weir_stream,
+    cuda_event: *mut c_void,
+) -> weir_status {
+    // SAFETY: the caller's pointers, as documented.
+    guard("weir_stream_record_cuda_event", || unsafe { foreign_event(stream, cuda_event, true) })
+}
+
+/// Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in this call; a launch
+/// fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the folder that the environment variable WEIR_CUDA_CACHE
+/// names (empty = nowhere), else in weir/cuda where the user's caches are. attr may be NULL; without a name in it the kernel is called after its entry.
+///
+/// Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to *out_kernel; desc, what it
+/// points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the driver knows them; a source with
+/// mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if
+/// the engine is of another kind, the source not for its device, or the build without CUDA; what the driver says.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_create_cuda(
+    engine: *mut weir_engine,
+    desc: *const weir_cuda_kernel_desc,
+    attr: *const weir_kernel_attr,
+    out_kernel: *mut *mut weir_kernel,
+) -> weir_status {
+    guard("weir_kernel_create_cuda", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let out = out_ptr(out_kernel, "out_kernel")?;
+            let engine = handle::share(engine, "engine")?;
+            let desc = versioned::read(desc, "desc")?;
+            let attr = handle::borrow_opt(attr, "attr")?;
+            check_engine(&engine)?;
+            string(desc.entry, "desc->entry")?;
+            let kernel = Arc::new(Named(HostKernel::new(&signature(&desc))?));
+            let attributes = std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc));
+            let default = KernelAttr::default();
+            let attr = attr.map_or(&default, |attr| &**attr);
+            let host = Arc::clone(&kernel.0);
+            let operation = Operation { name: CUDA_KERNEL, attributes };
+            handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)?;
+            // Only now, with the creation a success, is `user` the kernel's to release.
+            host.adopt();
+            Ok(())
+        }
+    })
+}
+
+/// The same signature as a host kernel's.
+fn signature(desc: &weir_cuda_kernel_desc) -> weir_host_kernel_desc {
+    weir_host_kernel_desc {
+        struct_size: size_of::<weir_host_kernel_desc>(),
+        name: desc.entry,
+        compute: Some(no_body),
+        user: desc.user,
+        destroy: desc.destroy,
+        num_inputs: desc.num_inputs,
+        inputs: desc.inputs,
+        num_outputs: desc.num_outputs,
+        outputs: desc.outputs,
+        infer: desc.infer,
+        cost_ns: 0,
+        scratch_bytes: 0,
+        flags: 0,
+        compute_async: None,
+    }
+}

@@ -1,0 +1,61 @@
+//! What the interface below a device calls an engine, a stream, an event.
+
+use super::argument::out_value;
+use super::guard::guard;
+use super::handle;
+use crate::abi::*;
+
+/// What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The address of a
+/// tensor is weir_tensor_data.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
+/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_native_handle(
+    engine: *const weir_engine,
+    out_handle: *mut u64,
+) -> weir_status {
+    guard("weir_engine_get_native_handle", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, engine) = unsafe { (out_value(out_handle, "out_handle")?, handle::borrow(engine, "engine")?) };
+        out.set(engine.native_handle()?);
+        Ok(())
+    })
+}
+
+/// What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs behind what was
+/// submitted before, unless that waits for something on the host.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
+/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as on the CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_get_native_handle(
+    stream: *const weir_stream,
+    out_handle: *mut u64,
+) -> weir_status {
+    guard("weir_stream_get_native_handle", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, stream) = unsafe { (out_value(out_handle, "out_handle")?, handle::borrow(stream, "stream")?) };
+        out.set(stream.native_handle()?);
+        Ok(())
+    })
+}
+
+/// What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait for.
+///
+/// Thread safety: any thread. Blocking: never.
+/// Ownership: the handle stays weir's. It lives until the event is recorded again or released.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet;
+/// UNIMPLEMENTED if it has no such handle, as on the CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_event_get_native_handle(event: *const weir_event, out_handle: *mut u64) -> weir_status {
+    guard("weir_event_get_native_handle", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, event) = unsafe { (out_value(out_handle, "out_handle")?, handle::borrow(event, "event")?) };
+        out.set(event.native_handle()?);
+        Ok(())
+    })
+}
