@@ -171,7 +171,7 @@ static void rows_of_emulation(void) {
     ROW(weir_emulated_get_counters, (good.engine, &counters), PRECONDITION, "engine is cpu:0, not an emulated one");
     ROW(weir_emulated_get_counters, (engine, NULL), INVALID, "out_counters is NULL");
     counters.struct_size = 8;
-    ROW(weir_emulated_get_counters, (engine, &counters), INVALID, "out_counters->struct_size is 8, expected 112");
+    ROW(weir_emulated_get_counters, (engine, &counters), INVALID, "out_counters->struct_size is 8, expected ");
     ROW(weir_emulated_get_order, (NULL, numbers, 2, &out.size), INVALID, "engine is NULL");
     ROW(weir_emulated_get_order, (good.engine, numbers, 2, &out.size), PRECONDITION, "engine is cpu:0");
     ROW(weir_emulated_get_order, (engine, NULL, 2, &out.size), INVALID, "numbers is NULL");

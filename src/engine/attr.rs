@@ -29,6 +29,8 @@ pub struct EngineAttr {
     allocator: Option<Ref<HostAllocator>>,
     /// None = no limit.
     pub memory_limit: Option<u64>,
+    /// Of memory of the host's for copies; None = no limit.
+    pub(super) pinned_limit: Option<u64>,
     /// None = the environment may decide.
     pub memory_mode: Option<MemoryMode>,
 }
@@ -76,6 +78,7 @@ impl EngineAttr {
             max_streams: 1,
             allocator: None,
             memory_limit: None,
+            pinned_limit: None,
             memory_mode: None,
         }
     }
@@ -100,6 +103,28 @@ impl EngineAttr {
                 "attr is for a {} engine, only a cpu engine takes memory from an allocator of the host's",
                 other.name()
             ))),
+        }
+    }
+
+    /// Most bytes of the host's memory for copies; None = no limit.
+    pub fn set_pinned_limit(&mut self, limit: Option<u64>) -> Result<()> {
+        self.check_device()?;
+        self.pinned_limit = limit;
+        Ok(())
+    }
+
+    pub fn pinned_limit(&self) -> Result<Option<u64>> {
+        self.check_device()?;
+        Ok(self.pinned_limit)
+    }
+
+    /// A CPU engine copies nothing: all that it has is the host's memory.
+    fn check_device(&self) -> Result<()> {
+        match self.kind {
+            DeviceKind::CPU => Err(Error::precondition(
+                "attr is for a cpu engine, whose memory weir_engine_attr_set_memory_limit bounds",
+            )),
+            _ => Ok(()),
         }
     }
 
