@@ -6,6 +6,7 @@ use crate::kit::run::{cpu, execute, fact, run};
 use crate::ports::{emulated, number, races, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{Plan, checked, extent, mix, on_the_device, reports};
+use std::slice::from_ref;
 use weir::base::{Ref, Result};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::engine::Engine;
@@ -180,7 +181,7 @@ fn tensors_of_the_runs_own_are_new_addresses_and_not_new_recordings() {
     stream.synchronize(u64::MAX).unwrap();
     for i in [0, 1, 1, 2, 2, 2, 0] {
         let (input, output) = &tensors[i];
-        execute(&program, &[input.clone()], &[output.clone()], &RunOptions::default()).unwrap();
+        execute(&program, from_ref(input), from_ref(output), &RunOptions::default()).unwrap();
         assert_eq!(read(output, Some(&stream)), expected(i as i32));
     }
     assert_eq!(races(&engine), Vec::<String>::new());
