@@ -57,13 +57,13 @@ fn arithmetic() {
     let s = |x: u64| wide(x, "s32");
     check("add.sat.s32 %d, %a, %b;", "s32", &["s32", "s32"], |x| saturated(s(x[0]) + s(x[1])));
     check("sub.sat.s32 %d, %a, %b;", "s32", &["s32", "s32"], |x| saturated(s(x[0]) - s(x[1])));
-    check("mad.hi.sat.s32 %d, %a, %b, %c;", "s32", &["s32"; 3], |x| saturated((s(x[0]) * s(x[1]) >> 32) + s(x[2])));
+    check("mad.hi.sat.s32 %d, %a, %b, %c;", "s32", &["s32"; 3], |x| saturated(((s(x[0]) * s(x[1])) >> 32) + s(x[2])));
     check("mul24.lo.u32 %d, %a, %b;", "u32", &["u32"; 2], |x| {
         cut(i128::from((x[0] << 40 >> 40) * (x[1] << 40 >> 40)), 32)
     });
     check("mad24.hi.s32 %d, %a, %b, %c;", "s32", &["s32"; 3], |x| {
         let low = |x: u64| i128::from((x << 40) as i64 >> 40);
-        cut((low(x[0]) * low(x[1]) >> 16) + i128::from(x[2]), 32)
+        cut(((low(x[0]) * low(x[1])) >> 16) + i128::from(x[2]), 32)
     });
 }
 
@@ -86,7 +86,7 @@ fn long_arithmetic_by_carries() {
                    mul.hi.u32 %h5, %h0, %h2; mad.lo.cc.u32 %h5, %h1, %h2, %h5; madc.hi.u32 %h6, %h1, %h2, 0; \
                    mad.lo.cc.u32 %h5, %h0, %h3, %h5; madc.hi.cc.u32 %h6, %h0, %h3, %h6; addc.u32 %h7, 0, 0; \
                    mad.lo.cc.u32 %h6, %h1, %h3, %h6; madc.hi.u32 %h7, %h1, %h3, %h7; mov.b64 %d, {%h6, %h7}; }";
-    check(product, "u64", &["u64", "u64"], |x| (u128::from(x[0]) * u128::from(x[1]) >> 64) as u64);
+    check(product, "u64", &["u64", "u64"], |x| ((u128::from(x[0]) * u128::from(x[1])) >> 64) as u64);
 }
 
 #[test]
