@@ -201,6 +201,7 @@ int main(void) {
     bad_input_graph();
     bad_input_run();
     bad_input_program();
+    bad_input_placement();
     bad_input_device();
     bad_input_cuda();
     bad_input_resource();

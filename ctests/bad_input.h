@@ -119,6 +119,7 @@ void bad_input_products(void);
 void bad_input_graph(void);
 void bad_input_run(void);
 void bad_input_program(void);
+void bad_input_placement(void);
 void bad_input_device(void);
 void bad_input_cuda(void);
 void bad_input_resource(void);

@@ -199,6 +199,13 @@ public:
     void add_output(const std::string &name, weir_value value) {
         check(weir_graph_add_output(*this, name.c_str(), value));
     }
+    /// Runs are given input `input` in memory of `engine`.
+    void set_input_engine(std::size_t input, const engine &engine) {
+        check(weir_graph_set_input_engine(*this, input, engine));
+    }
+    void set_output_engine(std::size_t output, const engine &engine) {
+        check(weir_graph_set_output_engine(*this, output, engine));
+    }
 
     program compile(list<weir_engine *> engines, const compile_options &options = compile_options(nullptr)) const {
         weir_program *raw = nullptr;

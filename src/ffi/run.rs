@@ -78,6 +78,10 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
 /// as before run at once; with open shapes, while no value is larger than before.
 ///
+/// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
+/// enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+/// tensors on devices must be ready when the run begins.
+///
 /// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
 /// the run makes. It is written when the run has succeeded, and not else.
 ///

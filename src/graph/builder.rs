@@ -1,5 +1,6 @@
 //! The builder: nodes in the order in which they were added.
 
+use super::homes::Homes;
 use super::ids::{NodeId, ValueId};
 use super::nested::Nested;
 use super::options::Forwarding;
@@ -119,6 +120,8 @@ pub(super) struct Contents {
     pub outputs: Vec<(String, Value)>,
     /// Outputs of kernels that do not take over memory as they see fit.
     pub forwarding: HashMap<Value, Forwarding>,
+    /// Where inputs and outputs are. Only a program's own graph says that.
+    pub homes: Homes,
     /// How many graphs lie inside one another here.
     pub depth: usize,
 }
@@ -286,6 +289,11 @@ impl Graph {
         let named = |error: Error| error.within(format_args!("node '{name}': graph '{}'", inner.contents.name));
         signature::check_count("input", inner.contents.inputs().count(), num_inputs).map_err(named)?;
         signature::check_count("output", inner.contents.outputs.len(), num_outputs).map_err(named)?;
+        if !inner.contents.homes.is_empty() {
+            return Err(named(Error::invalid(
+                "it has inputs or outputs on engines, and in a graph inside of another one these are where what they stand for is",
+            )));
+        }
         if inner.contents.depth + 1 >= MAX_DEPTH {
             return Err(named(Error::out_of_range(format!("more than {MAX_DEPTH} graphs lie inside one another"))));
         }

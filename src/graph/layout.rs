@@ -19,6 +19,7 @@ use super::exec::Admission;
 use super::figures::{NodeFigures, Tallies};
 use super::names::Names;
 use super::overlap::{Overlap, Slot, Start, Why};
+use super::place::Lanes;
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
@@ -34,6 +35,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 pub struct Port {
     pub name: String,
     pub desc: Desc,
+    /// Where its tensor is; None: in the memory of the program's own engine.
+    pub engine: Option<Ref<Engine>>,
 }
 
 /// What a node does when it is run. The numbers are indices into the layout's tables.
@@ -249,6 +252,10 @@ impl Absence {
 pub(in crate::graph) struct Layout {
     pub name: String,
     pub engines: Vec<Ref<Engine>>,
+    /// Those that work on their own.
+    pub devices: Vec<Ref<Engine>>,
+    /// What runs have there, if there are inputs or outputs.
+    pub lanes: Option<Arc<Lanes>>,
     pub inputs: Vec<Port>,
     pub outputs: Vec<Port>,
     /// The bit that says that an output is absent, or NO_BIT.

@@ -12,6 +12,7 @@ mod dump;
 mod dynamics;
 mod exec;
 mod figures;
+mod homes;
 mod ids;
 mod layout;
 mod many;

@@ -10,7 +10,7 @@
 use super::exec::Outer;
 use super::layout::NO_BIT;
 use super::program::Program;
-use crate::base::{Desc, Error, Ref, Result};
+use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, KernelAttr, scratch_slots};
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, signature};
 use std::sync::Arc;
@@ -26,6 +26,11 @@ impl Nested {
         let layout = &program.layout;
         if layout.output_bits.iter().any(|&bit| bit != NO_BIT) {
             return Err(Error::invalid(format!("program '{}' has outputs that may be absent", layout.name)));
+        }
+        if let Some(port) = layout.inputs.iter().chain(&layout.outputs).find(|port| port.engine.is_some()) {
+            let home = port.engine.as_ref().map_or(String::new(), |engine| engine.label());
+            let text = format!("program '{}' has '{}' on engine {home}, which no node takes", layout.name, port.name);
+            return Err(Error::new(Code::Unimplemented, text));
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
         BoundKernel::create(Ref::clone(&layout.engines[0]), kernel, &KernelAttr::default())

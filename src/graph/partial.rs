@@ -11,6 +11,7 @@ use super::compile::{check_outputs, compile_part};
 use super::options::{CompileOptions, RunOptions};
 use super::program::Program;
 use crate::base::{Error, Object, Ref, Result};
+use crate::engine::Engine;
 use crate::memory::heap;
 use crate::sync::{Mutex, Replaceable};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -33,6 +34,7 @@ struct Place {
 /// What a program keeps for runs of its parts.
 pub(super) struct Parts {
     graph: Contents,
+    engines: Vec<Ref<Engine>>,
     options: CompileOptions,
     places: Box<[Place]>,
     /// The place that is emptied next. Held by who changes places.
@@ -44,14 +46,14 @@ pub const MOST_PARTS: usize = 256;
 
 impl Parts {
     /// None if the options ask for none.
-    pub fn new(graph: &Contents, options: &CompileOptions) -> Result<Option<Parts>> {
+    pub fn new(graph: &Contents, engines: &[Ref<Engine>], options: &CompileOptions) -> Result<Option<Parts>> {
         if options.partial_runs == 0 {
             return Ok(None);
         }
         let places = heap::filled(options.partial_runs, "a program's parts", Place::default)?;
         // The figures are the whole program's.
         let options = CompileOptions { statistics: false, partial_runs: 0, max_concurrent_runs: 0, ..options.clone() };
-        Ok(Some(Parts { graph: graph.clone(), options, places, hand: Mutex::new(0) }))
+        Ok(Some(Parts { graph: graph.clone(), engines: engines.to_vec(), options, places, hand: Mutex::new(0) }))
     }
 
     fn find(&self, outputs: &[usize], mark: u64) -> Option<Ref<Program>> {
@@ -133,7 +135,7 @@ impl Program {
             return Ok(program);
         }
         check_outputs(outputs, self.outputs().len())?;
-        let layout = compile_part(&parts.graph, outputs, &self.layout, &parts.options)
+        let layout = compile_part(&parts.graph, &parts.engines, outputs, &self.layout, &parts.options)
             .map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
         Ok(parts.keep(outputs, mark, Object::shared(Program::new(layout, None))))
     }

@@ -5,7 +5,8 @@ use super::exec::{Flight, Step};
 use super::layout::{Layout, Port};
 use super::partial::Parts;
 use crate::base::object::tag;
-use crate::base::{Error, Kind, Result, live};
+use crate::base::{Error, Kind, Ref, Result, live};
+use crate::engine::Engine;
 use crate::kernel::Stop;
 use crate::sync::{HandOff, Lent, Loan, OnceLock};
 use std::sync::Arc;
@@ -65,6 +66,11 @@ impl Program {
 
     pub fn outputs(&self) -> &[Port] {
         &self.layout.outputs
+    }
+
+    /// The program's own engine.
+    pub fn engine(&self) -> &Ref<Engine> {
+        &self.layout.engines[0]
     }
 
     /// Number of nodes that a run executes.

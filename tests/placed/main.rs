@@ -3,6 +3,7 @@
 
 #[path = "../kit/mod.rs"]
 mod kit;
+mod ports;
 mod wrapped;
 
 use kit::integers::Builder;

@@ -95,6 +95,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         nodes: work.nodes,
         outputs,
         forwarding: work.forwarding,
+        homes: graph.homes.clone(),
         depth: graph.depth,
     };
     Folded { contents, nodes: work.folded, unrolled: work.unrolled }

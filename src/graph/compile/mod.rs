@@ -30,6 +30,7 @@ mod schedule;
 use super::builder::{Body as NodeBody, Contents, Graph};
 use super::exec::Admission;
 use super::figures::NodeFigures;
+use super::homes;
 use super::layout::{Arg, Body, DIRECT, Edge, KernelNode, Layout, NO_SCRATCH, Place, Port, Select};
 use super::options::CompileOptions;
 use super::partial::Parts;
@@ -46,6 +47,7 @@ use joins::Joins;
 pub(super) use part::{check_outputs, compile_part};
 use region::{Region, Scope, Want};
 pub(super) use schedule::{costs, live, order};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
@@ -61,14 +63,20 @@ impl Program {
         if options.blocking_pool.is_none() {
             verify::check_blocking(contents)?;
         }
+        homes::check(contents, &engines)?;
         effects::check(contents, &verified)?;
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
-        let Some(place::Placed { contents, engines, placement }) = place::place(contents, &verified, &engines)? else {
+        let Some(placed) = place::place(contents, &verified, &engines)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
         };
-        facts.placement = placement;
-        let verified = verify::verify(&contents, &engines, options.allow_absent)?;
-        Program::compile_for_host(&contents, verified, engines, options, facts)
+        // A part of the program is placed by itself.
+        let parts = Parts::new(contents, &engines, options)?;
+        facts.placement = placed.placement;
+        let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
+        let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
+        let mut layout = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
+        placed.attach(&mut layout);
+        Ok(Object::shared(Program::new(layout, parts)))
     }
 
     /// All of whose kernels are the host's.
@@ -79,18 +87,28 @@ impl Program {
         options: &CompileOptions,
         mut facts: Facts,
     ) -> Result<Ref<Program>> {
-        let keep = |contents: &Contents| Parts::new(contents, options);
-        let (layout, parts) = match fold::fold(contents, &verified) {
-            None => (compile(contents, &verified, engines, options, facts)?, keep(contents)?),
-            Some(fold::Folded { contents, nodes, unrolled }) => {
-                (facts.folded, facts.unrolled) = (nodes, unrolled);
-                heap::probe(size(&contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
-                let verified = verify::verify(&contents, &engines, options.allow_absent)?;
-                (compile(&contents, &verified, engines, options, facts)?, keep(&contents)?)
-            }
-        };
+        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts)?;
+        let parts = Parts::new(&contents, &engines, options)?;
+        let layout = compile(&contents, &verified, engines, options, facts)?;
         Ok(Object::shared(Program::new(layout, parts)))
     }
+}
+
+/// The graph without what compile can compute.
+fn folded<'a>(
+    contents: &'a Contents,
+    verified: Verified,
+    engines: &[Ref<Engine>],
+    options: &CompileOptions,
+    facts: &mut Facts,
+) -> Result<(Cow<'a, Contents>, Verified)> {
+    let Some(fold::Folded { contents, nodes, unrolled }) = fold::fold(contents, &verified) else {
+        return Ok((Cow::Borrowed(contents), verified));
+    };
+    (facts.folded, facts.unrolled) = (nodes, unrolled);
+    heap::probe(size(&contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
+    let verified = verify::verify(&contents, engines, options.allow_absent)?;
+    Ok((Cow::Owned(contents), verified))
 }
 
 /// Nodes, those inside of others too.
@@ -204,8 +222,19 @@ fn finish(
     let mut layout = Layout {
         name: graph.name.clone(),
         engines,
-        inputs: ports(graph.inputs().map(|index| (graph.nodes[index].name.as_str(), verified.descs[index][0]))),
-        outputs: ports(graph.outputs.iter().map(|(name, value)| (name.as_str(), *verified.desc(*value)))),
+        devices: Vec::new(),
+        lanes: None,
+        inputs: graph
+            .inputs()
+            .enumerate()
+            .map(|(i, index)| port(&graph.nodes[index].name, verified.descs[index][0], graph.homes.input(i)))
+            .collect(),
+        outputs: graph
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(o, (name, value))| port(name, *verified.desc(*value), graph.homes.output(o)))
+            .collect(),
         output_bits: region.outputs.iter().map(|output| output.bit).collect(),
         effects: effects::of(graph),
         names: flat.names,
@@ -359,6 +388,8 @@ fn kernels(flat: &Flat) -> (Vec<KernelNode>, Vec<usize>) {
     (nodes, scratch)
 }
 
-fn ports<'a>(all: impl Iterator<Item = (&'a str, Desc)>) -> Vec<Port> {
-    all.map(|(name, desc)| Port { name: name.to_owned(), desc }).collect()
+fn port(name: &str, desc: Desc, home: Option<&Ref<Engine>>) -> Port {
+    // Engines of the host's have one memory.
+    let engine = home.filter(|home| home.accelerator().is_some()).cloned();
+    Port { name: name.to_owned(), desc, engine }
 }

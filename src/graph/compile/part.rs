@@ -5,10 +5,12 @@
 //! stay, so that they keep their numbers; those that nothing needs any more are noted.
 
 use super::{BYTES_PER_NODE, compile, num_nodes, size};
-use crate::base::{Error, Result};
+use crate::base::{Error, Ref, Result};
+use crate::engine::Engine;
 use crate::graph::builder::{Body, Contents, Value};
 use crate::graph::layout::Layout;
 use crate::graph::options::CompileOptions;
+use crate::graph::place;
 use crate::graph::profile;
 use crate::graph::report::Compiled as Facts;
 use crate::graph::verify::{self, predecessors};
@@ -18,16 +20,25 @@ use std::sync::Arc;
 /// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of all.
 pub(in crate::graph) fn compile_part(
     graph: &Contents,
+    engines: &[Ref<Engine>],
     outputs: &[usize],
     whole: &Layout,
     options: &CompileOptions,
 ) -> Result<Layout> {
     heap::probe(size(graph).saturating_mul(BYTES_PER_NODE), "compiling a part of the program")?;
     let (contents, not_needed) = prune(graph, outputs);
-    let engines = whole.engines.clone();
-    let verified = verify::verify(&contents, &engines, options.allow_absent)?;
-    let facts = Facts { graph_nodes: num_nodes(&contents), ..Facts::default() };
-    let mut layout = compile(&contents, &verified, engines, options, facts)?;
+    let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
+    let mut facts = Facts { graph_nodes: num_nodes(&contents), ..Facts::default() };
+    let mut layout = match place::place(&contents, &verified, engines)? {
+        None => compile(&contents, &verified, whole.engines.clone(), options, facts)?,
+        Some(placed) => {
+            facts.placement = placed.placement;
+            verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
+            let mut layout = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
+            placed.attach(&mut layout);
+            layout
+        }
+    };
     let numbers = profile::numbers(&layout, whole);
     profile::learn(&layout, whole, &numbers);
     layout.figures = whole.figures.as_ref().map(|figures| figures.shared(&numbers));
@@ -69,6 +80,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
             .map(|(name, v)| (name.clone(), moved(*v)))
             .collect(),
         forwarding: graph.forwarding.iter().filter(|(v, _)| needed[v.0]).map(|(v, how)| (moved(*v), *how)).collect(),
+        homes: graph.homes.of_outputs(outputs),
         depth: graph.depth,
     };
     (contents, not_needed)

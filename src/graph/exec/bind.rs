@@ -6,7 +6,7 @@ use super::orders::Orders;
 use super::run::{Outer, Run};
 use super::step::Step;
 use crate::base::{Error, Object, Ref, Result};
-use crate::engine::{Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
+use crate::engine::{Engine, Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
 use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
@@ -56,7 +56,10 @@ impl<'a> Bound<'a> {
                 }
                 let tensor = lookup(i)?;
                 check_port(what, i, port, &tensor)?;
-                check_tensor(what, i, &tensor, engine)?;
+                match &port.engine {
+                    None => check_tensor(what, i, &tensor, engine)?,
+                    Some(home) => check_home(what, i, port, &tensor, home)?,
+                }
             }
         }
         if outputs.0 == 0 {
@@ -68,6 +71,9 @@ impl<'a> Bound<'a> {
             None => (tensor.data(), tensor.bytes()),
             Some(_) => none,
         };
+        if !program.layout.devices.is_empty() {
+            return self.check_overlaps_apart();
+        }
         let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| memory(&t));
         if not_needed.is_empty() {
             check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
@@ -77,6 +83,37 @@ impl<'a> Bound<'a> {
         }
         dynamic::check_twice(&program.layout.dynamics.outputs, &|i| Ok(Arc::as_ptr(&*outputs.1(i)?)))
     }
+
+    /// The same for tensors on several engines: an address says nothing of another engine's memory.
+    fn check_overlaps_apart(&self) -> Result<()> {
+        let Bound { program, inputs, outputs } = *self;
+        let layout = &program.layout;
+        let none = (std::ptr::null_mut(), 0);
+        for engine in layout.engines.iter().take(1).chain(&layout.devices) {
+            let here = |lookup: Lookup<'a>, i: usize| match lookup(i) {
+                Ok(tensor) if tensor.open().is_none() && tensor.engine().is_same_device(engine) => {
+                    (tensor.data(), tensor.bytes())
+                }
+                _ => none,
+            };
+            let input = |i: usize| if layout.needs_input(i) { here(inputs.1, i) } else { none };
+            check_overlaps(inputs.0, &input, outputs.0, &|o| here(outputs.1, o))?;
+        }
+        dynamic::check_twice(&layout.dynamics.outputs, &|o| Ok(Arc::as_ptr(&*outputs.1(o)?)))
+    }
+}
+
+/// Refuses a tensor that is not on the engine that the graph says.
+fn check_home(what: &str, index: usize, port: &Port, tensor: &Tensor, home: &Engine) -> Result<()> {
+    if tensor.engine().is_same_device(home) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{what} {index} '{}': expected a tensor on {}, got one on {}",
+        port.name,
+        home.label(),
+        tensor.engine().label()
+    )))
 }
 
 /// A tensor's view.
@@ -103,8 +140,9 @@ impl Bound<'_> {
     fn pool<'p>(&'p self, stream: Option<&'p Stream>, options: Option<&'p RunOptions>) -> Option<&'p Ref<ThreadPool>> {
         let own = options.and_then(|options| options.threadpool.as_ref());
         own.or_else(|| match stream {
-            Some(stream) => stream.pool(),
-            None => self.program.layout.engines[0].pool(),
+            Some(stream) if stream.engine().accelerator().is_none() => stream.pool(),
+            // A device's stream has none: the pool is for the host's part of the work.
+            _ => self.program.layout.engines[0].pool(),
         })
     }
 
@@ -184,7 +222,24 @@ impl Bound<'_> {
             (false, outer) => self.run_open(&step, pool, outer),
         };
         self.program.give_step(step);
+        if let (Err(_), Some(lanes)) = (&result, &self.program.layout.lanes) {
+            lanes.keep(self.on_devices());
+        }
         result
+    }
+
+    /// References to the tensors on engines that work on their own.
+    #[cold]
+    fn on_devices(&self) -> Vec<Ref<Tensor>> {
+        let layout = &self.program.layout;
+        let given = |ports: &[Port], lookup: Lookup<'_>| {
+            let is_there = |i: &usize| ports[*i].engine.is_some();
+            let shared = |i: usize| lookup(i).ok().map(|tensor| Ref::clone(&*tensor));
+            (0..ports.len()).filter(is_there).filter_map(shared).collect::<Vec<_>>()
+        };
+        let mut all = given(&layout.inputs, self.inputs.1);
+        all.extend(given(&layout.outputs, self.outputs.1));
+        all
     }
 
     /// With shapes that only the run knows.
@@ -244,7 +299,8 @@ impl Bound<'_> {
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {
-        if self.program.layout.engines.iter().any(|engine| engine.is_same_device(stream.engine())) {
+        let layout = &self.program.layout;
+        if layout.engines.iter().chain(&layout.devices).any(|engine| engine.is_same_device(stream.engine())) {
             return Ok(());
         }
         Err(Error::invalid(format!(

@@ -193,7 +193,7 @@ impl Step {
 }
 
 fn mismatch(what: &str, index: usize, port: &Port, got: &Desc) -> Error {
-    let Port { name, desc } = port;
+    let Port { name, desc, .. } = port;
     Error::invalid(format!("{what} {index} '{name}': expected {}, got {}", desc.text(), got.text()))
 }
 

@@ -183,6 +183,10 @@ impl Flight {
         }
     }
 
+    fn enter_and_begin(self: &Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        if self.enters(queue) { self.begin(queue) } else { Poll::Pending }
+    }
+
     /// A step for this run, with its arguments set. A run that was cancelled before fails here.
     fn prepare(&self, handle: Option<&Ref<Run>>) -> Result<Arc<Step>> {
         let (Some(program), Some(tensors)) = (self.program.take(), self.tensors.take()) else {
@@ -251,6 +255,17 @@ impl Flight {
         }
     }
 
+    /// Engines may still be at the work of a run that has failed.
+    #[cold]
+    fn keep(&self, tensors: &[Option<Ref<Tensor>>]) {
+        let Some(program) = self.program.take() else { return };
+        if let Some(lanes) = &program.layout.lanes {
+            let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
+            lanes.keep(tensors.iter().flatten().filter(is_there).cloned().collect());
+        }
+        let _ = self.program.put(program);
+    }
+
     /// Lets go of what the run held, gives the flight back, and reports: to the handle if there is one (the stream
     /// goes on), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
@@ -260,6 +275,9 @@ impl Flight {
         // Still there if it never began.
         let _ = self.orders.take();
         if let Some(mut tensors) = self.tensors.take() {
+            if result.is_err() {
+                self.keep(&tensors);
+            }
             tensors.clear();
             let _ = self.tensors.put(tensors);
         }
@@ -285,9 +303,13 @@ impl Work for Flight {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(),
             CLOSED => Poll::Ready(self.complete()),
-            _ if !self.enters(queue) => Poll::Pending,
-            _ => self.begin(queue),
+            _ => self.enter_and_begin(queue),
         }
+    }
+
+    /// Its host's nodes are.
+    fn is_hosts(&self) -> bool {
+        true
     }
 
     fn skip(self: Arc<Self>, cause: &Error) {

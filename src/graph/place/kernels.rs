@@ -6,14 +6,16 @@
 //! | Begin  | nothing                                        | finds the run's lane; all others have its number from it |
 //! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
 //! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
-//! | Fetch  | the piece that writes the value to be issued   | issues the copy; completes when it is there              |
+//! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
 //! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
 //! | End    | all of the above                               | the lane is clean                                        |
+//!
+//! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node knows their addresses.
 #![forbid(unsafe_code)]
 
 use super::lane::{Lane, Lanes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Reached, Then, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Transfer};
 use crate::engine::BoundKernel;
 use crate::kernel::{Completion, Kernel, KernelContext};
 use crate::memory::View;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What issuing something is thought to cost.
-const ISSUE_NS: u64 = 2_000;
+pub(super) const ISSUE_NS: u64 = 2_000;
 
 /// The number of a run's lane, as a value.
 pub(super) fn token() -> Desc {
@@ -36,13 +38,18 @@ pub(super) enum Source {
     Arena(usize),
     /// At an address that stays.
     Fixed(usize),
+    /// Where the node's own input or output with this number is.
+    Input(usize),
+    Output(usize),
 }
 
 impl Source {
-    fn address(self, lane: &Lane, engine: usize) -> usize {
+    pub fn address(self, lane: &Lane, engine: usize, context: &KernelContext<'_>) -> usize {
         match self {
             Source::Arena(offset) => lane.engines[engine].arena.data() as usize + offset,
             Source::Fixed(address) => address,
+            Source::Input(input) => context.inputs()[input].data() as usize,
+            Source::Output(output) => context.outputs()[output].data() as usize,
         }
     }
 }
@@ -54,33 +61,36 @@ pub(super) enum Before {
     Upload(usize),
 }
 
-fn lane_of(lanes: &Lanes, context: &KernelContext<'_>, token: usize) -> Result<Arc<Lane>> {
+pub(super) fn lane_of(lanes: &Lanes, context: &KernelContext<'_>, token: usize) -> Result<Arc<Lane>> {
     lanes.lane(context.inputs()[token].read_integer())
 }
 
 /// Puts the engine in front of what went wrong.
-fn of(label: &str) -> impl FnOnce(Error) -> Error {
+pub(super) fn of(label: &str) -> impl FnOnce(Error) -> Error {
     move |error| error.within(format_args!("engine {label}"))
 }
 
-fn event_of(events: &[Option<Arc<dyn DeviceEvent>>], piece: usize) -> Result<&Arc<dyn DeviceEvent>> {
+pub(super) fn event_of(events: &[Option<Arc<dyn DeviceEvent>>], piece: usize) -> Result<&Arc<dyn DeviceEvent>> {
     events[piece].as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
 }
 
 /// The parts of a kernel that these have in common.
 macro_rules! shape {
-    ($name:literal, $inputs:expr, $outputs:expr) => {
+    ($name:literal, $inputs:literal, $outputs:literal) => {
+        shape!($name, of self: $inputs, $outputs);
+    };
+    ($name:literal, of $self:ident: $inputs:expr, $outputs:expr) => {
         fn name(&self) -> &str {
             $name
         }
-        fn num_inputs(&self) -> usize {
+        fn num_inputs(&$self) -> usize {
             $inputs
         }
-        fn num_outputs(&self) -> usize {
+        fn num_outputs(&$self) -> usize {
             $outputs
         }
         fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
-            ISSUE_NS
+            $crate::graph::place::kernels::ISSUE_NS
         }
     };
 }
@@ -105,6 +115,8 @@ macro_rules! later {
         }
     };
 }
+
+pub(super) use {later, on_engine, shape};
 
 pub(super) struct Begin(pub Arc<Lanes>);
 
@@ -170,8 +182,9 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
+        on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
         View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
-        let to = Source::Arena(self.to).address(&lane, self.engine);
+        let to = Source::Arena(self.to).address(&lane, self.engine, context);
         let from = upload.staging.data() as usize;
         let stream = on.upload_stream.lock();
         let copied = match bytes {
@@ -182,7 +195,7 @@ impl Kernel for Upload {
     }
 }
 
-/// A kernel on its engine. Input: the lane.
+/// A kernel on its engine. Inputs: the lane, and values that are a run's own tensors. Outputs: those of the kernel that are.
 pub(super) struct Issue {
     pub lanes: Arc<Lanes>,
     pub engine: usize,
@@ -195,11 +208,15 @@ pub(super) struct Issue {
     pub kernel: Ref<BoundKernel>,
     pub inputs: Vec<(Source, Desc)>,
     pub outputs: Vec<(Source, Desc)>,
+    /// How many inputs the node has.
+    pub num_inputs: usize,
+    /// What its outputs look like.
+    pub given: Vec<Desc>,
     pub name: String,
 }
 
 impl Issue {
-    fn issue(&self, lane: &Lane, stream: &dyn DeviceStream) -> Result<()> {
+    fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         let on = &lane.engines[self.engine];
         for before in &self.before {
             stream.wait(match *before {
@@ -208,7 +225,7 @@ impl Issue {
             })?;
         }
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
-            Ok(View::new(source.address(lane, self.engine) as *mut u8, desc.bytes()?, desc))
+            Ok(View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc))
         };
         let inputs = self.inputs.iter().map(view).collect::<Result<SmallVec<[View; 4]>>>()?;
         let outputs = self.outputs.iter().map(view).collect::<Result<SmallVec<[View; 4]>>>()?;
@@ -219,103 +236,16 @@ impl Issue {
 }
 
 impl Kernel for Issue {
-    shape!("launch on a device", 1, 0);
+    shape!("launch on a device", of self: self.num_inputs, self.given.len());
     on_engine!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(Vec::new())
+        Ok(self.given.clone())
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let stream = lane.engines[self.engine].streams[self.stream].lock();
-        self.issue(&lane, &**stream).map_err(of(&self.label))
+        self.issue(&lane, &**stream, context).map_err(of(&self.label))
     }
-}
-
-/// Input: the lane. Output: the value.
-pub(super) struct Fetch {
-    pub lanes: Arc<Lanes>,
-    pub engine: usize,
-    /// The engine's.
-    pub label: Arc<str>,
-    pub number: usize,
-    pub from: Source,
-    /// The piece that writes it; None: it is always there.
-    pub writer: Option<usize>,
-    pub desc: Desc,
-    pub name: String,
-}
-
-impl Kernel for Fetch {
-    shape!("copy from a device", 1, 1);
-    on_engine!();
-    later!();
-
-    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![self.desc])
-    }
-
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
-        let output = &context.outputs()[0];
-        let (to, bytes) = (output.data() as usize, output.bytes());
-        let from = self.from.address(&lane, self.engine);
-        let copy = |stream: &dyn DeviceStream| match bytes {
-            0 => Ok(()),
-            _ => stream.copy(&Transfer { name: &self.name, to: Place::Host(to), from: Place::Device(from), bytes }),
-        };
-        complete(&lane, (self.engine, self.number), self.writer, copy, done).map_err(of(&self.label))
-    }
-}
-
-/// Input: the lane.
-pub(super) struct Done {
-    pub lanes: Arc<Lanes>,
-    pub engine: usize,
-    /// The engine's.
-    pub label: Arc<str>,
-    pub number: usize,
-    pub piece: usize,
-}
-
-impl Kernel for Done {
-    shape!("done on a device", 1, 0);
-    on_engine!();
-    later!();
-
-    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(Vec::new())
-    }
-
-    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        let lane = lane_of(&self.lanes, context, 0)?;
-        let number = (self.engine, self.number);
-        complete(&lane, number, Some(self.piece), |_| Ok(()), done).map_err(of(&self.label))
-    }
-}
-
-/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done. By an engine's number, and the
-/// number among what it is asked for.
-fn complete(
-    lane: &Arc<Lane>,
-    (engine, number): (usize, usize),
-    piece: Option<usize>,
-    work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
-    done: Completion,
-) -> Result<()> {
-    let on = &lane.engines[engine];
-    let fetched = &on.fetched[number];
-    let written = piece.map(|piece| event_of(&on.events, piece).cloned()).transpose()?;
-    let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
-    let stream = on.fetch_stream.lock();
-    if let Some(written) = &written {
-        stream.wait(written)?;
-    }
-    work(&**stream)?;
-    stream.record(&fetched.event)?;
-    drop(stream);
-    *fetched.call.lock() = Some((done, written));
-    accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
-    Ok(())
 }

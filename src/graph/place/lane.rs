@@ -15,9 +15,9 @@
 
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::engine::Engine;
-use crate::kernel::Completion;
-use crate::memory::{Block, Buffer, Tag};
+use crate::engine::{Engine, Tensor};
+use crate::kernel::{Completion, KernelContext, Rest};
+use crate::memory::{Block, Tag, View};
 use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
 use std::sync::Arc;
@@ -33,17 +33,17 @@ pub(super) struct Needs {
     pub records: Vec<bool>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
-    /// Copies from the engine.
-    pub num_fetches: usize,
+    /// For each thing on the stream of fetches: the bytes from or to the host's memory.
+    pub fetches: Vec<usize>,
 }
 
 /// What all nodes of a program's that have to do with devices share.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(in crate::graph) struct Lanes {
     /// "program 'digits'"
-    pub owner: String,
+    owner: String,
     /// Known once all of the program has been placed.
-    pub needs: OnceLock<Vec<Needs>>,
+    pub(super) needs: OnceLock<Vec<Needs>>,
     /// With the address that each is found by.
     lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
 }
@@ -71,25 +71,54 @@ pub(super) struct OnEngine {
     pub fetched: Vec<Arc<Fetched>>,
 }
 
-/// A node's call, and the event of the work that it waits for.
-type Call = (Completion, Option<Arc<dyn DeviceEvent>>);
+/// A node's call, the event of the work that it waits for, and what is left to do on the host.
+pub(super) struct Call {
+    pub done: Completion,
+    pub written: Option<Arc<dyn DeviceEvent>>,
+    pub rest: Option<Arc<dyn Rest>>,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Call")
+    }
+}
 
 /// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub event: Arc<dyn DeviceEvent>,
     pub call: Mutex<Option<Call>>,
-    label: String,
+    /// Pinned memory that the bytes come through, if the device knows such memory: the host's own may be any.
+    pub staging: Option<Block>,
+    engine: Ref<Engine>,
 }
 
 impl Reached for Fetched {
     fn reached(&self) {
-        let Some((done, written)) = self.call.lock().take() else { return };
+        let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
         // A run tells of what failed first, not of the stream that waited for it.
         let result = written.and_then(|()| self.event.is_reached().map(drop)).map_err(Error::as_origin);
-        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.label))));
+        if result.is_ok() {
+            // The host's part is for a thread that may be held up.
+            done.leave(rest);
+        }
+        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.engine.label()))));
+    }
+}
+
+impl Rest for Fetched {
+    /// The bytes are in the staging memory.
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let (Some(staging), Some(output)) = (&self.staging, context.outputs().first()) else {
+            return Err(Error::internal("a copy from a device without its memory"));
+        };
+        let (data, bytes) = (staging.data(), output.bytes());
+        self.engine.host_uses(data.addr(), bytes, false, "fetch");
+        output.copy_from(&View::new(data, bytes, *output.desc()));
+        done.done(Ok(()))
     }
 }
 
@@ -97,18 +126,18 @@ impl Reached for Fetched {
 pub(super) struct Upload {
     pub event: Arc<dyn DeviceEvent>,
     /// The bytes on their way: so the host's own may change as soon as the copy was issued.
-    pub staging: Buffer,
+    pub staging: Block,
     /// A constant is copied once.
     pub is_there: AtomicBool,
 }
 
 impl Lanes {
-    pub fn new(owner: String) -> Lanes {
+    pub(super) fn new(owner: String) -> Lanes {
         Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default() }
     }
 
     /// The number of the lane that belongs to this address, made if need be.
-    pub fn number(&self, address: usize) -> Result<usize> {
+    pub(super) fn number(&self, address: usize) -> Result<usize> {
         let known = |lanes: &[(usize, Arc<Lane>)]| lanes.iter().position(|(of, _)| *of == address);
         if let Some(number) = known(&self.lanes.lock()) {
             return Ok(number);
@@ -121,9 +150,27 @@ impl Lanes {
         Ok(lanes.len() - 1)
     }
 
-    pub fn lane(&self, number: i32) -> Result<Arc<Lane>> {
+    pub(super) fn lane(&self, number: i32) -> Result<Arc<Lane>> {
         let lane = usize::try_from(number).ok().and_then(|number| Some(Arc::clone(&self.lanes.lock().get(number)?.1)));
         lane.ok_or_else(|| Error::internal("a run without a lane"))
+    }
+
+    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were asked for.
+    pub fn keep(&self, held: Vec<Ref<Tensor>>) {
+        let held = Arc::new(held);
+        for (_, lane) in self.lanes.lock().iter() {
+            for on in &lane.engines {
+                let Some(accelerator) = on.engine.accelerator() else { continue };
+                for line in on.lines() {
+                    // A device that takes no event is lost, and touches nothing any more.
+                    let Ok(event) = accelerator.event(false) else { continue };
+                    if line.lock().record(&event).is_ok() {
+                        let held = Arc::clone(&held);
+                        accelerator.when_reached(&event, Then::once(move || drop(held)));
+                    }
+                }
+            }
+        }
     }
 
     fn make(&self) -> Result<Lane> {
@@ -192,13 +239,16 @@ impl OnEngine {
             accelerator.stream(&StreamAttr { name: &name, priority: 0 }).map(Mutex::new)
         };
         let event = || accelerator.event(false);
-        let fetched = || {
-            let (event, label) = (event()?, engine.label());
-            Ok(Arc::new(Fetched { event, call: Mutex::new(None), label }))
+        let is_staged = accelerator.pinning().is_some();
+        let fetched = |&bytes: &usize| {
+            let tag = || Tag::text(format!("copies of {owner} from the engine"));
+            let staging = (is_staged && bytes > 0).then(|| engine.host_memory().allocate(bytes, tag())).transpose()?;
+            Ok(Arc::new(Fetched { event: event()?, call: Mutex::new(None), staging, engine: Ref::clone(engine) }))
         };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
         let uploads = needs.uploads.iter().map(|&bytes| {
-            let staging = Buffer::zeroed(bytes, &format!("a copy of {owner} to engine {}", engine.label()))?;
+            let staging =
+                engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
             Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
         });
         Ok(OnEngine {
@@ -208,7 +258,7 @@ impl OnEngine {
             fetch_stream: stream("fetches")?,
             events: events.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
-            fetched: (0..needs.num_fetches).map(|_| fetched()).collect::<Result<_>>()?,
+            fetched: needs.fetches.iter().map(fetched).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
         })
     }

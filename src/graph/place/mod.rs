@@ -16,6 +16,9 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod carry;
+mod copies;
+mod crossings;
 mod edges;
 mod kernels;
 mod lane;
@@ -24,11 +27,13 @@ mod region;
 
 use super::builder::{Body, Contents, Node};
 use super::compile::live;
+use super::layout::Layout;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
 use kernels::{Begin, End};
-use lane::{Lanes, Needs};
+pub(super) use lane::Lanes;
+use lane::Needs;
 use std::sync::Arc;
 
 /// What was placed, for the report.
@@ -39,6 +44,11 @@ pub struct Placement {
     /// Copies to engines and from them.
     pub uploads: u32,
     pub fetches: u32,
+    /// Copies from one engine straight to another, and into outputs on engines.
+    pub peer_copies: u32,
+    pub deliveries: u32,
+    /// Outputs on engines that are written in place.
+    pub in_place: u32,
     /// Streams for work, of all engines.
     pub streams: u32,
     /// Events that pieces of work record, and waits of streams for them.
@@ -52,9 +62,20 @@ pub struct Placement {
 /// A graph for the host's executor.
 pub(super) struct Placed {
     pub contents: Contents,
-    /// Those of the host.
+    /// Those of the host, and those that work on their own.
     pub engines: Vec<Ref<Engine>>,
+    pub devices: Vec<Ref<Engine>>,
+    pub lanes: Arc<Lanes>,
     pub placement: Placement,
+}
+
+impl Placed {
+    /// Tells a program of the engines that it works on besides the host's.
+    pub fn attach(self, layout: &mut Layout) {
+        let has_ports = layout.inputs.iter().chain(&layout.outputs).any(|port| port.engine.is_some());
+        layout.devices = self.devices;
+        layout.lanes = has_ports.then_some(self.lanes);
+    }
 }
 
 /// What all graphs of a program have in common while they are placed.
@@ -62,6 +83,8 @@ struct Placer {
     host: Ref<Engine>,
     /// Engines that work on their own.
     devices: Vec<Ref<Engine>>,
+    /// For each of them, the others that can copy to it.
+    peers: Vec<Vec<usize>>,
     lanes: Arc<Lanes>,
     /// One for each of them.
     needs: Vec<Needs>,
@@ -85,15 +108,17 @@ pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Eng
         num_streams: 0,
         records: Vec::new(),
         uploads: Vec::new(),
-        num_fetches: 0,
+        fetches: Vec::new(),
     };
     let lanes = Arc::new(Lanes::new(format!("program '{}'", contents.name)));
     let needs = devices.iter().map(needs).collect();
-    let mut placer = Placer { host, devices, lanes, needs, placement: Placement::default() };
+    let peers = peers(&devices);
+    let mut placer = Placer { host, devices, peers, lanes, needs, placement: Placement::default() };
 
     let contents = strip(contents, verified);
-    if !placer.has_work(&contents) {
-        return Ok(Some(Placed { contents, engines: hosts, placement: placer.placement }));
+    if !placer.has_work(&contents) && contents.homes.is_empty() {
+        let Placer { devices, lanes, placement, .. } = placer;
+        return Ok(Some(Placed { contents, engines: hosts, devices, lanes, placement }));
     }
     let verified = verify::verify(&contents, engines, true)?;
     let begin = contents.nodes.len();
@@ -104,11 +129,11 @@ pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Eng
     last.after = work;
     contents.nodes.push(last);
 
-    let Placer { needs, mut placement, .. } = placer;
+    let Placer { needs, devices, mut placement, .. } = placer;
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
     placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
     let _ = lanes.needs.set(needs);
-    Ok(Some(Placed { contents, engines: hosts, placement }))
+    Ok(Some(Placed { contents, engines: hosts, devices, lanes, placement }))
 }
 
 impl Placer {
@@ -119,6 +144,11 @@ impl Placer {
             Body::Constant(tensor) => tensor.engine(),
             _ => return None,
         };
+        self.number_of(engine)
+    }
+
+    /// The number of an engine that works on its own.
+    fn number_of(&self, engine: &Engine) -> Option<usize> {
         self.devices.iter().position(|device| device.is_same_device(engine))
     }
 
@@ -129,6 +159,16 @@ impl Placer {
             .iter()
             .any(|node| self.device_of(node).is_some() || node.inner().any(|inner| self.has_work(inner)))
     }
+}
+
+/// For each engine the others of its kind that copy straight to it.
+fn peers(devices: &[Ref<Engine>]) -> Vec<Vec<usize>> {
+    let is_peer = |from: &Engine, to: &Engine| match (from.accelerator(), to.accelerator()) {
+        (Some(own), Some(other)) => from.kind() == to.kind() && !from.is_same_device(to) && own.is_peer(other),
+        _ => false,
+    };
+    let from = |to: &Ref<Engine>| (0..devices.len()).filter(|&from| is_peer(&devices[from], to)).collect();
+    devices.iter().map(from).collect()
 }
 
 /// The graph without the nodes that do not matter; also inside of others.
@@ -160,6 +200,7 @@ fn strip(contents: &Contents, verified: &Verified) -> Contents {
             .filter(|((node, _), _)| is_kept[*node])
             .map(|((node, output), forwarding)| ((number[*node], *output), *forwarding))
             .collect(),
+        homes: contents.homes.clone(),
         depth: contents.depth,
     }
 }

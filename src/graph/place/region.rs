@@ -3,7 +3,8 @@
 
 use super::Placer;
 use super::arena::{self, Stored};
-use super::kernels::{Before, Done, Fetch, Issue, Source, Upload, token};
+use super::copies::{Copies, Turn, order_of};
+use super::kernels::{Before, Issue, Source, Upload, token};
 use super::plan::{self, Piece, Plan};
 use crate::base::{Code, Desc, Error, Result};
 use crate::engine::{BoundKernel, KernelAttr};
@@ -15,36 +16,45 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A graph that is being placed.
-struct Region<'a> {
-    verified: &'a Verified,
+pub(super) struct Region<'a> {
+    pub verified: &'a Verified,
     /// As it was.
-    old: Contents,
+    pub old: Contents,
     /// As it will be: the nodes of before under their numbers, then new ones.
-    new: Vec<Node>,
-    token: Value,
+    pub new: Vec<Node>,
+    pub token: Value,
     /// For each node, the engine that it is on.
-    device: Vec<Option<usize>>,
+    pub device: Vec<Option<usize>>,
     /// For each node on an engine, its position in that engine's order.
-    position: Vec<usize>,
+    pub position: Vec<usize>,
+    /// For each output of the graph, the engine that the runs' tensor is on.
+    pub homes: Vec<Option<usize>>,
+    /// Values that are written into a run's own tensor: of which output of the graph, and which output of their node they become.
+    pub in_place: HashMap<Value, (usize, usize)>,
+    /// Values on engines that come to the host, and all that copies read; ascending.
+    pub wanted_on_host: Vec<Value>,
+    pub copied: Vec<Value>,
+    /// Nodes that copy a value straight to an engine.
+    pub crossed: HashMap<(Value, usize), usize>,
     /// Nodes that bring a value to the host, and nodes that tell when one is done.
-    fetched: HashMap<Value, usize>,
-    done: HashMap<usize, usize>,
+    pub fetched: HashMap<Value, usize>,
+    pub done: HashMap<usize, usize>,
     /// Nodes that have to do with engines.
-    work: Vec<usize>,
+    pub work: Vec<usize>,
 }
 
 /// What one engine does for the graph.
-struct OnDevice {
-    engine: usize,
+pub(super) struct OnDevice {
+    pub engine: usize,
     /// Nodes, in the order of issue.
     nodes: Vec<usize>,
     plan: Plan,
     /// Numbers of the first piece, copy to, and byte of this graph's.
-    first_piece: usize,
-    /// Values that are copied to it, with the copy's number and place.
-    uploads: HashMap<Value, (usize, usize)>,
+    pub first_piece: usize,
+    /// Values that are copied to it, with the place, and the copy's number if it comes from the host.
+    pub uploads: HashMap<Value, (Option<usize>, usize)>,
     /// In the order of `uploads`' numbers.
-    upload_values: Vec<Value>,
+    pub upload_values: Vec<Value>,
     /// Where the nodes' outputs are.
     places: HashMap<Value, usize>,
 }
@@ -54,13 +64,32 @@ impl Placer {
     /// that have to do with engines, too.
     pub(super) fn region(&mut self, old: Contents, verified: &Verified, first: Node) -> Result<(Contents, Vec<usize>)> {
         let token = (old.nodes.len(), 0);
-        let device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
-        self.check(&old, verified, &device)?;
+        let mut device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
+        for (number, input) in old.inputs().enumerate() {
+            device[input] = old.homes.input(number).and_then(|home| self.number_of(home));
+        }
+        let home = |output: usize| old.homes.output(output).and_then(|home| self.number_of(home));
+        let homes = (0..old.outputs.len()).map(home).collect();
         let mut new = old.nodes.clone();
         new.push(first);
-        let position = vec![usize::MAX; old.nodes.len()];
-        let (fetched, done, work) = (HashMap::new(), HashMap::new(), Vec::new());
-        let mut region = Region { verified, old, new, token, device, position, fetched, done, work };
+        let mut region = Region {
+            verified,
+            token,
+            device,
+            homes,
+            position: vec![usize::MAX; old.nodes.len()],
+            old,
+            new,
+            in_place: HashMap::new(),
+            wanted_on_host: Vec::new(),
+            copied: Vec::new(),
+            crossed: HashMap::new(),
+            fetched: HashMap::new(),
+            done: HashMap::new(),
+            work: Vec::new(),
+        };
+        self.check(&region)?;
+        region.look_at_crossings(self);
         self.inner(&mut region)?;
         let order = region.order();
         let mut all = Vec::new();
@@ -68,38 +97,43 @@ impl Placer {
             all.push(self.pieces(&mut region, engine, &order)?);
         }
         self.edges_to_host(&mut region, &all)?;
+        self.edges_to_peers(&mut region, &all)?;
+        let outputs = self.outputs(&mut region, &all)?;
         for on in &all {
             self.issue(&mut region, on)?;
         }
-        let Region { old, new, work, fetched, .. } = region;
-        let value = |value: Value| fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
-        let outputs = old.outputs.into_iter().map(|(name, output)| (name, value(output))).collect();
-        let on_host = |node: usize| matches!(&new[node].body, Body::Kernel { num_outputs, .. } if *num_outputs > 0);
+        let Region { old, new, work, device, .. } = region;
+        let on_host = |node: usize| device[node].is_none() && matches!(&new[node].body, Body::Kernel { .. });
         let forwarding = old.forwarding.into_iter().filter(|((node, _), _)| on_host(*node)).collect();
-        Ok((Contents { name: old.name, nodes: new, outputs, forwarding, depth: old.depth }, work))
+        Ok((Contents { name: old.name, nodes: new, outputs, forwarding, homes: old.homes, depth: old.depth }, work))
     }
 
     /// Refuses what cannot be placed.
-    fn check(&self, graph: &Contents, verified: &Verified, device: &[Option<usize>]) -> Result<()> {
+    fn check(&self, region: &Region<'_>) -> Result<()> {
+        let Region { old: graph, verified, .. } = region;
         let has_switch = graph.nodes.iter().any(|node| matches!(node.body, Body::Switch { .. }));
-        for (index, node) in graph.nodes.iter().enumerate() {
-            let Some(engine) = device[index] else { continue };
-            let refuse = |why: &str| {
-                let label = self.devices[engine].label();
-                Err(Error::new(Code::Unimplemented, format!("node '{}': its engine {label} {why}", node.name)))
-            };
-            if has_switch {
-                return refuse("takes no nodes of a graph with switches; use a cond");
-            }
+        let nodes = graph.nodes.iter().enumerate().filter_map(|(index, node)| {
             let inputs = node.inputs().iter().map(|&value| verified.desc(value));
-            if inputs.chain(&verified.descs[index]).any(|desc| !desc.is_concrete()) {
-                return refuse("takes no values whose shape only a run knows");
-            }
+            let is_known = inputs.chain(&verified.descs[index]).all(Desc::is_concrete);
+            Some((region.device[index]?, "node", &node.name, is_known))
+        });
+        let outputs =
+            graph.outputs.iter().zip(&region.homes).filter_map(|((name, value), home)| {
+                Some(((*home)?, "output", name, verified.desc(*value).is_concrete()))
+            });
+        for (engine, what, name, is_known) in nodes.chain(outputs) {
+            let why = match is_known {
+                _ if has_switch => "takes no nodes of a graph with switches; use a cond",
+                true => continue,
+                false => "takes no values whose shape only a run knows",
+            };
+            let label = self.devices[engine].label();
+            return Err(Error::new(Code::Unimplemented, format!("{what} '{name}': its engine {label} {why}")));
         }
         Ok(())
     }
 
-    fn label(&self, engine: usize) -> Arc<str> {
+    pub(super) fn label(&self, engine: usize) -> Arc<str> {
         self.devices[engine].label().into()
     }
 
@@ -151,12 +185,16 @@ impl Placer {
         let plan = plan::plan(&pieces, self.devices[engine].max_streams());
         let mut uploads = HashMap::new();
         let mut upload_values = Vec::new();
-        let needs = &mut self.needs[engine];
+        let (needs, peers) = (&mut self.needs[engine], &self.peers);
         for &node in &nodes {
             for &value in region.old.nodes[node].inputs() {
-                if region.device[value.0] != Some(engine) && !uploads.contains_key(&value) {
-                    uploads.insert(value, (needs.uploads.len(), 0));
-                    upload_values.push(value);
+                if region.device[value.0] == Some(engine) || uploads.contains_key(&value) {
+                    continue;
+                }
+                let is_straight = peers[engine].iter().any(|&peer| region.device[value.0] == Some(peer));
+                uploads.insert(value, ((!is_straight).then_some(needs.uploads.len()), 0));
+                upload_values.push(value);
+                if !is_straight {
                     needs.uploads.push(region.verified.desc(value).bytes()?);
                 }
             }
@@ -178,84 +216,11 @@ impl Placer {
         needs.records.resize(first_piece + nodes.len(), false);
         let facts = &mut self.placement;
         facts.nodes += nodes.len() as u32;
-        facts.uploads += upload_values.len() as u32;
+        facts.uploads += uploads.values().filter(|(number, _)| number.is_some()).count() as u32;
         facts.waits += plan.waits as u32;
         facts.records += plan.records as u32;
         facts.value_bytes += stored.iter().map(|value| value.bytes as u64).sum::<u64>();
         Ok(OnDevice { engine, nodes, plan, first_piece, uploads, upload_values, places })
-    }
-
-    /// Brings values to the host that it, or another engine, reads; and has nodes of the host's wait for work without data.
-    fn edges_to_host(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
-        for value in region.wanted_on_host() {
-            self.fetch(region, all, value)?;
-        }
-        for index in 0..region.old.nodes.len() {
-            if region.device[index].is_none() {
-                let inputs = region.old.nodes[index].inputs().to_vec();
-                for (at, value) in inputs.iter().enumerate() {
-                    if let Some(&fetch) = region.fetched.get(value) {
-                        region.new[index].inputs_mut()[at] = (fetch, 0);
-                    }
-                }
-            }
-            for at in 0..region.old.nodes[index].after.len() {
-                let before = region.old.nodes[index].after[at];
-                if region.is_piece(before) && region.device[index] != region.device[before] {
-                    region.new[index].after[at] = self.done(region, all, before)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn fetch(&mut self, region: &mut Region<'_>, all: &[OnDevice], value: Value) -> Result<()> {
-        let Some(engine) = region.device[value.0] else { return Ok(()) };
-        let (number, piece) = self.follow(region, all, engine, value.0);
-        let name = format!("fetch of '{}'", region.old.nodes[value.0].name);
-        let from = region.source(all, engine, value);
-        let desc = *region.verified.desc(value);
-        let lanes = Arc::clone(&self.lanes);
-        let fetch =
-            Fetch { lanes, engine, label: self.label(engine), number, from, writer: piece, desc, name: name.clone() };
-        let mut node = self.node(&name, Arc::new(fetch), vec![region.token], 1)?;
-        node.after = if piece.is_some() { vec![value.0] } else { Vec::new() };
-        region.fetched.insert(value, region.new.len());
-        region.push_work(node);
-        self.placement.fetches += 1;
-        Ok(())
-    }
-
-    /// A node that completes when the work of another one is done.
-    fn done(&mut self, region: &mut Region<'_>, all: &[OnDevice], before: usize) -> Result<usize> {
-        if let Some(&done) = region.done.get(&before) {
-            return Ok(done);
-        }
-        let engine = region.device[before].unwrap_or(0);
-        let (number, piece) = self.follow(region, all, engine, before);
-        let name = format!("end of '{}'", region.old.nodes[before].name);
-        let done = Done {
-            lanes: Arc::clone(&self.lanes),
-            engine,
-            label: self.label(engine),
-            number,
-            piece: piece.unwrap_or(0),
-        };
-        let mut node = self.node(&name, Arc::new(done), vec![region.token], 0)?;
-        node.after = vec![before];
-        region.done.insert(before, region.new.len());
-        Ok(region.push_work(node))
-    }
-
-    /// Something follows a node's work on the stream of fetches: its number, and the piece, if the node is one, which then records.
-    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], engine: usize, node: usize) -> (usize, Option<usize>) {
-        let needs = &mut self.needs[engine];
-        let piece = region.is_piece(node).then(|| all[engine].first_piece + region.position[node]);
-        if let Some(piece) = piece {
-            needs.records[piece] = true;
-        }
-        needs.num_fetches += 1;
-        (needs.num_fetches - 1, piece)
     }
 
     /// The nodes that copy to an engine and issue its work.
@@ -270,6 +235,10 @@ impl Placer {
         let mut count = [0; 2];
         for &value in &on.upload_values {
             let (number, to) = on.uploads[&value];
+            let Some(number) = number else {
+                upload_nodes.insert(value, region.crossed[&(value, engine)]);
+                continue;
+            };
             let name = format!("copy of '{}' to {label}", region.old.nodes[value.0].name);
             let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
             let (lanes, desc) = (Arc::clone(&self.lanes), *region.verified.desc(value));
@@ -277,7 +246,7 @@ impl Placer {
                 Upload { lanes, engine, label: self.label(engine), number, to, desc, is_constant, name: name.clone() };
             let source = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
             let mut node = self.node(&name, Arc::new(upload), vec![source, region.token], 0)?;
-            if let Some(order) = order_of(&region.old.nodes[value.0]) {
+            if let (Some(order), None) = (order_of(&region.old.nodes[value.0]), region.device[value.0]) {
                 node.after.extend(last[order].replace(region.new.len()));
                 count[order] += 1;
                 turns.insert(value, (order, count[order]));
@@ -313,8 +282,10 @@ impl Placer {
             copied.sort_by_key(|value| std::cmp::Reverse(turns.get(value)));
             for value in copied {
                 after.push(upload_nodes[&value]);
+                // What comes straight from another engine is there when the node is over.
+                let Some(number) = on.uploads[&value].0 else { continue };
                 if !seen[placed.stream].meet(position[&value], turns.get(&value).copied()) {
-                    before.push(Before::Upload(on.uploads[&value].0));
+                    before.push(Before::Upload(number));
                     self.placement.waits += 1;
                 }
             }
@@ -322,8 +293,20 @@ impl Placer {
             after.extend(tails[placed.stream].replace(node));
             after.sort_unstable();
             after.dedup();
-            let place =
-                |value: Value| -> (Source, Desc) { (region.source_on(on, value), *region.verified.desc(value)) };
+            let mut reads = vec![region.token];
+            let inputs: Vec<_> = inputs
+                .iter()
+                .map(|&value| (region.source_on(on, value, &mut reads), *region.verified.desc(value)))
+                .collect();
+            let mut given = Vec::new();
+            let mut outputs = Vec::new();
+            for output in 0..*num_outputs {
+                let (value, desc) = ((node, output), *region.verified.desc((node, output)));
+                let own = region.in_place.get(&value).map(|&(_, own)| Source::Output(own));
+                given.extend(own.map(|_| desc));
+                outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
+            }
+            let num_given = given.len();
             let issue = Issue {
                 lanes: Arc::clone(&self.lanes),
                 engine,
@@ -333,59 +316,18 @@ impl Placer {
                 before,
                 records: self.needs[engine].records[piece],
                 kernel: kernel.clone(),
-                inputs: inputs.iter().map(|&value| place(value)).collect(),
-                outputs: (0..*num_outputs).map(|output| place((node, output))).collect(),
+                inputs,
+                outputs,
+                num_inputs: reads.len(),
+                given,
                 name: format!("node '{}'", old.name),
             };
-            let mut placed_node = self.node(&old.name, Arc::new(issue), vec![region.token], 0)?;
+            let mut placed_node = self.node(&old.name, Arc::new(issue), reads, num_given)?;
             placed_node.after = after;
             region.new[node] = placed_node;
             region.work.push(node);
         }
         Ok(())
-    }
-}
-
-/// A copy's place: in which order, and where in it, from 1.
-type Turn = (usize, usize);
-
-/// The order of copies that a value has a turn in.
-fn order_of(node: &Node) -> Option<usize> {
-    match node.body {
-        Body::Input(_) => Some(0),
-        Body::Constant(_) => Some(1),
-        _ => None,
-    }
-}
-
-/// Copies that a stream is behind: of those in an order how many, and the others one by one.
-#[derive(Clone)]
-struct Copies {
-    ordered: [usize; 2],
-    others: Vec<u64>,
-}
-
-impl Copies {
-    fn new(count: usize) -> Copies {
-        Copies { ordered: [0; 2], others: vec![0; count.div_ceil(64)] }
-    }
-
-    fn join(&mut self, other: &Copies) {
-        self.ordered.iter_mut().zip(other.ordered).for_each(|(mine, theirs)| *mine = theirs.max(*mine));
-        self.others.iter_mut().zip(&other.others).for_each(|(mine, theirs)| *mine |= theirs);
-    }
-
-    /// Whether it was behind this one already; it is from now on.
-    fn meet(&mut self, position: usize, turn: Option<Turn>) -> bool {
-        if let Some((order, turn)) = turn {
-            let before = self.ordered[order];
-            self.ordered[order] = before.max(turn);
-            return before >= turn;
-        }
-        let (word, bit) = (position / 64, 1 << (position % 64));
-        let before = self.others[word] & bit != 0;
-        self.others[word] |= bit;
-        before
     }
 }
 
@@ -395,11 +337,11 @@ impl Region<'_> {
     }
 
     /// Whether an engine does the node's work, and does not merely have its value.
-    fn is_piece(&self, node: usize) -> bool {
+    pub fn is_piece(&self, node: usize) -> bool {
         self.device[node].is_some() && self.is_kernel(node)
     }
 
-    fn push_work(&mut self, node: Node) -> usize {
+    pub fn push_work(&mut self, node: Node) -> usize {
         self.new.push(node);
         self.work.push(self.new.len() - 1);
         self.new.len() - 1
@@ -412,16 +354,46 @@ impl Region<'_> {
         compile::order(&self.old, self.verified, &live, &costs)
     }
 
-    /// Values on engines that the host reads, or another engine, or who runs the graph.
-    fn wanted_on_host(&self) -> Vec<Value> {
-        let mut wanted: Vec<Value> = self.old.outputs.iter().map(|(_, value)| *value).collect();
+    /// Whether another engine's value comes to this one without the host.
+    pub fn is_straight(&self, placer: &Placer, value: Value, to: usize) -> bool {
+        self.device[value.0].is_some_and(|from| placer.peers[to].contains(&from))
+    }
+
+    /// Finds what leaves the engine that it is on, and which outputs are written in place: those that a node of the same engine
+    /// computes, each value once.
+    fn look_at_crossings(&mut self, placer: &Placer) {
+        let mut crossing = Vec::new();
         for (index, node) in self.old.nodes.iter().enumerate() {
-            wanted.extend(node.inputs().iter().filter(|value| self.device[value.0] != self.device[index]));
+            crossing.extend(node.inputs().iter().map(|&value| (value, self.device[index])));
         }
-        wanted.retain(|value| self.device[value.0].is_some());
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted
+        let mut own: HashMap<usize, usize> = HashMap::new();
+        for (number, ((_, value), home)) in self.old.outputs.iter().zip(&self.homes).enumerate() {
+            let is_computed_there = home.is_some() && self.device[value.0] == *home && self.is_piece(value.0);
+            if is_computed_there && !self.in_place.contains_key(value) {
+                self.in_place.insert(*value, (number, 0));
+                continue;
+            }
+            if home.is_some() && self.device[value.0] == *home {
+                self.copied.push(*value);
+            }
+            crossing.push((*value, *home));
+        }
+        // In the order of the nodes' outputs, as the nodes will have them.
+        let mut values: Vec<Value> = self.in_place.keys().copied().collect();
+        values.sort_unstable();
+        for value in values {
+            let next = own.entry(value.0).or_default();
+            self.in_place.entry(value).and_modify(|(_, at)| *at = *next);
+            *next += 1;
+        }
+        crossing.retain(|(value, to)| self.device[value.0].is_some() && self.device[value.0] != *to);
+        self.copied.extend(crossing.iter().map(|(value, _)| *value));
+        let by_host = |(value, to): &&(Value, Option<usize>)| to.is_none_or(|to| !self.is_straight(placer, *value, to));
+        self.wanted_on_host = crossing.iter().filter(by_host).map(|(value, _)| *value).collect();
+        for list in [&mut self.copied, &mut self.wanted_on_host] {
+            list.sort_unstable();
+            list.dedup();
+        }
     }
 
     /// What an engine stores: its nodes' outputs in their order, then what is copied to it.
@@ -430,14 +402,16 @@ impl Region<'_> {
         for (at, &node) in nodes.iter().enumerate() {
             self.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
         }
-        let wanted = self.wanted_on_host();
         let (mut values, mut stored) = (Vec::new(), Vec::new());
         let outputs = nodes.iter().enumerate().flat_map(|(at, &node)| {
             (0..self.old.nodes[node].num_outputs()).map(move |output| ((node, output), Some(at)))
         });
         for (value, writer) in outputs.chain(uploads.iter().map(|&value| (value, None))) {
+            if writer.is_some() && self.in_place.contains_key(&value) {
+                continue;
+            }
             let is_kept =
-                writer.is_none() || self.device[value.0] == Some(engine) && wanted.binary_search(&value).is_ok();
+                writer.is_none() || self.device[value.0] == Some(engine) && self.copied.binary_search(&value).is_ok();
             let readers = readers.remove(&value).unwrap_or_default();
             stored.push(Stored { bytes: self.verified.desc(value).bytes()?, writer, readers, is_kept });
             values.push(value);
@@ -445,17 +419,24 @@ impl Region<'_> {
         Ok((values, stored))
     }
 
-    fn source(&self, all: &[OnDevice], engine: usize, value: Value) -> Source {
-        self.source_on(&all[engine], value)
-    }
-
-    fn source_on(&self, on: &OnDevice, value: Value) -> Source {
+    /// Where a value is on an engine. If it is a run's own tensor, the node that reads it is given it as one more input.
+    pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> Source {
         if let Some(&(_, place)) = on.uploads.get(&value) {
             return Source::Arena(place);
         }
+        let own = self.in_place.get(&value).map(|&(_, output)| (value.0, output));
         match &self.old.nodes[value.0].body {
             Body::Constant(tensor) => Source::Fixed(tensor.data() as usize),
-            _ => Source::Arena(on.places.get(&value).copied().unwrap_or(0)),
+            Body::Input(_) => self.given(value, reads),
+            _ => match own {
+                Some(own) => self.given(own, reads),
+                None => Source::Arena(on.places.get(&value).copied().unwrap_or(0)),
+            },
         }
+    }
+
+    fn given(&self, value: Value, reads: &mut Vec<Value>) -> Source {
+        reads.push(value);
+        Source::Input(reads.len() - 1)
     }
 }

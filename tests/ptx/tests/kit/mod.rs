@@ -1,6 +1,7 @@
 //! Runs single instructions on many operands.
 #![allow(dead_code)]
 
+pub mod launch;
 #[path = "../../src/number/random.rs"]
 pub mod random;
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Bad input for where inputs and outputs are.
+ */
+
+#include "bad_input.h"
+
+void bad_input_placement(void) {
+    weir_graph *graph = good.graph;
+    weir_program *program = good.program;
+
+    ROW(weir_graph_set_input_engine, (NULL, 0, good.engine), INVALID, "graph is NULL");
+    ROW(weir_graph_set_input_engine, (WRONG(tensor), 0, good.engine), INVALID, "graph is not a graph (it is a tensor)");
+    ROW(weir_graph_set_input_engine, (graph, 0, WRONG(stream)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_graph_set_input_engine, (graph, SIZE_MAX, good.engine), RANGE, "input is 18446744073709551615, the graph has");
+    ROW(weir_graph_set_output_engine, (NULL, 0, good.engine), INVALID, "graph is NULL");
+    ROW(weir_graph_set_output_engine, (WRONG(run), 0, good.engine), INVALID, "graph is not a graph (it is a run)");
+    ROW(weir_graph_set_output_engine, (graph, 0, UNALIGNED), INVALID, "engine");
+    ROW(weir_graph_set_output_engine, (graph, SIZE_MAX, NULL), RANGE, "output is 18446744073709551615, the graph has");
+    ROW(weir_program_get_input_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
+    ROW(weir_program_get_input_engine, (WRONG(graph), 0, NEW(engine)), INVALID, "program is not a program");
+    ROW(weir_program_get_input_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
+    ROW(weir_program_get_input_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
+    ROW(weir_program_get_output_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
+    ROW(weir_program_get_output_engine, (WRONG(kernel), 0, NEW(engine)), INVALID, "program is not a program");
+    ROW(weir_program_get_output_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
+    ROW(weir_program_get_output_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
+}

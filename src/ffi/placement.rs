@@ -1,0 +1,90 @@
+//! Where a program's inputs and outputs are, and where its nodes are run.
+
+use super::argument::out_ptr;
+use super::guard::guard;
+use super::handle;
+use crate::abi::*;
+use crate::graph::{Port, Program};
+
+/// Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`: nodes on that
+/// engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is the engine of the
+/// program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a tensor that is on another one.
+/// A program with inputs or outputs on other engines than the CPU's is no node of another graph (weir_graph_add_program).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_set_input_engine(
+    graph: *mut weir_graph,
+    input: usize,
+    engine: *mut weir_engine,
+) -> weir_status {
+    guard("weir_graph_set_input_engine", || {
+        // SAFETY: the caller's handles, as documented.
+        let (graph, engine) = unsafe { (handle::borrow_mut(graph, "graph")?, handle::share_opt(engine, "engine")?) };
+        graph.set_input_engine(input, engine)
+    })
+}
+
+/// Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`. If a node on
+/// that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is done. The rest as
+/// for weir_graph_set_input_engine.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_set_output_engine(
+    graph: *mut weir_graph,
+    output: usize,
+    engine: *mut weir_engine,
+) -> weir_status {
+    guard("weir_graph_set_output_engine", || {
+        // SAFETY: the caller's handles, as documented.
+        let (graph, engine) = unsafe { (handle::borrow_mut(graph, "graph")?, handle::share_opt(engine, "engine")?) };
+        graph.set_output_engine(output, engine)
+    })
+}
+
+/// The engine in whose memory runs are given input `index`.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_input_engine(
+    program: *const weir_program,
+    index: usize,
+    out_engine: *mut *mut weir_engine,
+) -> weir_status {
+    guard("weir_program_get_input_engine", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, program) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow(program, "program")?) };
+        *out = home(program, Program::port(program.inputs(), index)?);
+        Ok(())
+    })
+}
+
+/// The engine in whose memory runs are given output `index`.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_output_engine(
+    program: *const weir_program,
+    index: usize,
+    out_engine: *mut *mut weir_engine,
+) -> weir_status {
+    guard("weir_program_get_output_engine", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, program) = unsafe { (out_ptr(out_engine, "out_engine")?, handle::borrow(program, "program")?) };
+        *out = home(program, Program::port(program.outputs(), index)?);
+        Ok(())
+    })
+}
+
+fn home(program: &Program, port: &Port) -> *mut weir_engine {
+    handle::borrowed_c(port.engine.as_ref().unwrap_or(program.engine()))
+}

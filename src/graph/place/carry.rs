@@ -1,0 +1,145 @@
+//! Copies that somebody waits for: from an engine to the host, into a run's own tensors, and from one engine to another. They complete
+//! when the bytes are there, and hold no thread until then.
+//!
+//! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the value and for
+//! nothing else. To the host's memory and from it they go through pinned memory, if the device knows such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
+#![forbid(unsafe_code)]
+
+use super::kernels::{Source, event_of, lane_of, later, of, on_engine, shape};
+use super::lane::{Call, Lane, Lanes};
+use crate::base::{Desc, Error, Result};
+use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
+use crate::kernel::{Completion, Kernel, KernelContext, Rest};
+use crate::memory::View;
+use std::sync::Arc;
+
+/// Where a copy begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Point {
+    Host(Source),
+    /// In the memory of the engine that copies.
+    Own(Source),
+    /// In that of another one, by number.
+    Peer(usize, Source),
+}
+
+impl Point {
+    fn place<'a>(self, lane: &'a Lane, own: usize, context: &KernelContext<'_>) -> Result<Place<'a>> {
+        Ok(match self {
+            Point::Host(source) => Place::Host(source.address(lane, own, context)),
+            Point::Own(source) => Place::Device(source.address(lane, own, context)),
+            Point::Peer(engine, source) => match lane.engines[engine].engine.accelerator() {
+                Some(peer) => Place::Peer(peer, source.address(lane, engine, context)),
+                None => return Err(Error::internal("a copy to an engine of the host's")),
+            },
+        })
+    }
+}
+
+/// Inputs: the lane, and the value if a node has it. Output: the value, if it becomes one here.
+pub(super) struct Carry {
+    pub lanes: Arc<Lanes>,
+    /// The engine that copies.
+    pub engine: usize,
+    /// The engine's.
+    pub label: Arc<str>,
+    pub number: usize,
+    pub from: Point,
+    pub to: Point,
+    /// The piece that writes it; None: it is there.
+    pub writer: Option<usize>,
+    pub num_inputs: usize,
+    pub has_output: bool,
+    pub desc: Desc,
+    pub name: String,
+}
+
+impl Kernel for Carry {
+    shape!("copy that is waited for", of self: self.num_inputs, usize::from(self.has_output));
+    on_engine!();
+    later!();
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(if self.has_output { vec![self.desc] } else { Vec::new() })
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let lane = lane_of(&self.lanes, context, 0)?;
+        let bytes = self.desc.bytes()?;
+        let on = &lane.engines[self.engine];
+        let (mut from, mut to) =
+            (self.from.place(&lane, self.engine, context)?, self.to.place(&lane, self.engine, context)?);
+        let mut rest = None;
+        if let Some(staging) = &on.fetched[self.number].staging {
+            let staged = staging.data().expose_provenance();
+            match (from, to) {
+                (Place::Host(address), _) => {
+                    on.engine.host_uses(staged, bytes, true, "copy");
+                    let there = View::new(std::ptr::with_exposed_provenance_mut(address), bytes, self.desc);
+                    View::new(staging.data(), bytes, self.desc).copy_from(&there);
+                    from = Place::Host(staged);
+                }
+                _ => {
+                    rest = Some(Arc::clone(&on.fetched[self.number]) as Arc<dyn Rest>);
+                    to = Place::Host(staged);
+                }
+            }
+        }
+        let copy = |stream: &dyn DeviceStream| match bytes {
+            0 => Ok(()),
+            _ => stream.copy(&Transfer { name: &self.name, to, from, bytes }),
+        };
+        complete(&lane, (self.engine, self.number), self.writer, copy, (done, rest)).map_err(of(&self.label))
+    }
+}
+
+/// Input: the lane.
+pub(super) struct Done {
+    pub lanes: Arc<Lanes>,
+    pub engine: usize,
+    /// The engine's.
+    pub label: Arc<str>,
+    pub number: usize,
+    pub piece: usize,
+}
+
+impl Kernel for Done {
+    shape!("done on a device", 1, 0);
+    on_engine!();
+    later!();
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(Vec::new())
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let lane = lane_of(&self.lanes, context, 0)?;
+        let number = (self.engine, self.number);
+        complete(&lane, number, Some(self.piece), |_| Ok(()), (done, None)).map_err(of(&self.label))
+    }
+}
+
+/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done. By an engine's number, and the
+/// number among what it is asked for. What is left to the host is done before.
+fn complete(
+    lane: &Arc<Lane>,
+    (engine, number): (usize, usize),
+    piece: Option<usize>,
+    work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
+    (done, rest): (Completion, Option<Arc<dyn Rest>>),
+) -> Result<()> {
+    let on = &lane.engines[engine];
+    let fetched = &on.fetched[number];
+    let written = piece.map(|piece| event_of(&on.events, piece).cloned()).transpose()?;
+    let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
+    let stream = on.fetch_stream.lock();
+    if let Some(written) = &written {
+        stream.wait(written)?;
+    }
+    work(&**stream)?;
+    stream.record(&fetched.event)?;
+    drop(stream);
+    *fetched.call.lock() = Some(Call { done, written, rest });
+    accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Edges that leave an engine: to the host, to another engine, and to a run's own tensors.
+#![forbid(unsafe_code)]
+
+use super::Placer;
+use super::carry::{Carry, Done, Point};
+use super::kernels::Source;
+use super::region::{OnDevice, Region};
+use crate::base::Result;
+use crate::graph::builder::Value;
+use std::sync::Arc;
+
+impl Placer {
+    /// Brings values to the host that it, or an engine out of reach, reads; and has nodes of the host's wait for work without data.
+    pub(super) fn edges_to_host(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
+        for value in region.wanted_on_host.clone() {
+            let name = format!("fetch of '{}'", region.old.nodes[value.0].name);
+            let fetch = self.carry(region, all, value, Point::Host(Source::Output(0)), true, &name)?;
+            region.fetched.insert(value, fetch);
+            self.placement.fetches += 1;
+        }
+        for index in 0..region.old.nodes.len() {
+            if region.device[index].is_none() {
+                let inputs = region.old.nodes[index].inputs().to_vec();
+                for (at, value) in inputs.iter().enumerate() {
+                    if let Some(&fetch) = region.fetched.get(value) {
+                        region.new[index].inputs_mut()[at] = (fetch, 0);
+                    }
+                }
+            }
+            for at in 0..region.old.nodes[index].after.len() {
+                let before = region.old.nodes[index].after[at];
+                if region.is_piece(before) && region.device[index] != region.device[before] {
+                    region.new[index].after[at] = self.done(region, all, before)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies values straight from one engine to another that reads them.
+    pub(super) fn edges_to_peers(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
+        for on in all {
+            for &value in &on.upload_values {
+                if !region.is_straight(self, value, on.engine) {
+                    continue;
+                }
+                let (_, place) = on.uploads[&value];
+                let name =
+                    format!("copy of '{}' to {}", region.old.nodes[value.0].name, self.devices[on.engine].label());
+                let to = Point::Peer(on.engine, Source::Arena(place));
+                let copy = self.carry(region, all, value, to, false, &name)?;
+                region.crossed.insert((value, on.engine), copy);
+                self.placement.peer_copies += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The graph's outputs: those on engines are written in place, or copied there.
+    pub(super) fn outputs(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<Vec<(String, Value)>> {
+        let mut outputs = region.old.outputs.clone();
+        for (number, (name, output)) in outputs.iter_mut().enumerate() {
+            let value = *output;
+            *output = match region.homes[number] {
+                None => region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0)),
+                Some(_) if region.in_place.get(&value).is_some_and(|&(of, _)| of == number) => {
+                    self.done(region, all, value.0)?;
+                    self.placement.in_place += 1;
+                    (value.0, region.in_place[&value].1)
+                }
+                Some(home) => (self.deliver(region, all, value, home, &format!("copy to output '{name}'"))?, 0),
+            };
+        }
+        Ok(outputs)
+    }
+
+    /// A node that copies a value into a run's own tensor on engine `home`.
+    fn deliver(
+        &mut self,
+        region: &mut Region<'_>,
+        all: &[OnDevice],
+        value: Value,
+        home: usize,
+        name: &str,
+    ) -> Result<usize> {
+        self.placement.deliveries += 1;
+        let output = Source::Output(0);
+        match region.device[value.0] {
+            Some(engine) if engine == home => self.carry(region, all, value, Point::Own(output), true, name),
+            Some(_) if region.is_straight(self, value, home) => {
+                self.carry(region, all, value, Point::Peer(home, output), true, name)
+            }
+            _ => {
+                let from = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
+                let number = self.next_fetch(home, region.verified.desc(value).bytes()?);
+                let copy = Carry {
+                    lanes: Arc::clone(&self.lanes),
+                    engine: home,
+                    label: self.label(home),
+                    number,
+                    from: Point::Host(Source::Input(1)),
+                    to: Point::Own(output),
+                    writer: None,
+                    num_inputs: 2,
+                    has_output: true,
+                    desc: *region.verified.desc(value),
+                    name: name.to_owned(),
+                };
+                let node = self.node(name, Arc::new(copy), vec![region.token, from], 1)?;
+                Ok(region.push_work(node))
+            }
+        }
+    }
+
+    /// A node that copies a value of an engine's, on that engine.
+    fn carry(
+        &mut self,
+        region: &mut Region<'_>,
+        all: &[OnDevice],
+        value: Value,
+        to: Point,
+        has_output: bool,
+        name: &str,
+    ) -> Result<usize> {
+        let engine = region.device[value.0].unwrap_or(0);
+        let staged = if matches!(to, Point::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
+        let number = self.next_fetch(engine, staged);
+        let writer = self.follow(region, all, value.0);
+        let mut inputs = vec![region.token];
+        let from = Point::Own(region.source_on(&all[engine], value, &mut inputs));
+        let copy = Carry {
+            lanes: Arc::clone(&self.lanes),
+            engine,
+            label: self.label(engine),
+            number,
+            from,
+            to,
+            writer,
+            num_inputs: inputs.len(),
+            has_output,
+            desc: *region.verified.desc(value),
+            name: name.to_owned(),
+        };
+        let mut node = self.node(name, Arc::new(copy), inputs, usize::from(has_output))?;
+        node.after = if writer.is_some() { vec![value.0] } else { Vec::new() };
+        Ok(region.push_work(node))
+    }
+
+    /// A node that completes when the work of another one is done.
+    fn done(&mut self, region: &mut Region<'_>, all: &[OnDevice], before: usize) -> Result<usize> {
+        if let Some(&done) = region.done.get(&before) {
+            return Ok(done);
+        }
+        let engine = region.device[before].unwrap_or(0);
+        let number = self.next_fetch(engine, 0);
+        let piece = self.follow(region, all, before).unwrap_or(0);
+        let name = format!("end of '{}'", region.old.nodes[before].name);
+        let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, piece };
+        let mut node = self.node(&name, Arc::new(done), vec![region.token], 0)?;
+        node.after = vec![before];
+        region.done.insert(before, region.new.len());
+        Ok(region.push_work(node))
+    }
+
+    /// The number of one more that is asked of an engine's stream of fetches, with so many bytes from or to the host's memory.
+    fn next_fetch(&mut self, engine: usize, bytes: usize) -> usize {
+        self.needs[engine].fetches.push(bytes);
+        self.needs[engine].fetches.len() - 1
+    }
+
+    /// Something follows a node's work: the piece, if the node is one, which then records.
+    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], node: usize) -> Option<usize> {
+        let engine = region.device[node].filter(|_| region.is_piece(node))?;
+        let piece = all[engine].first_piece + region.position[node];
+        self.needs[engine].records[piece] = true;
+        Some(piece)
+    }
+}

@@ -1,0 +1,257 @@
+//! Programs with inputs and outputs in the memory of two emulated devices, that copy straight to one another, under their checker.
+
+use crate::kit::integers::Builder;
+use crate::kit::random::Random;
+use crate::kit::run::{cpu, execute, fact, lend, scalar, tensor};
+use crate::{checked, extent, mix};
+use weir::base::{Code, Ref};
+use weir::device::DeviceKind;
+use weir::device::emulated::{Emulated, Emulation};
+use weir::engine::{Engine, EngineAttr, Stream, StreamAttr, Tensor};
+use weir::graph::{CompileOptions, Program, RunOptions, ValueId};
+
+/// An engine on emulated device `index`; tests of this process that run side by side have different ones.
+pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Ref<Engine> {
+    let mut attr = EngineAttr::new(DeviceKind::EMULATED);
+    attr.emulation = Some(emulation);
+    attr.set_max_streams(streams).unwrap();
+    Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap()
+}
+
+pub fn races(engine: &Ref<Engine>) -> Vec<String> {
+    Emulated::of(engine.device()).unwrap().races().into_iter().map(|race| race.text).collect()
+}
+
+pub fn stream_of(engine: &Ref<Engine>) -> Ref<Stream> {
+    Stream::create(engine.clone(), StreamAttr::new(engine.kind())).unwrap()
+}
+
+/// A tensor with this number, on an engine and a stream of it.
+pub fn number(engine: &Ref<Engine>, stream: Option<&Ref<Stream>>, value: i32) -> Ref<Tensor> {
+    let Some(stream) = stream else { return tensor(engine, value) };
+    let there = Tensor::create(engine.clone(), scalar()).unwrap();
+    stream.enqueue_copy(tensor(&cpu(), value), there.clone()).unwrap();
+    there
+}
+
+pub fn read(tensor_: &Ref<Tensor>, stream: Option<&Ref<Stream>>) -> i32 {
+    let Some(stream) = stream else { return tensor_.view().read_integer() };
+    let here = tensor(&cpu(), -1);
+    stream.enqueue_copy(tensor_.clone(), here.clone()).unwrap();
+    stream.synchronize(u64::MAX).unwrap();
+    here.view().read_integer()
+}
+
+const INPUTS: usize = 4;
+const ENGINES: usize = 3;
+
+struct Plan {
+    inputs: Vec<usize>,
+    nodes: Vec<(usize, Vec<usize>)>,
+    /// What is read, and where it goes.
+    outputs: Vec<(usize, usize)>,
+}
+
+impl Plan {
+    fn draw(random: &mut Random) -> Plan {
+        let n = 1 + random.below(20);
+        let inputs = (0..INPUTS).map(|_| random.below(ENGINES)).collect();
+        let nodes = (0..n).map(|i| {
+            let reads = (0..1 + random.below(3)).map(|_| random.below(INPUTS + i)).collect();
+            (random.below(ENGINES), reads)
+        });
+        let nodes = nodes.collect();
+        // Inputs too, and some twice.
+        let outputs = (0..1 + random.below(6)).map(|_| (random.below(INPUTS + n), random.below(ENGINES))).collect();
+        Plan { inputs, nodes, outputs }
+    }
+
+    fn expected(&self, inputs: &[i32]) -> Vec<i32> {
+        let mut values = inputs.to_vec();
+        for (_, reads) in &self.nodes {
+            let next = mix(&reads.iter().map(|&read| values[read]).collect::<Vec<_>>());
+            values.push(next);
+        }
+        self.outputs.iter().map(|&(read, _)| values[read]).collect()
+    }
+
+    fn compile(&self, engines: &[Ref<Engine>], options: &CompileOptions) -> Ref<Program> {
+        let (mut builder, mut values) = Builder::of("ports", INPUTS);
+        for (engine, reads) in &self.nodes {
+            builder.engine = engines[*engine].clone();
+            let reads: Vec<ValueId> = reads.iter().map(|&read| values[read]).collect();
+            values.push(builder.op(&reads, mix));
+        }
+        for (i, &home) in self.inputs.iter().enumerate() {
+            builder.graph.set_input_engine(i, Some(engines[home].clone())).unwrap();
+        }
+        for (o, &(read, home)) in self.outputs.iter().enumerate() {
+            builder.output(values[read]);
+            builder.graph.set_output_engine(o, Some(engines[home].clone())).unwrap();
+        }
+        Program::compile(&builder.graph, engines.to_vec(), options).unwrap()
+    }
+}
+
+/// A run on a stream or in this thread; tensors are let go of as soon as the call is back.
+fn run_on(
+    program: &Ref<Program>,
+    stream: Option<&Ref<Stream>>,
+    inputs: Vec<Ref<Tensor>>,
+    outputs: &[Ref<Tensor>],
+    options: &RunOptions,
+) -> weir::base::Result<()> {
+    let (get_in, get_out) = (|i: usize| Ok(lend(&inputs[i])), |i: usize| Ok(lend(&outputs[i])));
+    Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?
+        .run(stream.map(|stream| &**stream), Some(options))
+}
+
+#[test]
+fn random_graphs_with_tensors_on_devices_have_no_races_whatever_the_order() {
+    let (graphs, seeds) = extent();
+    let seeds = 1 + seeds / 3;
+    for graph in 0..graphs {
+        let plan = Plan::draw(&mut Random::new(900 + graph));
+        for seed in 1..=seeds {
+            let streams = 1 + (graph + seed) as u32 % 4;
+            let engines = [cpu(), emulated(0, checked(seed), streams), emulated(1, checked(seed + 77), 5 - streams)];
+            let lines = [None, Some(stream_of(&engines[1])), Some(stream_of(&engines[2]))];
+            let options = CompileOptions { partial_runs: 2, ..CompileOptions::default() };
+            let program = plan.compile(&engines, &options);
+            let what = format!("graph {graph}, seed {seed}, {streams} streams");
+            for round in 0..4 {
+                let values: Vec<i32> = (0..INPUTS as i32).map(|i| round * 10 + i + seed as i32).collect();
+                let given = |homes: &[usize], values: &[i32]| -> Vec<Ref<Tensor>> {
+                    homes
+                        .iter()
+                        .zip(values)
+                        .map(|(&home, &value)| number(&engines[home], lines[home].as_ref(), value))
+                        .collect()
+                };
+                let inputs = given(&plan.inputs, &values);
+                let homes: Vec<usize> = plan.outputs.iter().map(|&(_, home)| home).collect();
+                let outputs = given(&homes, &vec![-99; homes.len()]);
+                let mut expected = plan.expected(&values);
+                let mut options = RunOptions::default();
+                // On a stream of the first device, what is on it there is ordered by that; all else must be ready.
+                let line = lines[1].as_ref().filter(|_| round % 2 == 1);
+                lines
+                    .iter()
+                    .flatten()
+                    .skip(usize::from(line.is_some()))
+                    .for_each(|line| line.synchronize(u64::MAX).unwrap());
+                if round == 2 {
+                    options.outputs = Some(Box::new([outputs.len() - 1]));
+                    let part = program.part(Some(&options)).unwrap().unwrap();
+                    run_on(&part, None, inputs, &outputs[outputs.len() - 1..], &options).unwrap();
+                    expected[..outputs.len() - 1].fill(-99);
+                } else {
+                    run_on(&program, line, inputs, &outputs, &options).unwrap();
+                }
+                if let Some(line) = line.filter(|_| homes.iter().any(|&home| home != 1)) {
+                    line.synchronize(u64::MAX).unwrap();
+                }
+                let found: Vec<i32> =
+                    outputs.iter().zip(&homes).map(|(tensor, &home)| read(tensor, lines[home].as_ref())).collect();
+                assert_eq!(found, expected, "{what}, round {round}");
+            }
+            for engine in &engines[1..] {
+                assert_eq!(races(engine), Vec::<String>::new(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_where_it_is_used_is_not_copied() {
+    let device = emulated(2, checked(3), 2);
+    let line = stream_of(&device);
+    let (mut builder, x) = Builder::of("there", 2);
+    builder.engine = device.clone();
+    let sum = builder.sum(&x);
+    let end = builder.op(&[sum, x[0]], mix);
+    builder.output(end);
+    for i in 0..2 {
+        builder.graph.set_input_engine(i, Some(device.clone())).unwrap();
+    }
+    builder.graph.set_output_engine(0, Some(device.clone())).unwrap();
+    let program = Program::compile(&builder.graph, vec![cpu(), device.clone()], &CompileOptions::default()).unwrap();
+    for (key, count) in
+        [("uploads", 0), ("fetches", 0), ("deliveries", 0), ("in_place", 1), ("device_arena_bytes", 256)]
+    {
+        assert_eq!(fact(&program, key), count, "{key}");
+    }
+    let inputs = [3, 4].map(|value| number(&device, Some(&line), value));
+    let output = number(&device, Some(&line), 0);
+    line.synchronize(u64::MAX).unwrap();
+    let before = Emulated::of(device.device()).unwrap().counters().copies;
+    execute(&program, &inputs, std::slice::from_ref(&output), &RunOptions::default()).unwrap();
+    assert_eq!(Emulated::of(device.device()).unwrap().counters().copies, before);
+    assert_eq!(read(&output, Some(&line)), mix(&[7, 3]));
+    assert_eq!(races(&device), Vec::<String>::new());
+}
+
+#[test]
+fn tensors_elsewhere_are_refused_by_name() {
+    let device = emulated(3, checked(1), 1);
+    let (mut builder, x) = Builder::of("refused", 1);
+    builder.engine = device.clone();
+    let y = builder.op(&x, mix);
+    builder.output(y);
+    builder.graph.set_input_engine(0, Some(device.clone())).unwrap();
+    assert_eq!(builder.graph.set_input_engine(1, None).unwrap_err().code(), Code::OutOfRange);
+    assert_eq!(builder.graph.set_output_engine(1, None).unwrap_err().code(), Code::OutOfRange);
+    let refused =
+        |engines: Vec<Ref<Engine>>| match Program::compile(&builder.graph, engines, &CompileOptions::default()) {
+            Err(error) => error.message().to_owned(),
+            Ok(_) => panic!("compiled"),
+        };
+    assert!(refused(vec![cpu()]).contains("its engine emulated:3 is not among the engines of the program"));
+    let program = Program::compile(&builder.graph, vec![cpu(), device.clone()], &CompileOptions::default()).unwrap();
+    let here = tensor(&cpu(), 1);
+    let error = execute(&program, std::slice::from_ref(&here), std::slice::from_ref(&here), &RunOptions::default());
+    assert_eq!(error.unwrap_err().message(), "input 0 'n1': expected a tensor on emulated:3, got one on cpu:0");
+    let there = Tensor::create(device.clone(), scalar()).unwrap();
+    let error = execute(&program, std::slice::from_ref(&there), std::slice::from_ref(&there), &RunOptions::default());
+    assert!(error.unwrap_err().message().contains("output 0 is in the memory of engine emulated:3"));
+    // A node takes none.
+    let (mut outer, x) = Builder::of("outer", 1);
+    let error = outer.graph.add_program("inner", &program, &x, 1).unwrap_err();
+    assert_eq!(error.code(), Code::Unimplemented, "{error}");
+    assert!(error.message().contains("'n1' on engine emulated:3"), "{error}");
+}
+
+#[test]
+fn a_run_that_fails_leaves_its_tensors_to_the_device() {
+    for seed in 1..=20 {
+        let device = emulated(4, checked(seed), 2);
+        let line = stream_of(&device);
+        let (mut builder, x) = Builder::of("fails", 1);
+        // Cheap, so that its turn comes when the device has been told of all of its work.
+        builder.how.cost_ns = 1;
+        let y = builder.input();
+        let bad = builder.try_op(&[y], |_| Err(weir::base::Error::invalid("no")));
+        builder.how.cost_ns = 100_000;
+        builder.engine = device.clone();
+        let mut value = x[0];
+        for _ in 0..10 {
+            value = builder.op(&[value], mix);
+        }
+        // The end of it, which would be waited for, is never begun.
+        value = builder.op(&[value, bad], mix);
+        builder.output(value);
+        builder.graph.set_input_engine(0, Some(device.clone())).unwrap();
+        builder.graph.set_output_engine(0, Some(device.clone())).unwrap();
+        let program =
+            Program::compile(&builder.graph, vec![cpu(), device.clone()], &CompileOptions::default()).unwrap();
+        for _ in 0..5 {
+            let input = number(&device, Some(&line), 5);
+            let outputs = [number(&device, Some(&line), 5)];
+            line.synchronize(u64::MAX).unwrap();
+            let error =
+                run_on(&program, None, vec![input, tensor(&cpu(), 1)], &outputs, &RunOptions::default()).unwrap_err();
+            assert!(error.message().contains("no"), "{error}");
+        }
+        assert_eq!(races(&device), Vec::<String>::new(), "seed {seed}");
+    }
+}
