@@ -2932,11 +2932,12 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
 
 /**
  * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
- * default): then the thread mode decides, and without one the calling thread does the work.
+ * default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose device does the
+ * work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2948,7 +2949,7 @@ weir_status weir_engine_attr_set_threadpool(struct weir_engine_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3100,7 +3101,7 @@ weir_status weir_engine_get_attr(const struct weir_engine *engine,
  * thread.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3539,11 +3540,12 @@ weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
+ * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a stream whose work a
+ * device does, the functions of the host's (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3555,7 +3557,7 @@ weir_status weir_stream_attr_set_threadpool(struct weir_stream_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3686,7 +3688,7 @@ weir_status weir_stream_get_engine(const struct weir_stream *stream,
  * The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream's engine is not a CPU engine.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3708,7 +3710,9 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
 /**
  * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
  * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
- * not if this call is refused. (A failure of fn itself is no refusal.)
+ * not if this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when the device
+ * has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is none that takes single
+ * tasks; what is behind fn is given to the device when fn has returned.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
