@@ -56,7 +56,12 @@ impl Bench {
     }
 
     /// A kernel of the fake driver's.
-    pub fn kernel(&self, function: &'static str, inputs: usize, arguments: &[weir_cuda_argument]) -> Result<Ref<BoundKernel>> {
+    pub fn kernel(
+        &self,
+        function: &'static str,
+        inputs: usize,
+        arguments: &[weir_cuda_argument],
+    ) -> Result<Ref<BoundKernel>> {
         self.kernel_of(&format!("WEIRFAKE1\n{function}\n"), function, inputs, arguments)
     }
 

@@ -143,7 +143,12 @@ fn conformance() {
         let lines = weir::engine::examine_device(DeviceKind::CUDA, 0, options).unwrap();
         let failed: Vec<_> = lines
             .iter()
-            .filter(|line| !matches!(line.verdict, weir::threadpool::conformance::Verdict::Pass | weir::threadpool::conformance::Verdict::NotOffered))
+            .filter(|line| {
+                !matches!(
+                    line.verdict,
+                    weir::threadpool::conformance::Verdict::Pass | weir::threadpool::conformance::Verdict::NotOffered
+                )
+            })
             .map(|line| format!("{} {}: {:?} {}", line.clause, line.title, line.verdict, line.text))
             .collect();
         assert!(failed.is_empty(), "{failed:#?}");

@@ -10,10 +10,18 @@ use weir::engine::Engine;
 
 /// All that weir asks of the driver, in one number.
 fn calls() -> u64 {
-    ["cuCtxGetCurrent", "cuLaunchKernel", "cuMemsetD8Async", "cuEventQuery", "cuEventRecord", "cuStreamSynchronize", "cuMemFreeAsync"]
-        .iter()
-        .map(|name| fake::count(name))
-        .sum()
+    [
+        "cuCtxGetCurrent",
+        "cuLaunchKernel",
+        "cuMemsetD8Async",
+        "cuEventQuery",
+        "cuEventRecord",
+        "cuStreamSynchronize",
+        "cuMemFreeAsync",
+    ]
+    .iter()
+    .map(|name| fake::count(name))
+    .sum()
 }
 
 /// A kernel that fails when it runs, with this code.
@@ -201,8 +209,9 @@ fn each_call_fails_once() {
                         // The fake driver would give it later: have it now.
                         let _ = program();
                     }
-                    let again = (0..3).find_map(|_| program().ok());
-                    assert_eq!(again.map(|values| values[0]), Some(5), "{name} {call} {code}: the next ones work");
+                    // A thread that has told somebody may hold the last of a lost context for a moment longer.
+                    let what = format!("{name} {call} {code}: the next ones work");
+                    eventually(&what, || program().is_ok_and(|values| values[0] == 5));
                 }
             }
         }

@@ -68,7 +68,8 @@ fn functions_of_the_host_and_unknown_operations_are_refused() {
             let kernel = std::sync::Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
             let operation = Operation { name, attributes: &[] };
             let engine = bench.engine.clone();
-            let error = BoundKernel::create_as(engine, kernel, operation, &KernelAttr::default()).map(drop).unwrap_err();
+            let error =
+                BoundKernel::create_as(engine, kernel, operation, &KernelAttr::default()).map(drop).unwrap_err();
             assert_eq!(error.code(), Code::Unimplemented, "{error}");
             assert!(error.message().contains(text), "{error}");
         }
