@@ -5,13 +5,14 @@ use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
 use super::facts::Facts;
+use super::host::Host;
 use super::kernel::CudaKernel;
 use super::memory::{ALIGNMENT, Memory};
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Factory, Recipe, Settings, StreamAttr,
-    Then, Watch, label,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Factory, Pinning, Recipe, Settings,
+    StreamAttr, Then, Watch, label,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub struct CudaDevice {
     facts: Facts,
     settings: Settings,
     memory: Memory,
+    host: Host,
     spare: Arc<Spare>,
     watch: Watch,
     modules: Modules,
@@ -37,6 +39,7 @@ impl CudaDevice {
             facts,
             settings: *settings,
             memory: Memory::new(&context)?,
+            host: Host(Arc::clone(&context)),
             spare: Spare::new(&context),
             watch: Watch::new(format!("cuda:{index}")),
             modules: Modules::new(&context),
@@ -144,6 +147,10 @@ impl Accelerator for CudaDevice {
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
         self.watch.add(event, then);
+    }
+
+    fn pinning(&self) -> Option<&dyn Pinning> {
+        Some(&self.host)
     }
 
     fn is_peer(&self, peer: &dyn Accelerator) -> bool {

@@ -109,6 +109,10 @@ table! {
 
         mem_alloc = "cuMemAlloc_v2" (*mut CUdeviceptr, usize);
         mem_free = "cuMemFree_v2" (CUdeviceptr);
+        mem_host_alloc = "cuMemHostAlloc" (*mut *mut c_void, usize, c_uint);
+        mem_free_host = "cuMemFreeHost" (*mut c_void);
+        mem_host_register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
+        mem_host_unregister = "cuMemHostUnregister" (*mut c_void);
         mem_get_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
 
         memcpy_htod_async = "cuMemcpyHtoDAsync_v2" (CUdeviceptr, *const c_void, usize, CUstream);
