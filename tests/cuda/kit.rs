@@ -97,6 +97,15 @@ pub mod fake {
         unsafe { function(text(name).as_ptr(), call, code) }
     }
 
+    /// All that the program has not given back.
+    pub fn all_live() -> u64 {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(*const c_char) -> u64 =
+            unsafe { std::mem::transmute(symbol("fakeCudaLive")) };
+        // SAFETY: NULL asks for everything.
+        unsafe { function(std::ptr::null()) }
+    }
+
     /// Things that the program has not given back: "stream", "event", ...
     pub fn live(kind: &str) -> u64 {
         // SAFETY: the fake driver's function of this type.

@@ -6,4 +6,5 @@ mod devices;
 mod errors;
 mod kernels;
 mod kit;
+mod segments;
 mod sharing;
