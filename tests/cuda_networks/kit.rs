@@ -107,13 +107,14 @@ pub struct Device {
 
 impl Device {
     pub fn new(kind: u32) -> Device {
-        let mut device = Device { engine: null_mut(), processor: null_mut() };
-        // SAFETY: places for the answers.
-        unsafe {
-            ok(weir_engine_create(kind, 0, null(), &raw mut device.engine));
-            ok(weir_engine_create(CPU, 0, null(), &raw mut device.processor));
-        }
-        device
+        let create = |kind| {
+            let mut engine = null_mut();
+            // SAFETY: a place for the answer.
+            ok(unsafe { weir_engine_create(kind, 0, null(), &raw mut engine) });
+            engine
+        };
+        let processor = create(CPU);
+        Device { engine: if kind == CPU { processor } else { create(kind) }, processor }
     }
 
     /// A tensor over memory of the host's, which outlives it.
@@ -129,7 +130,9 @@ impl Drop for Device {
     fn drop(&mut self) {
         // SAFETY: the references from `new`.
         unsafe {
-            weir_engine_release(self.engine);
+            if self.engine != self.processor {
+                weir_engine_release(self.engine);
+            }
             weir_engine_release(self.processor);
         }
     }
@@ -261,7 +264,8 @@ impl Compiled<'_> {
     pub fn run(&self, inputs: &mut [Words], outputs: &[Desc]) -> Vec<Vec<u32>> {
         let from: Vec<_> = inputs.iter_mut().map(|input| self.device.tensor(&input.desc, &mut input.words)).collect();
         let mut results: Vec<Vec<u32>> = outputs.iter().map(|desc| vec![0; desc.elements().unwrap()]).collect();
-        let to: Vec<_> = outputs.iter().zip(&mut results).map(|(desc, words)| self.device.tensor(desc, words)).collect();
+        let to: Vec<_> =
+            outputs.iter().zip(&mut results).map(|(desc, words)| self.device.tensor(desc, words)).collect();
         // SAFETY: without a stream the run is over when the call returns; then the references from above end.
         unsafe {
             let (inputs, outputs) = (from.as_ptr(), to.as_ptr());
