@@ -47,6 +47,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/sync.rs",
     "src/ffi/buffer.rs",
     "src/ffi/tensor.rs",
+    "src/ffi/pinned.rs",
     "src/ffi/transfer.rs",
     "src/ffi/kernel.rs",
     "src/ffi/kernel_named.rs",

@@ -54,7 +54,7 @@ OFFSET(weir_allocator_vtable, allocate, 24);
 OFFSET(weir_allocator_vtable, deallocate, 32);
 OFFSET(weir_allocator_vtable, release, 40);
 
-SIZE(weir_memory_info, 96);
+SIZE(weir_memory_info, 144);
 OFFSET(weir_memory_info, struct_size, 0);
 OFFSET(weir_memory_info, limit, 8);
 OFFSET(weir_memory_info, in_use, 16);
@@ -67,6 +67,13 @@ OFFSET(weir_memory_info, regions, 64);
 OFFSET(weir_memory_info, allocations, 72);
 OFFSET(weir_memory_info, region_allocations, 80);
 OFFSET(weir_memory_info, fragmentation, 88);
+OFFSET(weir_memory_info, host_limit, 96);
+OFFSET(weir_memory_info, host_in_use, 104);
+OFFSET(weir_memory_info, host_peak_in_use, 112);
+OFFSET(weir_memory_info, host_reserved, 120);
+OFFSET(weir_memory_info, registered, 128);
+OFFSET(weir_memory_info, pinning, 136);
+OFFSET(weir_memory_info, reserved0, 140);
 
 SIZE(weir_engine_sync, 336);
 OFFSET(weir_engine_sync, struct_size, 0);
@@ -234,7 +241,7 @@ OFFSET(weir_emulated_race, second_name, 184);
 OFFSET(weir_emulated_race, second_stream, 248);
 OFFSET(weir_emulated_race, text, 312);
 
-SIZE(weir_emulated_counters, 112);
+SIZE(weir_emulated_counters, 128);
 OFFSET(weir_emulated_counters, struct_size, 0);
 OFFSET(weir_emulated_counters, operations, 8);
 OFFSET(weir_emulated_counters, completed, 16);
@@ -249,6 +256,8 @@ OFFSET(weir_emulated_counters, bytes_in_use, 80);
 OFFSET(weir_emulated_counters, peak_bytes, 88);
 OFFSET(weir_emulated_counters, races, 96);
 OFFSET(weir_emulated_counters, replays, 104);
+OFFSET(weir_emulated_counters, pageable_copies, 112);
+OFFSET(weir_emulated_counters, pinned_bytes, 120);
 
 SIZE(weir_engine_info, 112);
 OFFSET(weir_engine_info, struct_size, 0);
@@ -537,7 +546,7 @@ OFFSET(weir_device_launch, num_inputs, 16);
 OFFSET(weir_device_launch, outputs, 24);
 OFFSET(weir_device_launch, num_outputs, 32);
 
-SIZE(weir_device_vtable, 240);
+SIZE(weir_device_vtable, 272);
 OFFSET(weir_device_vtable, struct_size, 0);
 OFFSET(weir_device_vtable, flags, 8);
 OFFSET(weir_device_vtable, device_count, 16);
@@ -568,6 +577,10 @@ OFFSET(weir_device_vtable, kernel_destroy, 208);
 OFFSET(weir_device_vtable, launch, 216);
 OFFSET(weir_device_vtable, native_handle, 224);
 OFFSET(weir_device_vtable, release, 232);
+OFFSET(weir_device_vtable, host_allocate, 240);
+OFFSET(weir_device_vtable, host_deallocate, 248);
+OFFSET(weir_device_vtable, host_register, 256);
+OFFSET(weir_device_vtable, host_unregister, 264);
 
 SIZE(weir_device_plugin_api, 56);
 OFFSET(weir_device_plugin_api, struct_size, 0);
@@ -590,6 +603,9 @@ VALUE(WEIR_RESOURCE_TABLE, 2);
 VALUE(WEIR_RESOURCE_HOST, 3);
 VALUE(WEIR_VARIABLE_EXCLUSIVE, 0);
 VALUE(WEIR_VARIABLE_OPTIMISTIC, 1);
+/* weir_pinning */
+VALUE(WEIR_PINNING_ALLOCATES, 1);
+VALUE(WEIR_PINNING_REGISTERS, 2);
 VALUE(WEIR_TABLE_KEY_INT64, 1);
 VALUE(WEIR_TABLE_KEY_BYTES, 2);
 VALUE(WEIR_OK, 0);
@@ -654,6 +670,8 @@ VALUE(WEIR_DEVICE_TIMING, 4);
 VALUE(WEIR_DEVICE_PEER_COPY, 8);
 VALUE(WEIR_DEVICE_CALLBACK, 16);
 VALUE(WEIR_DEVICE_NATIVE_HANDLE, 32);
+VALUE(WEIR_DEVICE_PINNED_MEMORY, 64);
+VALUE(WEIR_DEVICE_REGISTER_MEMORY, 128);
 VALUE(WEIR_DEVICE_OBJECT_DEVICE, 1);
 VALUE(WEIR_DEVICE_OBJECT_STREAM, 2);
 VALUE(WEIR_DEVICE_OBJECT_EVENT, 3);
@@ -678,6 +696,7 @@ VALUE(WEIR_RACE_FREED_IN_USE, 5);
 VALUE(WEIR_RACE_REUSED_IN_USE, 6);
 VALUE(WEIR_RACE_RECORDED_TOO_SOON, 7);
 VALUE(WEIR_RACE_WAIT_BEFORE_RECORD, 8);
+VALUE(WEIR_RACE_HOST_ACCESS, 9);
 
 /* weir_thread_origin_value */
 VALUE(WEIR_THREAD_ORIGIN_BUILTIN_POOL, 1);

@@ -84,8 +84,6 @@ static void rows_of_create(void) {
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(kernel_attr), NEW(engine)),
         INVALID, "attr is not a engine_attr");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, other_engine_kind, NEW(engine)), INVALID, "attr");
-    ROW(weir_engine_attr_set_threadpool, (other_engine_kind, good.threadpool), PRECONDITION, "attr");
-    ROW(weir_engine_attr_get_threadpool, (other_engine_kind, NEW(threadpool)), PRECONDITION, "attr");
     ROW(weir_stream_create, (good.engine, 0, other_kind, NEW(stream)), INVALID, "attr");
     weir_engine_attr_destroy(other_engine_kind);
     weir_stream_attr_destroy(other_kind);
@@ -173,7 +171,7 @@ static void rows_of_emulation(void) {
     ROW(weir_emulated_get_counters, (good.engine, &counters), PRECONDITION, "engine is cpu:0, not an emulated one");
     ROW(weir_emulated_get_counters, (engine, NULL), INVALID, "out_counters is NULL");
     counters.struct_size = 8;
-    ROW(weir_emulated_get_counters, (engine, &counters), INVALID, "out_counters->struct_size is 8, expected 104");
+    ROW(weir_emulated_get_counters, (engine, &counters), INVALID, "out_counters->struct_size is 8, expected ");
     ROW(weir_emulated_get_order, (NULL, numbers, 2, &out.size), INVALID, "engine is NULL");
     ROW(weir_emulated_get_order, (good.engine, numbers, 2, &out.size), PRECONDITION, "engine is cpu:0");
     ROW(weir_emulated_get_order, (engine, NULL, 2, &out.size), INVALID, "numbers is NULL");

@@ -111,11 +111,51 @@ static void rows_of_buffers(void) {
     ROW(weir_tensor_create_on_buffer, (good.buffer, &wrong, 0, NEW(tensor)), INVALID, "dims[0] is -1");
 }
 
+static void rows_of_pinned(void) {
+    const weir_tensor_desc desc = vector_desc(4);
+    weir_tensor_desc wrong = desc;
+    weir_engine_attr *of_device = NULL;
+    weir_engine *device = NULL;
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &of_device));
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, of_device, &device));
+    ROW(weir_tensor_create_pinned, (NULL, &desc, good.engine, NEW(tensor)), INVALID, "engine is NULL");
+    ROW(weir_tensor_create_pinned, (good.engine, NULL, good.engine, NEW(tensor)), INVALID, "desc is NULL");
+    ROW(weir_tensor_create_pinned, (good.engine, &desc, NULL, NEW(tensor)), INVALID, "device is NULL");
+    ROW(weir_tensor_create_pinned, (good.engine, &desc, WRONG(stream), NEW(tensor)),
+        INVALID, "device is not a engine (it is a stream)");
+    ROW(weir_tensor_create_pinned, (good.engine, &desc, good.engine, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create_pinned, (device, &desc, good.engine, NEW(tensor)),
+        INVALID, "engine is emulated:0, expected a cpu engine");
+    wrong.dims[0] = -1;
+    ROW(weir_tensor_create_pinned, (good.engine, &wrong, device, NEW(tensor)), INVALID, "dims[0] is -1");
+    ROW(weir_buffer_create_pinned, (NULL, 8, device, NEW(buffer)), INVALID, "engine is NULL");
+    ROW(weir_buffer_create_pinned, (good.engine, 8, NULL, NEW(buffer)), INVALID, "device is NULL");
+    ROW(weir_buffer_create_pinned, (good.engine, 8, device, NULL), INVALID, "out_buffer is NULL");
+    ROW(weir_buffer_create_pinned, (device, 8, device, NEW(buffer)), INVALID, "engine is emulated:0, expected a cpu engine");
+    ROW(weir_buffer_create_pinned, (good.engine, SIZE_MAX, device, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
+    ROW(weir_buffer_pin, (NULL, device), INVALID, "buffer is NULL");
+    ROW(weir_buffer_pin, (good.buffer, NULL), INVALID, "device is NULL");
+    ROW(weir_buffer_pin, (good.buffer, good.engine), WEIR_UNIMPLEMENTED, "engine cpu:0 does not pin memory");
+    ROW(weir_buffer_is_pinned, (NULL, device, &out.i32), INVALID, "buffer is NULL");
+    ROW(weir_buffer_is_pinned, (good.buffer, NULL, &out.i32), INVALID, "device is NULL");
+    ROW(weir_buffer_is_pinned, (good.buffer, device, NULL), INVALID, "out_pinned is NULL");
+    ROW(weir_tensor_is_pinned, (WRONG(buffer), device, &out.i32), INVALID, "tensor is not a tensor");
+    ROW(weir_tensor_is_pinned, (good.tensor, NULL, &out.i32), INVALID, "device is NULL");
+    ROW(weir_tensor_is_pinned, (good.tensor, device, NULL), INVALID, "out_pinned is NULL");
+    ROW(weir_engine_attr_set_pinned_limit, (NULL, 1), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_pinned_limit, (good.engine_attr, 1), PRECONDITION, "attr is for a cpu engine");
+    ROW(weir_engine_attr_get_pinned_limit, (of_device, NULL), INVALID, "out_bytes is NULL");
+    ROW(weir_engine_attr_get_pinned_limit, (good.engine_attr, &out.u64), PRECONDITION, "attr is for a cpu engine");
+    weir_engine_release(device);
+    weir_engine_attr_destroy(of_device);
+}
+
 void bad_input_memory(void) {
     rows_of_allocators();
     rows_of_settings();
     rows_of_engines();
     rows_of_buffers();
+    rows_of_pinned();
     weir_buffer_release(good.buffer);
     weir_allocator_release(good.allocator);
 }

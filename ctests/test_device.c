@@ -35,6 +35,7 @@ typedef struct command {
     char *to;
     const char *from;
     uint64_t bytes;
+    void *staged; /* freed when it is done */
     uint8_t value;
     event *event;
     uint64_t record;
@@ -72,6 +73,7 @@ struct test_device {
     atomic_int callers; /* in a function, waiting for the lock or not */
     int alive, releases, most_callers, turns;
     uint64_t last_address, last_bytes;
+    uint64_t pinned;
     void *overlapped[4096]; /* blocks that were given twice, freed at the end */
     int num_overlapped;
 };
@@ -134,7 +136,9 @@ static void copy_bytes(test_device *c, command *work) {
 static int32_t do_work(test_device *c, command *work) {
     pause_ns(c->slow_ns);
     switch (work->verb) {
-    case COPY: copy_bytes(c, work); return WEIR_OK;
+    case COPY:
+        copy_bytes(c, work);
+        return WEIR_OK;
     case FILL: memset(work->to, work->value, work->bytes + (c->fault == OFF_BY_ONE ? 1 : 0)); return WEIR_OK;
     case LAUNCH:
         for (size_t i = 0; i < work->num_inputs + work->num_outputs; i++) {
@@ -211,6 +215,7 @@ static void *work_of_stream(void *arg) {
         s->first = work->next;
         if (s->first == NULL) s->last = NULL;
         if (work->verb == RECORD && c->fault != EARLY_EVENTS) reach(c, work->event, work->record, s->status);
+        free(work->staged);
         free(work);
         pthread_cond_broadcast(&c->changed);
     }
@@ -348,6 +353,54 @@ static void deallocate(void *device, uint64_t address, uint64_t bytes) {
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* ---- Pinned memory of the host's: any memory, since the streams are the host's threads ---- */
+
+static int32_t host_allocate(void *device, uint64_t bytes, const char *name, void **out_data) {
+    test_device *c = ((opened *)device)->context;
+    (void)name;
+    int32_t status = enter(c, "host_allocate");
+    void *block = NULL;
+    if (status == WEIR_OK && bytes <= c->limit) {
+        block = aligned_alloc(TEST_ALIGNMENT, (bytes + TEST_ALIGNMENT - 1) / TEST_ALIGNMENT * TEST_ALIGNMENT);
+    }
+    if (status == WEIR_OK && block == NULL) status = fail(WEIR_RESOURCE_EXHAUSTED, "no more memory can be pinned");
+    if (status == WEIR_OK) {
+        c->alive++;
+        c->pinned += bytes;
+        *out_data = block;
+    }
+    return leave(c, status);
+}
+
+static void host_deallocate(void *device, void *data, uint64_t bytes) {
+    test_device *c = ((opened *)device)->context;
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    c->pinned -= bytes;
+    free_or_bury(device, data);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static int32_t host_register(void *device, void *data, uint64_t bytes) {
+    test_device *c = ((opened *)device)->context;
+    (void)data;
+    int32_t status = enter(c, "host_register");
+    if (status == WEIR_OK) {
+        c->alive++;
+        c->pinned += bytes;
+    }
+    return leave(c, status);
+}
+
+static void host_unregister(void *device, void *data, uint64_t bytes) {
+    test_device *c = ((opened *)device)->context;
+    (void)data;
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    c->pinned -= bytes;
+    pthread_mutex_unlock(&c->mutex);
+}
+
 /* ---- Streams ---- */
 
 static int32_t stream_create(void *device, const weir_device_stream_attr *attr, void **out_stream) {
@@ -376,6 +429,7 @@ static void forget(stream *s) {
         s->first->next = work->next;
         if (work->verb == RECORD) reach(s->device->context, work->event, work->record, WEIR_OK);
         if (s->last == work) s->last = s->first;
+        free(work->staged);
         free(work);
     }
 }
@@ -523,6 +577,9 @@ static char *pointer(uint64_t address) {
 
 static int32_t copy_to_device(void *device, void *on, uint64_t to, const void *from, uint64_t bytes) {
     command work = {.verb = COPY, .to = pointer(to), .from = from, .bytes = bytes};
+    if (((opened *)device)->context->fault == STAGED_PINNED && (work.staged = malloc(bytes)) != NULL) {
+        work.from = memcpy(work.staged, from, bytes);
+    }
     return issue(device, on, "copy_to_device", &work);
 }
 
@@ -623,6 +680,10 @@ weir_device_vtable test_device_vtable(void) {
         .launch = launch,
         .native_handle = native_handle,
         .release = release,
+        .host_allocate = host_allocate,
+        .host_deallocate = host_deallocate,
+        .host_register = host_register,
+        .host_unregister = host_unregister,
     };
 }
 
@@ -695,4 +756,11 @@ void test_device_slow(test_device *c, uint64_t ns) {
     pthread_mutex_lock(&c->mutex);
     c->slow_ns = ns;
     pthread_mutex_unlock(&c->mutex);
+}
+
+uint64_t test_device_pinned(test_device *c) {
+    pthread_mutex_lock(&c->mutex);
+    uint64_t bytes = c->pinned;
+    pthread_mutex_unlock(&c->mutex);
+    return bytes;
 }

@@ -37,13 +37,14 @@ typedef enum test_fault {
     BACKWARDS,         /* time runs backwards */
     ANY_KERNEL,        /* has a kernel of every name */
     WRONG_KERNEL,      /* subtracts instead of adding */
-    GREEDY_DESTROY     /* a stream that is destroyed takes with it what others have queued */
+    GREEDY_DESTROY,    /* a stream that is destroyed takes with it what others have queued */
+    STAGED_PINNED      /* copies from pinned memory take the bytes that are there when they are asked for */
 } test_fault;
 
 typedef struct test_device test_device;
 
-/* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK and NATIVE_HANDLE are
- * honoured. NULL if there is no memory. */
+/* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK, NATIVE_HANDLE,
+ * PINNED_MEMORY and REGISTER_MEMORY are honoured. NULL if there is no memory. */
 test_device *test_device_create(uint64_t capabilities);
 
 /* Frees it. Nobody uses it any more. */
@@ -67,5 +68,8 @@ int test_device_most_callers(test_device *device);
 /* How many bytes may be allocated (1 GiB); how long each copy, fill and launch takes at least, in nanoseconds (0). */
 void test_device_limit(test_device *device, uint64_t bytes);
 void test_device_slow(test_device *device, uint64_t ns);
+
+/* Bytes of the host's memory that are pinned now, allocated and registered. */
+uint64_t test_device_pinned(test_device *device);
 
 #endif /* WEIR_CTESTS_TEST_DEVICE_H */

@@ -243,6 +243,10 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_CALLBACK = 16,
   /** native_handle is there. */
   WEIR_DEVICE_NATIVE_HANDLE = 32,
+  /** It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are there. */
+  WEIR_DEVICE_PINNED_MEMORY = 64,
+  /** It can pin memory of the host's that others allocated: host_register and host_unregister are there. */
+  WEIR_DEVICE_REGISTER_MEMORY = 128,
 } weir_device_capability;
 
 /** What native_handle of a weir_device_vtable is asked for. */
@@ -368,6 +372,8 @@ typedef enum weir_emulated_race_kind {
   WEIR_RACE_RECORDED_TOO_SOON = 7,
   /** A stream waits for an event that nobody has recorded. */
   WEIR_RACE_WAIT_BEFORE_RECORD = 8,
+  /** weir itself reads or writes pinned memory (the second) that the first operation may still use. */
+  WEIR_RACE_HOST_ACCESS = 9,
 } weir_emulated_race_kind;
 
 /** Flags of weir_stream_create. */
@@ -731,6 +737,14 @@ typedef enum weir_variable_flags {
    */
   WEIR_VARIABLE_OPTIMISTIC = 1,
 } weir_variable_flags;
+
+/** What memory of the host's a device's copies go straight from and to. */
+typedef enum weir_pinning {
+  /** What weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned. */
+  WEIR_PINNING_ALLOCATES = 1,
+  /** What others have allocated, too: weir_buffer_pin. */
+  WEIR_PINNING_REGISTERS = 2,
+} weir_pinning;
 
 /** Kinds of keys. */
 typedef enum weir_table_key_value {
@@ -1330,6 +1344,21 @@ typedef struct weir_device_vtable {
   int32_t (*native_handle)(void *device, uint32_t what, void *object, uint64_t *out_handle);
   /** Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed. */
   void (*release)(void *ctx);
+  /**
+   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and write, aligned to 64
+   * bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and copy_to_host return without waiting for
+   * them. `name` says what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+   */
+  int32_t (*host_allocate)(void *device, uint64_t bytes, const char *name, void **out_data);
+  /** Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No copy uses it. */
+  void (*host_deallocate)(void *device, void *data, uint64_t bytes);
+  /**
+   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at any address and of any
+   * size; no byte of it is registered.
+   */
+  int32_t (*host_register)(void *device, void *data, uint64_t bytes);
+  /** Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy uses it. */
+  void (*host_unregister)(void *device, void *data, uint64_t bytes);
 } weir_device_vtable;
 
 /** How a device is emulated. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
@@ -1358,7 +1387,7 @@ typedef struct weir_emulation {
   uint64_t fail_operation;
   /** The copy with this number fails late, with INTERNAL; only copies count. */
   uint64_t fail_copy;
-  /** The allocation with this number fails with RESOURCE_EXHAUSTED. */
+  /** The allocation with this number fails with RESOURCE_EXHAUSTED; those of pinned memory count too. */
   uint64_t fail_allocation;
   /** The device is lost as it comes to the operation with this number. */
   uint64_t lose_operation;
@@ -1382,7 +1411,7 @@ typedef struct weir_emulated_counters {
   uint64_t waits;
   /** Records of events submitted. */
   uint64_t records;
-  /** Allocations made. */
+  /** Allocations made, those of pinned memory too. */
   uint64_t allocations;
   /** Allocations alive. */
   uint64_t allocations_in_use;
@@ -1394,6 +1423,10 @@ typedef struct weir_emulated_counters {
   uint64_t races;
   /** Recordings submitted, each as often as it was; their operations are counted above. */
   uint64_t replays;
+  /** Copies from and to memory of the host's that is not pinned. */
+  uint64_t pageable_copies;
+  /** Bytes of the host's memory that are pinned for the device now. */
+  uint64_t pinned_bytes;
 } weir_emulated_counters;
 
 /** A report of the checker. */
@@ -1485,6 +1518,23 @@ typedef struct weir_memory_info {
   uint64_t region_allocations;
   /** 1 - largest_free / (reserved - in_use); 0 if nothing is free. */
   double fragmentation;
+  /**
+   * Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no limit. This and
+   * what follows is 0 for an engine that works in the host's memory, but for the limit, which is that of all its memory.
+   */
+  uint64_t host_limit;
+  /** Of the host's memory, in tensors and buffers that are pinned for this engine, and in what programs copy through. */
+  uint64_t host_in_use;
+  /** The most of it that was ever in use, or was since weir_engine_reset_memory_peak. */
+  uint64_t host_peak_in_use;
+  /** Of the host's memory, in regions for copies, whether in use or not. */
+  uint64_t host_reserved;
+  /** Bytes of buffers that weir_buffer_pin has pinned for this engine. */
+  uint64_t registered;
+  /** OR of enum weir_pinning: what is pinned. 0: the memory for copies is ordinary memory. */
+  uint32_t pinning;
+  /** 0. */
+  uint32_t reserved0;
 } weir_memory_info;
 
 /**
@@ -2882,11 +2932,12 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
 
 /**
  * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
- * default): then the thread mode decides, and without one the calling thread does the work.
+ * default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose device does the
+ * work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2898,7 +2949,7 @@ weir_status weir_engine_attr_set_threadpool(struct weir_engine_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3050,7 +3101,7 @@ weir_status weir_engine_get_attr(const struct weir_engine *engine,
  * thread.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3428,7 +3479,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(struct weir_en
 
 /**
  * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
- * is free. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+ * is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
  *
  * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
  * Errors: INVALID_ARGUMENT.
@@ -3440,7 +3491,8 @@ weir_status weir_engine_trim(struct weir_engine *engine,
 
 /**
  * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
- * blocks. A block is "used" for something, "kept" for the next request of its size, or "free". `buffer` and `capacity` are as in
+ * blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's engine also
+ * "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has pinned. `buffer` and `capacity` are as in
  * weir_last_error_copy; what changes between two calls may make the text longer.
  *
  * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
@@ -3488,11 +3540,12 @@ weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
+ * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a stream whose work a
+ * device does, the functions of the host's (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3504,7 +3557,7 @@ weir_status weir_stream_attr_set_threadpool(struct weir_stream_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3635,7 +3688,7 @@ weir_status weir_stream_get_engine(const struct weir_stream *stream,
  * The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream's engine is not a CPU engine.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3657,7 +3710,9 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
 /**
  * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
  * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
- * not if this call is refused. (A failure of fn itself is no refusal.)
+ * not if this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when the device
+ * has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is none that takes single
+ * tasks; what is behind fn is given to the device when fn has returned.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
@@ -4086,6 +4141,99 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
+
+/**
+ * Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by themselves, while copies of
+ * other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU engine: to it, and to programs, this is
+ * a tensor like any other. `device` is any engine; if its device pins no memory (`pinning` of weir_memory_info is 0), or is the
+ * host, the tensor is in ordinary memory, so the same program serves all. The memory is counted in weir_memory_info of `device`,
+ * under its limit, and goes back to it.
+ *
+ * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed. Ownership: the caller
+ * owns one reference to *out_tensor, which may outlive both engines; desc is copied.
+ * Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if the
+ * size overflows; RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_create_pinned(struct weir_engine *engine,
+                                      const struct weir_tensor_desc *desc,
+                                      struct weir_engine *device,
+                                      struct weir_tensor **out_tensor);
+
+/**
+ * As weir_tensor_create_pinned, without a shape: `bytes` bytes that hold anything. 0 bytes are legal.
+ *
+ * Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to *out_buffer.
+ * Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_create_pinned(struct weir_engine *engine,
+                                      size_t bytes,
+                                      struct weir_engine *device,
+                                      struct weir_buffer **out_buffer);
+
+/**
+ * Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends: before its release
+ * function is called. It takes its time, so pin what is used often. A buffer may be pinned for several engines, one after the other.
+ *
+ * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, a buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is);
+ * UNIMPLEMENTED (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
+ * RESOURCE_EXHAUSTED.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_pin(struct weir_buffer *buffer,
+                            struct weir_engine *device);
+
+/**
+ * Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's pinned memory:
+ * ask once, not for each copy.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_buffer_is_pinned(const struct weir_buffer *buffer,
+                                  const struct weir_engine *device,
+                                  int32_t *out_pinned);
+
+/**
+ * The same of a tensor's memory.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_tensor_is_pinned(const struct weir_tensor *tensor,
+                                  const struct weir_engine *device,
+                                  int32_t *out_pinned);
+
+/**
+ * The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use or not.
+ * What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with weir_engine_attr_set_memory_limit.
+ * UINT64_MAX: no limit (the default).
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_pinned_limit(struct weir_engine_attr *attr,
+                                              uint64_t bytes);
+
+/**
+ * The limit that was set, or UINT64_MAX.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_pinned_limit(const struct weir_engine_attr *attr,
+                                              uint64_t *out_bytes);
 
 /**
  * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of

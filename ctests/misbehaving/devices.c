@@ -31,13 +31,14 @@ static const struct {
     {"any-kernel", ANY_KERNEL},
     {"wrong-kernel", WRONG_KERNEL},
     {"greedy-destroy", GREEDY_DESTROY},
+    {"staged-pinned", STAGED_PINNED},
 };
 
 extern int32_t weir_device_plugin_init(const weir_device_plugin_api *api);
 int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     weir_device_vtable vtable = test_device_vtable();
     uint64_t all = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_TIMING | WEIR_DEVICE_PEER_COPY |
-                   WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE;
+                   WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE | WEIR_DEVICE_PINNED_MEMORY | WEIR_DEVICE_REGISTER_MEMORY;
     int32_t status = WEIR_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == WEIR_OK; i++) {
         test_device *device = test_device_create(all);
@@ -55,5 +56,9 @@ int32_t weir_device_plugin_init(const weir_device_plugin_api *api) {
     vtable.copy_peer = NULL;
     vtable.native_handle = NULL;
     vtable.release = NULL;
+    vtable.host_allocate = NULL;
+    vtable.host_deallocate = NULL;
+    vtable.host_register = NULL;
+    vtable.host_unregister = NULL;
     return status != WEIR_OK ? status : api->device_register("plain", 0, &vtable, plain);
 }

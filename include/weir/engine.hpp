@@ -101,6 +101,9 @@ public:
     engine_attr &set_memory_limit(std::uint64_t bytes) {
         return check(weir_engine_attr_set_memory_limit(*this, bytes)), *this;
     }
+    engine_attr &set_pinned_limit(std::uint64_t bytes) {
+        return check(weir_engine_attr_set_pinned_limit(*this, bytes)), *this;
+    }
     engine_attr &set_memory_mode(weir_memory_mode mode) {
         return check(weir_engine_attr_set_memory_mode(*this, mode)), *this;
     }
@@ -109,6 +112,9 @@ public:
     }
     std::uint64_t memory_limit() const {
         return detail::value<std::uint64_t>(weir_engine_attr_get_memory_limit, get());
+    }
+    std::uint64_t pinned_limit() const {
+        return detail::value<std::uint64_t>(weir_engine_attr_get_pinned_limit, get());
     }
     weir_memory_mode memory_mode() const {
         return detail::value<weir_memory_mode>(weir_engine_attr_get_memory_mode, get());

@@ -50,6 +50,18 @@ public:
         check(weir_buffer_import(on, data, bytes, call, held.get(), out()));
         static_cast<void>(held.release());
     }
+    /// In memory of the host's that copies by `device` go straight from and to; `on` is a CPU engine.
+    static buffer pinned(const weir::engine &on, std::size_t bytes, const weir::engine &device) {
+        buffer made;
+        check(weir_buffer_create_pinned(on, bytes, device, made.out()));
+        return made;
+    }
+    /// Has its memory, which may be yours, pinned for copies by `device` until it ends.
+    void pin(const weir::engine &device) { check(weir_buffer_pin(*this, device)); }
+    bool is_pinned(const weir::engine &device) const {
+        std::int32_t pinned = 0;
+        return check(weir_buffer_is_pinned(*this, device, &pinned)), pinned != 0;
+    }
     void *data() const { return detail::value<void *>(weir_buffer_get_data, get()); }
     std::size_t bytes() const { return detail::value<std::size_t>(weir_buffer_get_size, get()); }
     weir::engine engine() const { return detail::lent<weir::engine>(weir_buffer_get_engine, get()); }
@@ -82,6 +94,17 @@ public:
         };
         check(weir_tensor_create_from(on, &desc, data, call, held.get(), out()));
         static_cast<void>(held.release());
+    }
+
+    /// Of zeros, in memory of the host's that copies by `device` go straight from and to; `on` is a CPU engine.
+    static tensor pinned(const weir::engine &on, const weir_tensor_desc &desc, const weir::engine &device) {
+        tensor made;
+        check(weir_tensor_create_pinned(on, &desc, device, made.out()));
+        return made;
+    }
+    bool is_pinned(const weir::engine &device) const {
+        std::int32_t pinned = 0;
+        return check(weir_tensor_is_pinned(*this, device, &pinned)), pinned != 0;
     }
 
     weir_tensor_desc desc() const { return detail::value<weir_tensor_desc>(weir_tensor_get_desc, get()); }

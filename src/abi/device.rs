@@ -24,6 +24,10 @@ pub enum weir_device_capability {
     WEIR_DEVICE_CALLBACK = 16,
     /// native_handle is there.
     WEIR_DEVICE_NATIVE_HANDLE = 32,
+    /// It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are there.
+    WEIR_DEVICE_PINNED_MEMORY = 64,
+    /// It can pin memory of the host's that others allocated: host_register and host_unregister are there.
+    WEIR_DEVICE_REGISTER_MEMORY = 128,
 }
 
 /// What native_handle of a weir_device_vtable is asked for.
@@ -308,6 +312,19 @@ pub struct weir_device_vtable {
         Option<unsafe extern "C" fn(device: *mut c_void, what: u32, object: *mut c_void, out_handle: *mut u64) -> i32>,
     /// Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
+    /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and write, aligned to 64
+    /// bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and copy_to_host return without waiting for
+    /// them. `name` says what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+    pub host_allocate: Option<
+        unsafe extern "C" fn(device: *mut c_void, bytes: u64, name: *const c_char, out_data: *mut *mut c_void) -> i32,
+    >,
+    /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No copy uses it.
+    pub host_deallocate: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64)>,
+    /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at any address and of any
+    /// size; no byte of it is registered.
+    pub host_register: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64) -> i32>,
+    /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy uses it.
+    pub host_unregister: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64)>,
 }
 
 /// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the process.

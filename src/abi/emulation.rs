@@ -38,7 +38,7 @@ pub struct weir_emulation {
     pub fail_operation: u64,
     /// The copy with this number fails late, with INTERNAL; only copies count.
     pub fail_copy: u64,
-    /// The allocation with this number fails with RESOURCE_EXHAUSTED.
+    /// The allocation with this number fails with RESOURCE_EXHAUSTED; those of pinned memory count too.
     pub fail_allocation: u64,
     /// The device is lost as it comes to the operation with this number.
     pub lose_operation: u64,
@@ -65,6 +65,8 @@ pub enum weir_emulated_race_kind {
     WEIR_RACE_RECORDED_TOO_SOON = 7,
     /// A stream waits for an event that nobody has recorded.
     WEIR_RACE_WAIT_BEFORE_RECORD = 8,
+    /// weir itself reads or writes pinned memory (the second) that the first operation may still use.
+    WEIR_RACE_HOST_ACCESS = 9,
 }
 
 /// A report of the checker.
@@ -119,7 +121,7 @@ pub struct weir_emulated_counters {
     pub waits: u64,
     /// Records of events submitted.
     pub records: u64,
-    /// Allocations made.
+    /// Allocations made, those of pinned memory too.
     pub allocations: u64,
     /// Allocations alive.
     pub allocations_in_use: u64,
@@ -131,4 +133,8 @@ pub struct weir_emulated_counters {
     pub races: u64,
     /// Recordings submitted, each as often as it was; their operations are counted above.
     pub replays: u64,
+    /// Copies from and to memory of the host's that is not pinned.
+    pub pageable_copies: u64,
+    /// Bytes of the host's memory that are pinned for the device now.
+    pub pinned_bytes: u64,
 }

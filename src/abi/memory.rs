@@ -68,4 +68,29 @@ pub struct weir_memory_info {
     pub region_allocations: u64,
     /// 1 - largest_free / (reserved - in_use); 0 if nothing is free.
     pub fragmentation: f64,
+    /// Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no limit. This and
+    /// what follows is 0 for an engine that works in the host's memory, but for the limit, which is that of all its memory.
+    pub host_limit: u64,
+    /// Of the host's memory, in tensors and buffers that are pinned for this engine, and in what programs copy through.
+    pub host_in_use: u64,
+    /// The most of it that was ever in use, or was since weir_engine_reset_memory_peak.
+    pub host_peak_in_use: u64,
+    /// Of the host's memory, in regions for copies, whether in use or not.
+    pub host_reserved: u64,
+    /// Bytes of buffers that weir_buffer_pin has pinned for this engine.
+    pub registered: u64,
+    /// OR of enum weir_pinning: what is pinned. 0: the memory for copies is ordinary memory.
+    pub pinning: u32,
+    /// 0.
+    pub reserved0: u32,
+}
+
+/// What memory of the host's a device's copies go straight from and to.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_pinning {
+    /// What weir allocates for it: weir_tensor_create_pinned, weir_buffer_create_pinned.
+    WEIR_PINNING_ALLOCATES = 1,
+    /// What others have allocated, too: weir_buffer_pin.
+    WEIR_PINNING_REGISTERS = 2,
 }

@@ -145,6 +145,11 @@ pub trait Accelerator: Send + Sync {
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
 
+    /// What gives memory of the host's that its copies go straight from and to. None: it knows no such memory.
+    fn pinning(&self) -> Option<&dyn Pinning> {
+        None
+    }
+
     /// Whether it can copy between its memory and that of `peer`, another device of the same kind.
     fn is_peer(&self, _peer: &dyn Accelerator) -> bool {
         true
@@ -167,6 +172,35 @@ fn no_recordings() -> Error {
 
 fn no_native_handle() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
+}
+
+/// Pinned memory of the host's: the host reads and writes it like any other, and a copy from or to it goes on by itself while the host
+/// does other things. A copy from or to other memory may be staged by whoever issues it, or hold its thread up until it is done.
+pub trait Pinning: Send + Sync {
+    /// May block. Memory with any contents, aligned to `memory::ALIGNMENT` at least. `what` names it in texts.
+    fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize>;
+
+    /// May block. Gives it back. No copy that was issued uses it any more.
+    fn deallocate_host(&self, address: usize, bytes: usize);
+
+    /// Whether memory that somebody else allocated can be pinned.
+    fn can_register(&self) -> bool {
+        false
+    }
+
+    /// May block. Pins memory that is there, until `unregister`; nothing of it is pinned yet.
+    fn register(&self, _address: usize, _bytes: usize, what: &str) -> Result<()> {
+        Err(Error::new(
+            crate::base::Code::Unimplemented,
+            format!("the device does not pin {what}, which is not its own"),
+        ))
+    }
+
+    /// May block. No copy that was issued uses it any more.
+    fn unregister(&self, _address: usize, _bytes: usize) {}
+
+    /// The host is about to write, or to read, bytes of such memory: one that checks looks whether a copy under way may use them.
+    fn host_uses(&self, _address: usize, _bytes: usize, _writes: bool, _what: &str) {}
 }
 
 /// What a stream of a device is made from.

@@ -15,6 +15,7 @@ const MAX_STREAMS: u32 = 64;
 #[derive(Clone, Debug)]
 pub struct EngineAttr {
     pub kind: DeviceKind,
+    /// Of a device: for functions of the host's.
     threadpool: Option<Ref<ThreadPool>>,
     /// None = the environment may decide, in both.
     thread_mode: Option<ThreadMode>,
@@ -28,6 +29,8 @@ pub struct EngineAttr {
     allocator: Option<Ref<HostAllocator>>,
     /// None = no limit.
     pub memory_limit: Option<u64>,
+    /// Of memory of the host's for copies; None = no limit.
+    pub(super) pinned_limit: Option<u64>,
     /// None = the environment may decide.
     pub memory_mode: Option<MemoryMode>,
 }
@@ -52,12 +55,12 @@ pub struct KernelAttr {
     pub cost_ns: u64,
 }
 
-/// Only CPU engines and streams have a thread pool.
-fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
+/// Only CPU engines have threads of their own.
+fn check_cpu(kind: DeviceKind) -> Result<()> {
     match kind {
         DeviceKind::CPU => Ok(()),
         other => Err(Error::precondition(format!(
-            "attr is for a {} {noun}, only a cpu {noun} has a thread pool",
+            "attr is for a {} engine, only a cpu engine has a thread mode",
             other.name()
         ))),
     }
@@ -75,6 +78,7 @@ impl EngineAttr {
             max_streams: 1,
             allocator: None,
             memory_limit: None,
+            pinned_limit: None,
             memory_mode: None,
         }
     }
@@ -102,15 +106,34 @@ impl EngineAttr {
         }
     }
 
-    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
-        check_cpu(self.kind, "engine")?;
-        self.threadpool = pool;
+    /// Most bytes of the host's memory for copies; None = no limit.
+    pub fn set_pinned_limit(&mut self, limit: Option<u64>) -> Result<()> {
+        self.check_device()?;
+        self.pinned_limit = limit;
         Ok(())
     }
 
-    pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
-        check_cpu(self.kind, "engine")?;
-        Ok(self.threadpool.as_ref())
+    pub fn pinned_limit(&self) -> Result<Option<u64>> {
+        self.check_device()?;
+        Ok(self.pinned_limit)
+    }
+
+    /// A CPU engine copies nothing: all that it has is the host's memory.
+    fn check_device(&self) -> Result<()> {
+        match self.kind {
+            DeviceKind::CPU => Err(Error::precondition(
+                "attr is for a cpu engine, whose memory weir_engine_attr_set_memory_limit bounds",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) {
+        self.threadpool = pool;
+    }
+
+    pub fn threadpool(&self) -> Option<&Ref<ThreadPool>> {
+        self.threadpool.as_ref()
     }
 
     /// 0 = as the work asks for.
@@ -123,25 +146,25 @@ impl EngineAttr {
     }
 
     pub fn set_thread_mode(&mut self, mode: ThreadMode) -> Result<()> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         self.thread_mode = Some(mode);
         Ok(())
     }
 
     pub fn thread_mode(&self) -> Result<Option<ThreadMode>> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         Ok(self.thread_mode)
     }
 
     /// 0 = the width that built-in pools have by default.
     pub fn set_thread_count(&mut self, count: usize) -> Result<()> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         self.thread_count = Some(count);
         Ok(())
     }
 
     pub fn thread_count(&self) -> Result<Option<usize>> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         Ok(self.thread_count)
     }
 }
@@ -159,15 +182,12 @@ impl StreamAttr {
         }
     }
 
-    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
-        check_cpu(self.kind, "stream")?;
+    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) {
         self.threadpool = pool;
-        Ok(())
     }
 
-    pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
-        check_cpu(self.kind, "stream")?;
-        Ok(self.threadpool.as_ref())
+    pub fn threadpool(&self) -> Option<&Ref<ThreadPool>> {
+        self.threadpool.as_ref()
     }
 }
 

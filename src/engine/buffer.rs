@@ -1,9 +1,11 @@
 //! Memory without a shape, for tensors to lie in.
 
 use super::engine::Engine;
+use super::pinned::Registration;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::memory::{Block, Tag};
+use crate::sync::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -14,6 +16,8 @@ pub struct Buffer {
     /// Never written again.
     data: AtomicPtr<u8>,
     bytes: usize,
+    /// With which devices it is registered; these end before the memory goes.
+    registrations: Mutex<Vec<Registration>>,
     _memory: Option<Block>,
     /// Whatever must be dropped when the host's memory is not used any more.
     _release: Option<Box<dyn Any + Send + Sync>>,
@@ -29,8 +33,16 @@ impl Buffer {
     /// Memory that holds anything.
     pub fn create(engine: Ref<Engine>, bytes: usize) -> Result<Ref<Buffer>> {
         let memory = engine.memory().allocate(bytes, Tag::Fixed("buffer"))?;
-        let data = AtomicPtr::new(memory.data());
-        Ok(Object::shared(Buffer { engine, data, bytes, _memory: Some(memory), _release: None }))
+        Ok(Buffer::within(engine, bytes, memory))
+    }
+
+    pub(super) fn within(engine: Ref<Engine>, bytes: usize, memory: Block) -> Ref<Buffer> {
+        let (data, registrations) = (AtomicPtr::new(memory.data()), Mutex::default());
+        Object::shared(Buffer { engine, data, bytes, registrations, _memory: Some(memory), _release: None })
+    }
+
+    pub(super) fn keep(&self, registration: Registration) {
+        self.registrations.lock().push(registration);
     }
 
     /// The host's memory, which it keeps until `release` is dropped.
@@ -46,8 +58,8 @@ impl Buffer {
         if data.addr().checked_add(bytes).is_none() {
             return Err(Error::out_of_range(format!("bytes is {bytes}, no memory at {data:p} is that large")));
         }
-        let data = AtomicPtr::new(data);
-        Ok(Object::shared(Buffer { engine, data, bytes, _memory: None, _release: Some(release) }))
+        let (data, registrations) = (AtomicPtr::new(data), Mutex::default());
+        Ok(Object::shared(Buffer { engine, data, bytes, registrations, _memory: None, _release: Some(release) }))
     }
 
     pub fn engine(&self) -> &Ref<Engine> {

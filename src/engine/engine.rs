@@ -2,6 +2,7 @@
 
 use super::attr::EngineAttr;
 use super::memory;
+use super::pinned::Registrations;
 use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
@@ -23,6 +24,9 @@ pub struct Engine {
     pool: Option<Ref<ThreadPool>>,
     account: Arc<Account>,
     memory: Arc<Pool>,
+    /// The host's, for copies, where the device works on its own.
+    host_memory: Option<Arc<Pool>>,
+    registrations: Arc<Registrations>,
     resources: Arc<Registry>,
 }
 
@@ -61,8 +65,10 @@ impl Engine {
         let pool = threads::settle(&mut attr, index)?;
         let account = Account::open(format!("engine {}:{index}", kind.name()));
         let memory = memory::open(&mut attr, &device)?;
+        let host_memory = memory::open_host(&attr, &device);
         let resources = Registry::open(account.label().to_owned(), Arc::clone(&device));
-        Ok(Object::shared(Engine { device, attr: Object::new(attr), pool, account, memory, resources }))
+        let (attr, registrations) = (Object::new(attr), Arc::default());
+        Ok(Object::shared(Engine { device, attr, pool, account, memory, host_memory, registrations, resources }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -100,6 +106,15 @@ impl Engine {
     /// What tensors, scratch and the values of runs are in.
     pub fn memory(&self) -> &Arc<Pool> {
         &self.memory
+    }
+
+    /// Memory of the host's that copies of the device go straight from and to, if it knows such memory; where all memory is the host's, that.
+    pub fn host_memory(&self) -> &Arc<Pool> {
+        self.host_memory.as_ref().unwrap_or(&self.memory)
+    }
+
+    pub(super) fn registrations(&self) -> &Arc<Registrations> {
+        &self.registrations
     }
 
     /// Streams that a program's work on the engine may be spread over; 0 = as the work asks for.

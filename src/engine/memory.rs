@@ -5,8 +5,8 @@ use super::engine::Engine;
 use super::threads::Variable;
 use crate::abi::{weir_memory_info, weir_memory_mode, weir_memory_mode_value as V};
 use crate::base::{Error, Ref, Result};
-use crate::device::{Accelerator, Device, DeviceKind, label};
-use crate::memory::{HostMemory, Pool, PoolAttr, Source, Tag};
+use crate::device::{Accelerator, Device, DeviceKind, Pinning, label};
+use crate::memory::{ALIGNMENT, HostMemory, Pool, PoolAttr, Source, Tag};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,56 @@ impl Source for DeviceMemory {
     }
 }
 
+/// Memory of the host's that a device has pinned.
+#[derive(Debug)]
+struct PinnedMemory(Arc<dyn Device>);
+
+impl PinnedMemory {
+    fn pinning(&self) -> Result<&dyn Pinning> {
+        let pinning = self.0.accelerator().and_then(Accelerator::pinning);
+        pinning.ok_or_else(|| Error::internal("a device that pins no memory"))
+    }
+}
+
+impl Source for PinnedMemory {
+    fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize> {
+        let address = self.pinning()?.allocate_host(bytes, &what.to_string())?;
+        if address.is_multiple_of(alignment) {
+            return Ok(address);
+        }
+        self.deallocate(address, bytes, alignment);
+        Err(Error::internal(format!("the device gave {address:#x}, which is not aligned to {alignment} bytes")))
+    }
+
+    fn deallocate(&self, address: usize, bytes: usize, _alignment: usize) {
+        if let Ok(pinning) = self.pinning() {
+            pinning.deallocate_host(address, bytes);
+        }
+    }
+
+    fn is_zeroed(&self) -> bool {
+        false
+    }
+
+    fn fill_zero(&self, address: usize, bytes: usize) -> Result<()> {
+        HostMemory.fill_zero(address, bytes)
+    }
+}
+
+/// Memory of the host's for copies of an engine whose device works on its own: pinned where the device knows such memory. None where
+/// the engine's own memory is the host's.
+pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>) -> Option<Arc<Pool>> {
+    let is_pinned = device.accelerator()?.pinning().is_some();
+    let (source, what): (Box<dyn Source>, _) = match is_pinned {
+        true => (Box::new(PinnedMemory(Arc::clone(device))), "pinned memory"),
+        false => (Box::new(HostMemory), "memory of the host"),
+    };
+    let limit = attr.pinned_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let name = format!("engine {}, {what}", label(&**device));
+    let direct = attr.memory_mode == Some(MemoryMode::Direct);
+    Some(Pool::new(PoolAttr { name, alignment: ALIGNMENT, limit, direct }, source))
+}
+
 /// The memory of an engine on this device; then `attr` says how it is kept.
 pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Arc<Pool>> {
     let mode = match attr.memory_mode {
@@ -100,10 +150,12 @@ pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Ar
 impl Engine {
     pub fn memory_info(&self) -> weir_memory_info {
         let usage = self.memory().usage();
-        let limit = self.memory().limit();
+        let limit = |pool: &Pool| if pool.limit() == usize::MAX { u64::MAX } else { pool.limit() as u64 };
+        // Where all memory is the host's none of it is counted twice.
+        let of_host = self.accelerator().map(|_| self.host_memory().usage()).unwrap_or_default();
         weir_memory_info {
             struct_size: 0,
-            limit: if limit == usize::MAX { u64::MAX } else { limit as u64 },
+            limit: limit(self.memory()),
             in_use: usage.in_use as u64,
             peak_in_use: usage.peak_in_use as u64,
             reserved: usage.reserved as u64,
@@ -114,6 +166,13 @@ impl Engine {
             allocations: usage.allocations,
             region_allocations: usage.region_allocations,
             fragmentation: usage.fragmentation(),
+            host_limit: limit(self.host_memory()),
+            host_in_use: of_host.in_use as u64,
+            host_peak_in_use: of_host.peak_in_use as u64,
+            host_reserved: of_host.reserved as u64,
+            registered: self.registered_bytes() as u64,
+            pinning: self.pinning_flags(),
+            reserved0: 0,
         }
     }
 }

@@ -20,6 +20,7 @@ mod launch;
 mod memory;
 mod native;
 mod packed;
+mod pinned;
 mod stream;
 mod tensor;
 mod threads;

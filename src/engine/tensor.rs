@@ -50,8 +50,13 @@ impl Tensor {
             None => engine.memory().allocate_zeroed(bytes, Tag::Tensor(desc))?,
             Some(_) => engine.memory().allocate(bytes, Tag::Tensor(desc))?,
         };
-        let view = View::new(memory.data(), bytes, desc);
-        Ok(Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None }))
+        Ok(Tensor::within(engine, desc, memory))
+    }
+
+    /// In memory that is large enough.
+    pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: Block) -> Ref<Tensor> {
+        let view = View::new(memory.data(), memory.bytes(), desc);
+        Object::shared(Tensor { view, engine, _memory: Some(memory), open: None, _release: None })
     }
 
     /// Over memory of the host's, which the host keeps until `release` is dropped.

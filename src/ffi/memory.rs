@@ -183,13 +183,13 @@ pub unsafe extern "C" fn weir_engine_get_memory_info(
 pub unsafe extern "C" fn weir_engine_reset_memory_peak(engine: *mut weir_engine) -> weir_status {
     guard("weir_engine_reset_memory_peak", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow(engine, "engine") }?.memory().reset_peaks();
+        unsafe { handle::borrow(engine, "engine") }?.reset_memory_peaks();
         Ok(())
     })
 }
 
 /// Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
-/// is free. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+/// is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
 ///
 /// Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
 /// Errors: INVALID_ARGUMENT.
@@ -199,13 +199,14 @@ pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_kee
     guard("weir_engine_trim", || {
         // SAFETY: the caller's handle, as documented.
         let engine = unsafe { handle::borrow(engine, "engine") }?;
-        engine.memory().trim(usize::try_from(bytes_to_keep).unwrap_or(usize::MAX));
+        engine.trim(usize::try_from(bytes_to_keep).unwrap_or(usize::MAX));
         Ok(())
     })
 }
 
 /// Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
-/// blocks. A block is "used" for something, "kept" for the next request of its size, or "free". `buffer` and `capacity` are as in
+/// blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's engine also
+/// "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has pinned. `buffer` and `capacity` are as in
 /// weir_last_error_copy; what changes between two calls may make the text longer.
 ///
 /// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
@@ -222,7 +223,7 @@ pub unsafe extern "C" fn weir_engine_dump_memory(
     guard("weir_engine_dump_memory", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let dump = handle::borrow(engine, "engine")?.memory().dump()?;
+            let dump = handle::borrow(engine, "engine")?.dump_memory()?;
             text::copy(&dump, buffer, capacity, out_length)
         }
     })

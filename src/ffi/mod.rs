@@ -45,6 +45,7 @@ mod ops_norm;
 mod ops_packed;
 mod ops_reduction;
 mod partial;
+mod pinned;
 mod placement;
 mod program;
 mod program_stats;

@@ -300,6 +300,16 @@ impl Pool {
         Usage { largest_free: state.space.largest(), ..state.usage }
     }
 
+    /// Whether all of these addresses are the pool's. It looks through the blocks.
+    pub fn owns(&self, range: std::ops::Range<usize>) -> bool {
+        let space = &self.state.lock().space;
+        space.regions().any(|first| {
+            let start = space.get(first).address;
+            let bytes: usize = space.ranges(first).map(|range| range.bytes).sum();
+            start <= range.start && range.end <= start + bytes
+        })
+    }
+
     /// The peaks are from now on those of what is in use now.
     pub fn reset_peaks(&self) {
         let usage = &mut self.state.lock().usage;

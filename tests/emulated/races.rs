@@ -3,8 +3,8 @@
 use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload};
 use weir::base::Code;
 use weir::base::time::Deadline;
-use weir::device::Accelerator;
 use weir::device::emulated::{Emulation, RaceKind};
+use weir::device::{Accelerator, DeviceStream, Pinning, Place, Transfer};
 
 /// The one report that there is.
 fn only(d: &Device) -> (RaceKind, String) {
@@ -193,6 +193,74 @@ fn host_memory_under_two_copies() {
     assert!(text.contains("reads 256 bytes of the host's memory at 0x"), "{text}");
     d.finish(&*s).unwrap();
     d.finish(&*t).unwrap();
+}
+
+/// Pinned memory is not to be given back, nor used by weir, while a copy of it may be under way.
+#[test]
+fn pinned_memory_in_flight() {
+    let at = |d: &Device| d.device.allocate_host(BYTES, "what is copied").unwrap();
+    let up = |stream: &dyn DeviceStream, to: usize, from: usize| {
+        let (to, from) = (Place::Device(to), Place::Host(from));
+        stream.copy(&Transfer { name: "copy up", to, from, bytes: BYTES }).unwrap();
+    };
+    let down = |stream: &dyn DeviceStream, to: usize, from: usize| {
+        let (to, from) = (Place::Host(to), Place::Device(from));
+        stream.copy(&Transfer { name: "copy down", to, from, bytes: BYTES }).unwrap();
+    };
+    // Freed.
+    let d = Device::new(Emulation { seed: 7, flags: Emulation::CHECK, ..Emulation::default() });
+    let (s, a, host) = (d.stream("s"), d.memory("tensor a"), at(&d));
+    up(&*s, a, host);
+    d.device.deallocate_host(host, BYTES);
+    let (kind, text) = only(&d);
+    assert_eq!(kind, RaceKind::FreedInUse);
+    assert_eq!(
+        text,
+        "memory freed too soon: the free after operation 1 gives back bytes 0 to 256 of pinned memory for what is copied \
+         while copy up (operation 1, stream 's') may still read them"
+    );
+    // Used: read under a copy to it, written under one from it; reading is right then.
+    for (copy_is_up, writes, is_wrong) in [(true, true, true), (true, false, false), (false, false, true)] {
+        let d = Device::checked();
+        let (s, a, host) = (d.stream("s"), d.memory("tensor a"), at(&d));
+        fill(&*s, a, 1).unwrap();
+        if copy_is_up {
+            up(&*s, a, host)
+        } else {
+            down(&*s, host, a)
+        }
+        d.device.host_uses(host + 8, 16, writes, "upload");
+        if is_wrong {
+            let (kind, text) = only(&d);
+            assert_eq!(kind, RaceKind::HostAccess);
+            let does = if writes { "writes" } else { "reads" };
+            let start =
+                format!("memory used by the host too soon: the upload after operation 2 {does} bytes 8 to 24 of");
+            assert!(text.starts_with(&start), "{text}");
+        }
+        d.finish(&*s).unwrap();
+        d.device.clear_races();
+        d.device.host_uses(host, BYTES, true, "upload");
+        d.device.deallocate_host(host, BYTES);
+        assert_eq!(d.texts(), [""; 0], "all of it is over");
+    }
+}
+
+/// A copy from memory that is not pinned takes its bytes at once, unless a copy to it is under way.
+#[test]
+fn what_is_staged() {
+    let d = Device::new(Emulation { seed: 9, ..Emulation::default() });
+    let (s, a, b) = (d.stream("s"), d.memory("a"), d.memory("b"));
+    let (mut host, mut back) = ([1; LEN], [0; LEN]);
+    upload(&*s, a, &host).unwrap();
+    host.fill(2);
+    download(&*s, &mut back, a).unwrap();
+    upload(&*s, b, &back).unwrap();
+    fill(&*s, a, 0).unwrap();
+    download(&*s, &mut host, b).unwrap();
+    d.finish(&*s).unwrap();
+    assert_eq!((host, back), ([1; LEN], [1; LEN]));
+    assert_eq!(d.device.counters().pageable_copies, 4);
 }
 
 /// Each way in which the host comes to know of an end orders what it submits after.

@@ -1,5 +1,6 @@
 //! A CUDA device behind the traits of this room.
 
+use super::builtin::Modules;
 use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
@@ -23,6 +24,7 @@ pub struct CudaDevice {
     memory: Memory,
     spare: Arc<Spare>,
     watch: Watch,
+    modules: Modules,
     context: Arc<Context>,
 }
 
@@ -37,6 +39,7 @@ impl CudaDevice {
             memory: Memory::new(&context)?,
             spare: Spare::new(&context),
             watch: Watch::new(format!("cuda:{index}")),
+            modules: Modules::new(&context),
             context,
         })
     }
@@ -136,7 +139,7 @@ impl Accelerator for CudaDevice {
     }
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
-        Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, recipe)?))
+        Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.modules, recipe)?))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

@@ -1,31 +1,40 @@
 //! Kernels in the form that a CUDA device runs: what the driver is to launch for a call.
 
+use super::builtin::{Builtin, Modules};
 use super::context::Context;
 use super::custom::Custom;
 use super::facts::Facts;
 use super::stream::{Arguments, CudaStream, Grid};
-use crate::base::{Code, Error, Result};
+use crate::base::Result;
 use crate::device::{CUDA_KERNEL, DeviceKernel, Launch, Recipe};
 use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct CudaKernel {
     context: Arc<Context>,
-    custom: Custom,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Of the host's.
+    Custom(Custom),
+    Builtin(Builtin),
 }
 
 impl CudaKernel {
-    pub(super) fn new(context: &Arc<Context>, facts: &Facts, recipe: &Recipe<'_>) -> Result<CudaKernel> {
-        let text = match recipe.operation {
-            CUDA_KERNEL => {
-                // SAFETY: what `ffi` was given for this operation, and has checked to be as documented.
-                let custom = unsafe { Custom::new(context, facts, recipe.attributes) }?;
-                return Ok(CudaKernel { context: Arc::clone(context), custom });
-            }
-            "" => "a CUDA device runs no functions of the host's".to_owned(),
-            operation => format!("a CUDA device has no kernel '{operation}'"),
+    pub(super) fn new(
+        context: &Arc<Context>,
+        facts: &Facts,
+        modules: &Modules,
+        recipe: &Recipe<'_>,
+    ) -> Result<CudaKernel> {
+        let form = match recipe.operation {
+            // SAFETY: what `ffi` was given for this operation, and has checked to be as documented.
+            CUDA_KERNEL => Form::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
+            _ => Form::Builtin(Builtin::new(modules, recipe)?),
         };
-        Err(Error::new(Code::Unimplemented, text))
+        Ok(CudaKernel { context: Arc::clone(context), form })
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
@@ -38,7 +47,10 @@ impl CudaKernel {
         launch: &Launch<'_>,
         issue: &mut dyn FnMut(&Grid, Arguments<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.custom.launches(launch, issue)
+        match &self.form {
+            Form::Custom(custom) => custom.launches(launch, issue),
+            Form::Builtin(builtin) => builtin.launches(launch, issue),
+        }
     }
 
     pub(super) fn issue(&self, stream: &CudaStream, launch: &Launch<'_>) -> Result<()> {

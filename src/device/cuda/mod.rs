@@ -4,11 +4,13 @@
 //! - `context`: whose context is current, calls, and what happens when a device is lost.
 //! - `stream`, `event`, `memory`: what their names say.
 //! - `kernel`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches; those of the host's, from source to image.
+//! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules that ship with the library.
 //! - `facts`, `device`: the device behind the traits of the room `device`.
 //!
 //! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes calls of its own
 //! around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic where a library lacks one.
 
+mod builtin;
 mod compiled;
 mod context;
 mod custom;
@@ -16,13 +18,18 @@ mod device;
 mod driver;
 mod event;
 mod facts;
+mod images;
 mod kernel;
 mod memory;
 mod module;
 mod nvrtc;
+mod operators;
+pub mod plan;
 mod status;
 mod stream;
 mod table;
+mod walk;
 
 pub use device::{CudaDevice, Devices};
 pub use facts::Facts;
+pub use operators::operator;

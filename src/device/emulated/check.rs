@@ -1,7 +1,7 @@
 //! The checker's finds, turned into reports: whose bytes they are, and what goes to whom.
 #![forbid(unsafe_code)]
 
-use super::checker::{CHECKER, Inside, Ranges};
+use super::checker::{CHECKER, Checker, Hit, Hits, Inside, Ranges, Who};
 use super::races::{Party, Race};
 use super::space::Place;
 use super::state::State;
@@ -33,7 +33,14 @@ fn place(shared: &Shared, address: usize) -> (Place, u64) {
     }
     match owner(address, 1) {
         Some(device) => (device.space.lock().place(address), device.id),
-        None => (Place::Host { address }, 0),
+        None => (host_place(shared, address), 0),
+    }
+}
+
+fn host_place(shared: &Shared, address: usize) -> Place {
+    match shared.pins.lock().find(address) {
+        Some((what, offset)) => Place::Pinned { what: what.to_owned(), offset },
+        None => Place::Host { address },
     }
 }
 
@@ -55,10 +62,7 @@ pub(super) fn operation(
 ) -> Option<Error> {
     let number = state.counts.operations;
     let slot = state.queues[queue].slot;
-    let hits = CHECKER.with(|checker| {
-        let hits = checker.operation(slot, number, name, (reads, writes), inside);
-        hits.into_iter().map(|hit| (checker.who(&hit.other), hit)).collect::<Vec<_>>()
-    });
+    let hits = hits(|checker| checker.operation(slot, number, name, (reads, writes), inside));
     let second = |state: &State| Party { name: name.to_owned(), queue: state.queues[queue].name.clone(), number };
     let mut refused = None;
     let mut add = |state: &mut State, race: Race| {
@@ -90,12 +94,31 @@ pub(super) fn free(shared: &Shared, state: &mut State, address: usize, bytes: us
         state.races.add(Race::of_use(Party::free(after), "gives back", &place, bytes));
         return;
     }
-    let hits = CHECKER.with(|checker| {
-        let hits = checker.free(&range);
-        hits.into_iter().map(|hit| (checker.who(&hit.other), hit)).collect::<Vec<_>>()
-    });
-    for (who, hit) in hits {
+    for (who, hit) in hits(|checker| checker.free(&range)) {
         let race = Race::of_free(&hit, who, after, &place(shared, hit.bytes.start).0);
         state.races.add(race);
     }
+}
+
+/// The host gives pinned memory back, or has it be no longer pinned.
+pub(super) fn unpin(shared: &Shared, state: &mut State, range: &Range<usize>) {
+    let after = state.counts.operations;
+    for (who, hit) in hits(|checker| checker.free(range)) {
+        let race = Race::of_free(&hit, who, after, &place(shared, hit.bytes.start).0);
+        state.races.add(race);
+    }
+}
+
+/// The host is about to use pinned memory.
+pub(super) fn host(shared: &Shared, state: &mut State, range: &Range<usize>, writes: bool, what: &str) {
+    let after = state.counts.operations;
+    for (who, hit) in hits(|checker| checker.host(range, writes)) {
+        let race = Race::of_host(&hit, who, what, after, writes, &place(shared, hit.bytes.start).0);
+        state.races.add(race);
+    }
+}
+
+/// What the checker finds, with who it was.
+fn hits(find: impl FnOnce(&mut Checker) -> Hits) -> Vec<(Who, Hit)> {
+    CHECKER.with(|checker| find(checker).into_iter().map(|hit| (checker.who(&hit.other), hit)).collect())
 }

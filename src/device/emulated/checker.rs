@@ -5,7 +5,7 @@
 //! One checker serves all emulated devices, because copies between them and the host's memory are shared; it is there while a device
 //! that asked for it is.
 //!
-//! What it cannot see: the host's own reads and writes; an order between threads of the host (the host counts as one thread, which
+//! What it cannot see: the host's own reads and writes, but for those of pinned memory that weir makes itself; an order between threads of the host (the host counts as one thread, which
 //! knows what any of its threads saw); reads and writes that a kernel does not declare.
 #![forbid(unsafe_code)]
 
@@ -238,19 +238,26 @@ impl Checker {
 
     /// The host gives bytes back: gives the operations of which it does not know that they are done.
     pub(super) fn free(&mut self, range: &Range<usize>) -> Hits {
-        let mut hits = Hits::new();
+        let hits = self.host(range, true);
         let host = &self.host;
         let unknown = |access: &Access| host.at(access.slot as usize) < access.position;
+        let inside = |cell: &Cell| range.start <= cell.start && cell.end <= range.end;
+        self.cells.retain(|cell, access| !inside(cell) || unknown(access));
+        hits
+    }
+
+    /// The host itself reads or writes bytes: gives the operations of which it does not know that they are done with them.
+    pub(super) fn host(&self, range: &Range<usize>, writes: bool) -> Hits {
+        let mut hits = Hits::new();
         for cell in self.cells.overlapping(range) {
-            let reads = cell.reads.iter().map(|read| (Clash::WriteAfterRead, read));
-            let writes = cell.write.iter().map(|write| (Clash::WriteAfterWrite, write));
-            for (clash, other) in reads.chain(writes).filter(|(_, access)| unknown(access)) {
+            let reads = cell.reads.iter().filter(|_| writes).map(|read| (Clash::WriteAfterRead, read));
+            let clash = if writes { Clash::WriteAfterWrite } else { Clash::ReadAfterWrite };
+            let all = reads.chain(cell.write.iter().map(|write| (clash, write)));
+            for (clash, other) in all.filter(|(_, access)| self.host.at(access.slot as usize) < access.position) {
                 let bytes = cell.start.max(range.start)..cell.end.min(range.end);
                 add(&mut hits, Hit { clash, other: *other, bytes, recorded_too_soon: false, is_inside: false });
             }
         }
-        let inside = |cell: &Cell| range.start <= cell.start && cell.end <= range.end;
-        self.cells.retain(|cell, access| !inside(cell) || unknown(access));
         hits
     }
 

@@ -35,7 +35,11 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
             guarded(|| function.call(&operation.inputs, &operation.outputs)).map_err(|error| error.within(name))
         }
         Act::Copy { to, from, bytes } => {
-            copy_bytes(at(shared, to, *bytes)?, at(shared, from, *bytes)?, *bytes);
+            let from = match &operation.staged {
+                Some(staged) => staged.as_ptr().expose_provenance(),
+                None => at(shared, from, *bytes)?,
+            };
+            copy_bytes(at(shared, to, *bytes)?, from, *bytes);
             Ok(())
         }
         Act::Fill { to, bytes, value } => {

@@ -3,6 +3,7 @@
 //!
 //! - `space`, and `memory::Reserve`: addresses, of which none can be touched by the host, and the bytes behind them.
 //! - `stream`, `queue`, `event`: submission, and what lies in the queues.
+//! - `pins`: memory of the host's that copies go straight from and to.
 //! - `state`, `work`, `effect`: the device's thread, modelled time, demands, faults, and the operations themselves.
 //! - `replay`: recordings, and their launches.
 //! - `schedule`: orders by a seed, and the record of them.
@@ -24,6 +25,7 @@ mod checker;
 mod clocks;
 mod effect;
 mod event;
+mod pins;
 mod queue;
 mod races;
 mod replay;
@@ -39,8 +41,8 @@ mod checker_tests;
 pub use races::{Party, Race, RaceKind};
 
 use super::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Recipe, Recording, Settings,
-    StreamAttr, Then,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
+    Settings, StreamAttr, Then,
 };
 use crate::abi::{weir_emulated_counters, weir_emulation_flags as F};
 use crate::base::{Code, Error, Result};
@@ -144,6 +146,7 @@ impl Emulated {
             id: IDS.fetch_add(1, Relaxed),
             space: Mutex::new(Space::new(reserve.start(), reserve.size(), limit)),
             reserve,
+            pins: Mutex::default(),
             state: Mutex::new(State::new(&label, settings.seed, settings.checks())),
             label,
             called: Gate::new(),
@@ -186,6 +189,8 @@ impl Emulated {
             peak_bytes: usage.peak as u64,
             races: state.races.found(),
             replays: state.counts.replays,
+            pageable_copies: state.counts.pageable_copies,
+            pinned_bytes: self.shared.pins.lock().bytes() as u64,
         }
     }
 
@@ -295,6 +300,10 @@ impl Accelerator for Emulated {
             return Err(Error::new(Code::Unimplemented, text));
         };
         Ok(Arc::new(Kernel { operation: recipe.name.to_owned(), function }))
+    }
+
+    fn pinning(&self) -> Option<&dyn Pinning> {
+        Some(self)
     }
 
     fn can_record(&self) -> bool {

@@ -40,6 +40,8 @@ pub(super) struct Operation {
     pub outputs: Vec<View>,
     /// What it takes at least.
     pub duration_ns: u64,
+    /// The bytes of a copy that took them when it was submitted.
+    pub staged: Option<Vec<u8>>,
     /// The checker's verdict, if operations fail for that.
     pub refused: Option<Error>,
 }
@@ -55,6 +57,7 @@ impl Default for Operation {
             inputs: Vec::with_capacity(4),
             outputs: Vec::with_capacity(4),
             duration_ns: 0,
+            staged: None,
             refused: None,
         }
     }

@@ -19,6 +19,7 @@ pub enum RaceKind {
     ReusedInUse,
     RecordedTooSoon,
     WaitBeforeRecord,
+    HostAccess,
 }
 
 impl RaceKind {
@@ -32,6 +33,7 @@ impl RaceKind {
             RaceKind::ReusedInUse => K::WEIR_RACE_REUSED_IN_USE,
             RaceKind::RecordedTooSoon => K::WEIR_RACE_RECORDED_TOO_SOON,
             RaceKind::WaitBeforeRecord => K::WEIR_RACE_WAIT_BEFORE_RECORD,
+            RaceKind::HostAccess => K::WEIR_RACE_HOST_ACCESS,
         };
         value as u32
     }
@@ -135,6 +137,22 @@ impl Race {
             text,
             count: 1,
         }
+    }
+
+    /// The host itself uses what an operation may use.
+    pub(super) fn of_host(hit: &Hit, first: Who, what: &str, after: u64, writes: bool, place: &Place) -> Race {
+        let does = if hit.clash == Clash::WriteAfterRead { "read" } else { "write" };
+        let second = Party { name: what.to_owned(), queue: String::new(), number: after };
+        let first = Party::from(first);
+        let text = format!(
+            "memory used by the host too soon: {} {} {} while {} may still {does} them",
+            second.text(),
+            if writes { "writes" } else { "reads" },
+            place.text(hit.bytes.len()),
+            first.text(),
+        );
+        let (offset, bytes) = (place.offset(), hit.bytes.len());
+        Race { kind: RaceKind::HostAccess, first, second, offset, bytes, text, count: 1 }
     }
 
     /// An operation uses what is not allocated.

@@ -238,6 +238,12 @@ impl Recorded {
         state.counts.copies += copies;
         state.counts.fills += fills;
         state.counts.replays += 1;
+        if copies > 0 {
+            let steps = replay.steps.clone();
+            for (step, number) in steps.iter().flat_map(|steps| steps.iter()).zip(replay.first..) {
+                let _ = shared.note(&mut state, number, &step.act);
+            }
+        }
         if shared.checks() {
             let steps = replay.steps.clone();
             for (at, step) in steps.iter().flat_map(|steps| steps.iter()).enumerate() {
@@ -326,6 +332,11 @@ impl Replay {
                 self.ready.push(next as u32);
             }
         }
+    }
+
+    /// Those of its operations.
+    pub(super) fn numbers(&self) -> std::ops::Range<u64> {
+        self.first..self.first + self.begun.len() as u64
     }
 
     /// The numbers of those that were not begun.

@@ -67,12 +67,20 @@ pub(super) enum Place {
     Host {
         address: usize,
     },
+    /// The host's, pinned for a device.
+    Pinned {
+        what: String,
+        offset: usize,
+    },
 }
 
 impl Place {
     pub(super) fn offset(&self) -> usize {
         match self {
-            Place::Live { offset, .. } | Place::Freed { offset, .. } | Place::Nothing { offset } => *offset,
+            Place::Live { offset, .. }
+            | Place::Freed { offset, .. }
+            | Place::Nothing { offset }
+            | Place::Pinned { offset, .. } => *offset,
             Place::Host { address } => *address,
         }
     }
@@ -85,6 +93,7 @@ impl Place {
                 format!("bytes {offset} to {end} of {what}, which was freed after operation {after}")
             }
             Place::Nothing { offset } => format!("bytes {offset} to {end} of the device's memory, which nobody has"),
+            Place::Pinned { what, offset } => format!("bytes {offset} to {end} of pinned memory for {what}"),
             Place::Host { address } => format!("{bytes} bytes of the host's memory at {address:#x}"),
         }
     }
@@ -114,13 +123,19 @@ impl Space {
         }
     }
 
-    /// `failing`: the allocation that does not succeed, by number. `now`: operations that were submitted.
-    pub(super) fn allocate(&mut self, bytes: usize, what: &str, failing: u64, now: u64) -> Result<usize> {
+    /// Counts an allocation, here or of pinned memory. `failing`: the one that does not succeed, by number.
+    pub(super) fn count(&mut self, bytes: usize, what: &str, failing: u64) -> Result<()> {
         self.made += 1;
         if self.made == failing {
             let text = format!("out of memory, as asked: {what} needs {bytes} bytes (allocation {failing})");
             return Err(Error::new(Code::ResourceExhausted, text));
         }
+        Ok(())
+    }
+
+    /// `now`: operations that were submitted.
+    pub(super) fn allocate(&mut self, bytes: usize, what: &str, failing: u64, now: u64) -> Result<usize> {
+        self.count(bytes, what, failing)?;
         let room = bytes.max(1).checked_next_multiple_of(ALIGNMENT).ok_or_else(|| self.full(bytes, what))?;
         if room > self.limit.saturating_sub(self.in_use) {
             return Err(self.full(bytes, what));

@@ -15,10 +15,14 @@ use crate::base::Error;
 use crate::device::Then;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Operations that are kept for use again.
 const STOCK: usize = 4096;
+
+/// Pieces of room for staged bytes that are kept.
+const STAGING: usize = 16;
 
 /// A demand, and up to which item it looks.
 pub(super) struct Asked {
@@ -31,6 +35,7 @@ pub(super) struct Counts {
     pub operations: u64,
     pub launches: u64,
     pub copies: u64,
+    pub pageable_copies: u64,
     pub fills: u64,
     pub waits: u64,
     pub records: u64,
@@ -65,6 +70,10 @@ pub(super) struct State {
     /// The thread has ended, nothing is done any more.
     pub is_over: bool,
     pub events: u64,
+    /// Copies to the host's memory that were not made yet, by number.
+    pub host_writes: Vec<(u64, Range<usize>)>,
+    /// Room for bytes that are staged.
+    pub staging: Vec<Vec<u8>>,
 }
 
 /// An operation that begins.
@@ -105,6 +114,8 @@ impl State {
             is_closing: false,
             is_over: false,
             events: 0,
+            host_writes: Vec::new(),
+            staging: Vec::new(),
         }
     }
 
@@ -119,6 +130,12 @@ impl State {
     }
 
     pub(super) fn keep(&mut self, mut operation: Box<Operation>) {
+        if operation.copy > 0 {
+            self.forget_writes(&(operation.number..operation.number + 1));
+        }
+        if let Some(staged) = operation.staged.take().filter(|_| self.staging.len() < STAGING) {
+            self.staging.push(staged);
+        }
         operation.clear();
         if self.stock.len() < STOCK {
             self.stock.push(operation);
@@ -176,6 +193,7 @@ impl State {
             What::Replay(replay) => {
                 replay.passed_over().for_each(|number| self.order.add(number));
                 queue.time = queue.time.max(replay.until());
+                self.forget_writes(&replay.numbers());
                 replay.keep();
             }
             What::Wait(core, _) => {
@@ -293,6 +311,7 @@ impl State {
                 }
             }
         }
+        self.host_writes.clear();
         while let Some(asked) = self.asked.pop_front() {
             self.meet(asked.demand);
         }

@@ -13,7 +13,7 @@ use crate::base::{Error, Result};
 use crate::device::{
     DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostFunction, Launch, Place, StreamAttr, Transfer,
 };
-use crate::memory::View;
+use crate::memory::{View, copy_bytes};
 use crate::sync::fork;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -86,6 +86,11 @@ impl Stream {
         operation.name.push_str(name);
         operation.duration_ns = shared.settings.duration_ns(bytes);
         make(&mut operation, &mut state.counts);
+        if let Some(source) = shared.note(&mut state, operation.number, &operation.act) {
+            let mut staged = state.staging(source.len())?;
+            copy_bytes(staged.as_mut_ptr().expose_provenance(), source.start, source.len());
+            operation.staged = Some(staged);
+        }
         if shared.checks() {
             let (mut reads, mut writes) = (Ranges::new(), Ranges::new());
             uses(&mut reads, &mut writes);
@@ -154,7 +159,7 @@ impl Shared {
     }
 }
 
-fn range(address: usize, bytes: usize) -> Range<usize> {
+pub(super) fn range(address: usize, bytes: usize) -> Range<usize> {
     address..address + bytes
 }
 

@@ -14,6 +14,7 @@
 
 use super::checker::CHECKER;
 use super::event::Core;
+use super::pins::Pins;
 use super::space::Space;
 use super::state::{Asked, Begun, Next, State};
 use super::{Emulation, effect};
@@ -57,6 +58,7 @@ pub(super) struct Shared {
     pub id: u64,
     pub reserve: Reserve,
     pub space: Mutex<Space>,
+    pub pins: Mutex<Pins>,
     pub state: Mutex<State>,
     /// There may be something to do.
     pub called: Gate,
@@ -207,7 +209,7 @@ impl Shared {
     }
 
     fn work(&self) {
-        ambient::call(|| self.work_inside());
+        ambient::on_device_thread(|| self.work_inside());
     }
 
     /// Kernels are functions of the host's, and so may be what follows an event.

@@ -6,7 +6,7 @@ use crate::abi::weir_device_capability as C;
 use crate::abi::{weir_device_object, weir_device_recipe, weir_device_stream_attr, weir_event_flags};
 use crate::base::{Code, Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Recipe, StreamAttr, Then, Watch,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Pinning, Recipe, StreamAttr, Then, Watch,
 };
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -25,6 +25,10 @@ impl PluginDevice {
         let opened = Arc::new(Opened::new(table, index)?);
         let watch = Watch::new(format!("{}:{index}", table.kind.name()));
         Ok(PluginDevice { kind: table.kind, index, opened, watch })
+    }
+
+    pub(super) fn opened(&self) -> &Arc<Opened> {
+        &self.opened
     }
 }
 
@@ -59,7 +63,7 @@ impl Device for PluginDevice {
 }
 
 /// Text for C; what lies behind a NUL is left out.
-fn c_text(text: &str) -> CString {
+pub(super) fn c_text(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or("")).unwrap_or_default()
 }
 
@@ -183,6 +187,10 @@ impl Accelerator for PluginDevice {
         {
             self.watch.add(&event, then);
         }
+    }
+
+    fn pinning(&self) -> Option<&dyn Pinning> {
+        self.opened.can(C::WEIR_DEVICE_PINNED_MEMORY).then_some(self)
     }
 
     fn is_peer(&self, peer: &dyn Accelerator) -> bool {

@@ -16,6 +16,7 @@ mod callback;
 mod device;
 pub mod library;
 mod opened;
+mod pinning;
 mod stream;
 #[cfg(test)]
 mod test_device;

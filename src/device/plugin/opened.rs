@@ -14,7 +14,9 @@ const KNOWN: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_TIMING as u64
     | C::WEIR_DEVICE_PEER_COPY as u64
     | C::WEIR_DEVICE_CALLBACK as u64
-    | C::WEIR_DEVICE_NATIVE_HANDLE as u64;
+    | C::WEIR_DEVICE_NATIVE_HANDLE as u64
+    | C::WEIR_DEVICE_PINNED_MEMORY as u64
+    | C::WEIR_DEVICE_REGISTER_MEMORY as u64;
 
 const LEAST_ALIGNMENT: u64 = 16;
 const MOST_ALIGNMENT: u64 = 1 << 20;
@@ -99,6 +101,30 @@ impl Opened {
                 "WEIR_DEVICE_NATIVE_HANDLE",
                 "native_handle",
                 functions.native_handle.is_some(),
+            ),
+            (
+                C::WEIR_DEVICE_PINNED_MEMORY,
+                "WEIR_DEVICE_PINNED_MEMORY",
+                "host_allocate",
+                functions.host_allocate.is_some(),
+            ),
+            (
+                C::WEIR_DEVICE_PINNED_MEMORY,
+                "WEIR_DEVICE_PINNED_MEMORY",
+                "host_deallocate",
+                functions.host_deallocate.is_some(),
+            ),
+            (
+                C::WEIR_DEVICE_REGISTER_MEMORY,
+                "WEIR_DEVICE_REGISTER_MEMORY",
+                "host_register",
+                functions.host_register.is_some(),
+            ),
+            (
+                C::WEIR_DEVICE_REGISTER_MEMORY,
+                "WEIR_DEVICE_REGISTER_MEMORY",
+                "host_unregister",
+                functions.host_unregister.is_some(),
             ),
         ] {
             if info.capabilities & capability as u64 != 0 && !has {

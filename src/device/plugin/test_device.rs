@@ -325,5 +325,9 @@ pub fn vtable() -> weir_device_vtable {
         launch: Some(launch),
         native_handle: Some(native_handle),
         release: Some(release),
+        host_allocate: None,
+        host_deallocate: None,
+        host_register: None,
+        host_unregister: None,
     }
 }

@@ -11,6 +11,7 @@ mod failures;
 mod kernels;
 mod memory;
 mod order;
+mod pinned;
 
 use crate::base::Result;
 use crate::base::time::Deadline;
@@ -72,10 +73,11 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     });
     let mut lines = Vec::new();
     let mut stuck = false;
-    let mut add = |clause, title, device: Arc<dyn Device>, probe: Probe| {
-        let outcome = match stuck {
-            true => Outcome::Fail(String::new()),
-            false => run(&threads, Bench::new(device, options), probe, &mut stuck),
+    let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: Probe| {
+        let outcome = match device {
+            _ if stuck => Outcome::Fail(String::new()),
+            Ok(device) => run(&threads, Bench::new(device, options), probe, &mut stuck),
+            Err(error) => Outcome::Fail(error.message().to_owned()),
         };
         let (verdict, text) = match outcome {
             Outcome::Pass(text) => (Verdict::Pass, text),
@@ -88,18 +90,14 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
         lines.push(Line { clause, title, verdict, text });
     };
     for (clause, title, probe) in PROBES {
-        add(clause, title, Arc::clone(&device), probe);
+        add(clause, title, Ok(Arc::clone(&device)), probe);
     }
     // The last reference, unless the host has an engine on it.
     drop(device);
-    let (clause, title) = ("D18", "a device that was closed can be opened again");
-    match open() {
-        Ok(device) => add(clause, title, device, |bench| memory::round_trip(bench, 4097)),
-        Err(error) => {
-            let text = error.message().to_owned();
-            lines.push(Line { clause, title, verdict: Verdict::Fail, text });
-        }
-    }
+    let again = open();
+    let reopened = |bench: &Bench| memory::round_trip(bench, 4097);
+    add("D18", "a device that was closed can be opened again", again.clone(), reopened);
+    add("D19", "copies meet pinned memory when it is their turn", again, pinned::pinned);
     Ok(lines)
 }
 

@@ -2,14 +2,15 @@
 //! when the bytes are there, and hold no thread until then.
 //!
 //! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the value and for
-//! nothing else. What it reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
+//! nothing else. To the host's memory and from it they go through pinned memory, if the device knows such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
 #![forbid(unsafe_code)]
 
 use super::kernels::{Source, event_of, lane_of, later, of, on_engine, shape};
-use super::lane::{Lane, Lanes};
+use super::lane::{Call, Lane, Lanes};
 use crate::base::{Desc, Error, Result};
 use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
-use crate::kernel::{Completion, Kernel, KernelContext};
+use crate::kernel::{Completion, Kernel, KernelContext, Rest};
+use crate::memory::View;
 use std::sync::Arc;
 
 /// Where a copy begins or ends.
@@ -65,12 +66,30 @@ impl Kernel for Carry {
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let bytes = self.desc.bytes()?;
-        let (from, to) = (self.from.place(&lane, self.engine, context)?, self.to.place(&lane, self.engine, context)?);
+        let on = &lane.engines[self.engine];
+        let (mut from, mut to) =
+            (self.from.place(&lane, self.engine, context)?, self.to.place(&lane, self.engine, context)?);
+        let mut rest = None;
+        if let Some(staging) = &on.fetched[self.number].staging {
+            let staged = staging.data().expose_provenance();
+            match (from, to) {
+                (Place::Host(address), _) => {
+                    on.engine.host_uses(staged, bytes, true, "copy");
+                    let there = View::new(std::ptr::with_exposed_provenance_mut(address), bytes, self.desc);
+                    View::new(staging.data(), bytes, self.desc).copy_from(&there);
+                    from = Place::Host(staged);
+                }
+                _ => {
+                    rest = Some(Arc::clone(&on.fetched[self.number]) as Arc<dyn Rest>);
+                    to = Place::Host(staged);
+                }
+            }
+        }
         let copy = |stream: &dyn DeviceStream| match bytes {
             0 => Ok(()),
             _ => stream.copy(&Transfer { name: &self.name, to, from, bytes }),
         };
-        complete(&lane, (self.engine, self.number), self.writer, copy, done).map_err(of(&self.label))
+        complete(&lane, (self.engine, self.number), self.writer, copy, (done, rest)).map_err(of(&self.label))
     }
 }
 
@@ -96,18 +115,18 @@ impl Kernel for Done {
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let number = (self.engine, self.number);
-        complete(&lane, number, Some(self.piece), |_| Ok(()), done).map_err(of(&self.label))
+        complete(&lane, number, Some(self.piece), |_| Ok(()), (done, None)).map_err(of(&self.label))
     }
 }
 
 /// Has the stream of fetches wait for a piece, does something on it, and tells when that is done. By an engine's number, and the
-/// number among what it is asked for.
+/// number among what it is asked for. What is left to the host is done before.
 fn complete(
     lane: &Arc<Lane>,
     (engine, number): (usize, usize),
     piece: Option<usize>,
     work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
-    done: Completion,
+    (done, rest): (Completion, Option<Arc<dyn Rest>>),
 ) -> Result<()> {
     let on = &lane.engines[engine];
     let fetched = &on.fetched[number];
@@ -120,7 +139,7 @@ fn complete(
     work(&**stream)?;
     stream.record(&fetched.event)?;
     drop(stream);
-    *fetched.call.lock() = Some((done, written));
+    *fetched.call.lock() = Some(Call { done, written, rest });
     accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
     Ok(())
 }

@@ -92,7 +92,7 @@ impl Placer {
             }
             _ => {
                 let from = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
-                let number = self.next_fetch(home);
+                let number = self.next_fetch(home, region.verified.desc(value).bytes()?);
                 let copy = Carry {
                     lanes: Arc::clone(&self.lanes),
                     engine: home,
@@ -123,7 +123,8 @@ impl Placer {
         name: &str,
     ) -> Result<usize> {
         let engine = region.device[value.0].unwrap_or(0);
-        let number = self.next_fetch(engine);
+        let staged = if matches!(to, Point::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
+        let number = self.next_fetch(engine, staged);
         let writer = self.follow(region, all, value.0);
         let mut inputs = vec![region.token];
         let from = Point::Own(region.source_on(&all[engine], value, &mut inputs));
@@ -151,7 +152,7 @@ impl Placer {
             return Ok(done);
         }
         let engine = region.device[before].unwrap_or(0);
-        let number = self.next_fetch(engine);
+        let number = self.next_fetch(engine, 0);
         let piece = self.follow(region, all, before).unwrap_or(0);
         let name = format!("end of '{}'", region.old.nodes[before].name);
         let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, piece };
@@ -161,10 +162,10 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
-    /// The number of one more that is asked of an engine's stream of fetches.
-    fn next_fetch(&mut self, engine: usize) -> usize {
-        self.needs[engine].num_fetches += 1;
-        self.needs[engine].num_fetches - 1
+    /// The number of one more that is asked of an engine's stream of fetches, with so many bytes from or to the host's memory.
+    fn next_fetch(&mut self, engine: usize, bytes: usize) -> usize {
+        self.needs[engine].fetches.push(bytes);
+        self.needs[engine].fetches.len() - 1
     }
 
     /// Something follows a node's work: the piece, if the node is one, which then records.

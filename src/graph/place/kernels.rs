@@ -182,6 +182,7 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
+        on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
         View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
         let to = Source::Arena(self.to).address(&lane, self.engine, context);
         let from = upload.staging.data() as usize;

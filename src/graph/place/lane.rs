@@ -16,8 +16,8 @@
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
-use crate::kernel::Completion;
-use crate::memory::{Block, Buffer, Tag};
+use crate::kernel::{Completion, KernelContext, Rest};
+use crate::memory::{Block, Tag, View};
 use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(super) struct Needs {
     pub records: Vec<bool>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
-    /// Copies from the engine.
-    pub num_fetches: usize,
+    /// For each thing on the stream of fetches: the bytes from or to the host's memory.
+    pub fetches: Vec<usize>,
 }
 
 /// What all nodes of a program's that have to do with devices share.
@@ -71,25 +71,54 @@ pub(super) struct OnEngine {
     pub fetched: Vec<Arc<Fetched>>,
 }
 
-/// A node's call, and the event of the work that it waits for.
-type Call = (Completion, Option<Arc<dyn DeviceEvent>>);
+/// A node's call, the event of the work that it waits for, and what is left to do on the host.
+pub(super) struct Call {
+    pub done: Completion,
+    pub written: Option<Arc<dyn DeviceEvent>>,
+    pub rest: Option<Arc<dyn Rest>>,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Call")
+    }
+}
 
 /// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub event: Arc<dyn DeviceEvent>,
     pub call: Mutex<Option<Call>>,
-    label: String,
+    /// Pinned memory that the bytes come through, if the device knows such memory: the host's own may be any.
+    pub staging: Option<Block>,
+    engine: Ref<Engine>,
 }
 
 impl Reached for Fetched {
     fn reached(&self) {
-        let Some((done, written)) = self.call.lock().take() else { return };
+        let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
         // A run tells of what failed first, not of the stream that waited for it.
         let result = written.and_then(|()| self.event.is_reached().map(drop)).map_err(Error::as_origin);
-        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.label))));
+        if result.is_ok() {
+            // The host's part is for a thread that may be held up.
+            done.leave(rest);
+        }
+        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.engine.label()))));
+    }
+}
+
+impl Rest for Fetched {
+    /// The bytes are in the staging memory.
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let (Some(staging), Some(output)) = (&self.staging, context.outputs().first()) else {
+            return Err(Error::internal("a copy from a device without its memory"));
+        };
+        let (data, bytes) = (staging.data(), output.bytes());
+        self.engine.host_uses(data.addr(), bytes, false, "fetch");
+        output.copy_from(&View::new(data, bytes, *output.desc()));
+        done.done(Ok(()))
     }
 }
 
@@ -97,7 +126,7 @@ impl Reached for Fetched {
 pub(super) struct Upload {
     pub event: Arc<dyn DeviceEvent>,
     /// The bytes on their way: so the host's own may change as soon as the copy was issued.
-    pub staging: Buffer,
+    pub staging: Block,
     /// A constant is copied once.
     pub is_there: AtomicBool,
 }
@@ -210,13 +239,16 @@ impl OnEngine {
             accelerator.stream(&StreamAttr { name: &name, priority: 0 }).map(Mutex::new)
         };
         let event = || accelerator.event(false);
-        let fetched = || {
-            let (event, label) = (event()?, engine.label());
-            Ok(Arc::new(Fetched { event, call: Mutex::new(None), label }))
+        let is_staged = accelerator.pinning().is_some();
+        let fetched = |&bytes: &usize| {
+            let tag = || Tag::text(format!("copies of {owner} from the engine"));
+            let staging = (is_staged && bytes > 0).then(|| engine.host_memory().allocate(bytes, tag())).transpose()?;
+            Ok(Arc::new(Fetched { event: event()?, call: Mutex::new(None), staging, engine: Ref::clone(engine) }))
         };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
         let uploads = needs.uploads.iter().map(|&bytes| {
-            let staging = Buffer::zeroed(bytes, &format!("a copy of {owner} to engine {}", engine.label()))?;
+            let staging =
+                engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
             Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
         });
         Ok(OnEngine {
@@ -226,7 +258,7 @@ impl OnEngine {
             fetch_stream: stream("fetches")?,
             events: events.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
-            fetched: (0..needs.num_fetches).map(|_| fetched()).collect::<Result<_>>()?,
+            fetched: needs.fetches.iter().map(fetched).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
         })
     }

@@ -108,7 +108,7 @@ pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Eng
         num_streams: 0,
         records: Vec::new(),
         uploads: Vec::new(),
-        num_fetches: 0,
+        fetches: Vec::new(),
     };
     let lanes = Arc::new(Lanes::new(format!("program '{}'", contents.name)));
     let needs = devices.iter().map(needs).collect();

@@ -125,10 +125,10 @@ pub fn convert(a: u64, code: u64) -> u64 {
         return to_integer(value, to, from, rounding);
     }
     let mut value = value;
-    if conversion.integral {
-        if let Value::Finite { negative, .. } = value {
-            value = Value::exact(negative, 0, value.to_integer(rounding));
-        }
+    if conversion.integral
+        && let Value::Finite { negative, .. } = value
+    {
+        value = Value::exact(negative, 0, value.to_integer(rounding));
     }
     let target = format(to);
     if conversion.saturate {

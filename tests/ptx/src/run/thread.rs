@@ -294,7 +294,7 @@ impl Thread {
                 let address = self.get(*slot);
                 let number = address.wrapping_sub(FUNCTIONS) / 16;
                 let known = world.program.indices.get(number as usize).copied().flatten();
-                match known.filter(|index| address % 16 == 0 && *index != 0) {
+                match known.filter(|index| address.is_multiple_of(16) && *index != 0) {
                     Some(index) => index,
                     None => return trouble(FaultKind::Trap, format!("{address:#x} is the address of no function")),
                 }

@@ -142,7 +142,7 @@ impl Lexer<'_> {
             }
             if self.rest.starts_with(['e', 'E']) {
                 self.rest = &self.rest[1..];
-                let sign = self.rest.starts_with(['+', '-']).then(|| self.rest[..1].to_string()).unwrap_or_default();
+                let sign = if self.rest.starts_with(['+', '-']) { self.rest[..1].to_string() } else { String::new() };
                 self.rest = &self.rest[sign.len()..];
                 text = format!("{text}e{sign}{}", self.take_while(|c| c.is_ascii_digit()));
             }

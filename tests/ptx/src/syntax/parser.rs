@@ -225,9 +225,9 @@ impl Cursor {
             if exact || self.takes_dot("maxntid") {
                 let mut threads = [1; 3];
                 threads[0] = self.integer()? as u32;
-                for axis in 1..3 {
+                for extent in &mut threads[1..] {
                     if self.takes(',') {
-                        threads[axis] = self.integer()? as u32;
+                        *extent = self.integer()? as u32;
                     }
                 }
                 function.max_threads = Some(threads);

@@ -1,0 +1,120 @@
+//! The modules that ship with the library, and their kernels.
+#![forbid(unsafe_code)]
+
+use std::ffi::CStr;
+
+/// A module that ships with the library: PTX, which ends with a NUL.
+#[derive(Debug)]
+pub struct Image {
+    pub name: &'static str,
+    pub ptx: &'static CStr,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub struct Entry {
+    pub image: &'static Image,
+    pub name: &'static CStr,
+    /// Its place in `ENTRIES`.
+    pub index: usize,
+}
+
+macro_rules! images {
+    ($($image:ident $file:literal { $($entry:ident $name:literal)* })*) => {
+        $(pub static $image: Image = Image {
+            name: $file,
+            ptx: match CStr::from_bytes_with_nul(concat!(include_str!(concat!("kernels/", $file, ".ptx")), "\0").as_bytes()) {
+                Ok(ptx) => ptx,
+                Err(_) => panic!("there is a NUL in PTX"),
+            },
+        };)*
+
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers of the statics below")]
+        enum Number { $($($entry,)*)* }
+
+        $($(pub static $entry: Entry = Entry { image: &$image, name: $name, index: Number::$entry as usize };)*)*
+
+        /// All modules of operations.
+        pub static IMAGES: &[&Image] = &[$(&$image),*];
+        /// All kernels of operations, by their index.
+        pub static ENTRIES: &[&Entry] = &[$($(&$entry),*),*];
+    };
+}
+
+images! {
+    CELL_MODULE "cell" {
+        GRU c"weir_gru"
+        GRU_LINEAR c"weir_gru_linear"
+        LSTM c"weir_lstm"
+    }
+    CONV_MODULE "conv" {
+        CONV_16 c"weir_conv_16"
+        CONV_64 c"weir_conv_64"
+        CONV_DIRECT c"weir_conv_direct"
+        CONV_DOT c"weir_conv_dot"
+    }
+    ELEMENTS_MODULE "elements" {
+        BINARY c"weir_binary"
+        BINARY_INTEGERS c"weir_binary_integers"
+        CONVERT c"weir_convert"
+        DEQUANTIZE c"weir_dequantize"
+        ELTWISE c"weir_eltwise"
+        QUANTIZE c"weir_quantize"
+        SELECT c"weir_select"
+    }
+    MATMUL_MODULE "matmul" {
+        MATMUL_128_F32 c"weir_matmul_128_f32"
+        MATMUL_16_BF16 c"weir_matmul_16_bf16"
+        MATMUL_16_F16 c"weir_matmul_16_f16"
+        MATMUL_16_F32 c"weir_matmul_16_f32"
+        MATMUL_64_BF16 c"weir_matmul_64_bf16"
+        MATMUL_64_F16 c"weir_matmul_64_f16"
+        MATMUL_64_F32 c"weir_matmul_64_f32"
+    }
+    MATMUL_INT8_MODULE "matmul_int8" {
+        MATMUL_INT8 c"weir_matmul_int8"
+    }
+    MOVEMENT_MODULE "movement" {
+        COPY_1 c"weir_copy_1"
+        COPY_16 c"weir_copy_16"
+        COPY_2 c"weir_copy_2"
+        COPY_4 c"weir_copy_4"
+        COPY_8 c"weir_copy_8"
+        PAD_1 c"weir_pad_1"
+        PAD_2 c"weir_pad_2"
+        PAD_4 c"weir_pad_4"
+        TURN_1 c"weir_turn_1"
+        TURN_2 c"weir_turn_2"
+        TURN_4 c"weir_turn_4"
+    }
+    NORM_MODULE "norm" {
+        NORM_CHANNELS c"weir_norm_channels"
+        NORM_ROWS c"weir_norm_rows"
+    }
+    POOLING_MODULE "pooling" {
+        POOLING c"weir_pooling"
+    }
+    REDUCE_MODULE "reduce" {
+        PLACE_COLUMNS c"weir_place_columns"
+        PLACE_ROWS c"weir_place_rows"
+        REDUCE_COLUMNS c"weir_reduce_columns"
+        REDUCE_ROWS c"weir_reduce_rows"
+    }
+    SOFTMAX_MODULE "softmax" {
+        SOFTMAX_COLUMNS c"weir_softmax_columns"
+        SOFTMAX_ROWS c"weir_softmax_rows"
+    }
+}
+
+/// Control flow inside of CUDA graphs. Drivers before 12.3 do not load it.
+pub static CONTROL_MODULE: Image = Image {
+    name: "control",
+    ptx: match CStr::from_bytes_with_nul(concat!(include_str!("kernels/control.ptx"), "\0").as_bytes()) {
+        Ok(ptx) => ptx,
+        Err(_) => panic!("there is a NUL in PTX"),
+    },
+};
+/// The names of its kernels; their parameters are said in the module.
+pub const SET_IF: &CStr = c"weir_set_if";
+pub const SET_SWITCH: &CStr = c"weir_set_switch";
+pub const WHILE_STEP: &CStr = c"weir_while_step";

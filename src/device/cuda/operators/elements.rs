@@ -1,0 +1,135 @@
+//! Functions of each element, of two, and a choice.
+#![forbid(unsafe_code)]
+
+use super::attributes::Attributes;
+use crate::abi::weir_binary_op_value::{WEIR_BINARY_ADD, WEIR_BINARY_EQ};
+use crate::abi::weir_eltwise_op_value::*;
+use crate::abi::{weir_binary_desc, weir_eltwise_desc};
+use crate::base::{Result, dtype};
+use crate::device::cuda::images::{BINARY, BINARY_INTEGERS, ELTWISE, SELECT};
+use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count};
+use crate::device::cuda::walk::Walk;
+use crate::memory::View;
+use std::mem::offset_of;
+
+/// A function as the kernel has it (`kernels/elements.cu`).
+#[derive(Clone, Copy, Debug)]
+pub struct Eltwise {
+    op: u32,
+    alpha: f32,
+    beta: f32,
+}
+
+// What parameters make of functions.
+const LEAKY: u32 = 32;
+const CONSTANT: u32 = 33;
+const LEVEL: u32 = 34;
+const SQUARE_TIMES: u32 = 35;
+const CUBE_TIMES: u32 = 36;
+const ROOT_TIMES: u32 = 37;
+const ONE_AND_HALF_TIMES: u32 = 38;
+const OVER_ROOT: u32 = 39;
+const OVER: u32 = 40;
+
+impl Eltwise {
+    pub fn relu() -> Eltwise {
+        Eltwise { op: WEIR_ELTWISE_RELU as u32, alpha: 0.0, beta: 0.0 }
+    }
+
+    pub fn new(attributes: Attributes<'_>) -> Eltwise {
+        let op = attributes.u32(offset_of!(weir_eltwise_desc, op));
+        let alpha = attributes.f32(offset_of!(weir_eltwise_desc, alpha));
+        let beta = attributes.f32(offset_of!(weir_eltwise_desc, beta));
+        let is = |value| op == value as u32;
+        let (linear, factor) = (WEIR_ELTWISE_LINEAR as u32, beta.clamp(0.0, 1.0));
+        // alpha x is a constant or a multiple of x if alpha is 0, also at the infinities.
+        let (op, alpha, beta) = match alpha == 0.0 {
+            false if is(WEIR_ELTWISE_RELU) => (LEAKY, alpha, beta),
+            true if is(WEIR_ELTWISE_SWISH) => (linear, 0.5, 0.0),
+            true if is(WEIR_ELTWISE_HARDSIGMOID) => (LEVEL, 0.0, factor),
+            true if is(WEIR_ELTWISE_HARDSWISH) && factor == 0.0 => (LEVEL, 0.0, 0.0),
+            true if is(WEIR_ELTWISE_HARDSWISH) => (linear, factor, 0.0),
+            _ if is(WEIR_ELTWISE_POW) => match beta {
+                0.0 => (CONSTANT, alpha, 0.0),
+                1.0 => (linear, alpha, 0.0),
+                2.0 => (SQUARE_TIMES, alpha, 0.0),
+                3.0 => (CUBE_TIMES, alpha, 0.0),
+                0.5 => (ROOT_TIMES, alpha, 0.0),
+                1.5 => (ONE_AND_HALF_TIMES, alpha, 0.0),
+                -0.5 => (OVER_ROOT, alpha, 0.0),
+                -1.0 => (OVER, alpha, 0.0),
+                _ => (op, alpha, beta),
+            },
+            _ => (op, alpha, beta),
+        };
+        Eltwise { op, alpha, beta }
+    }
+}
+
+impl Operator for Eltwise {
+    fn entries(&self) -> &'static [&'static Entry] {
+        const { &[&ELTWISE] }
+    }
+
+    fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
+        let count = count(outputs[0].desc())?;
+        let mut params = Params::new();
+        params.view(&inputs[0]).view(&outputs[0]).word(count).word(inputs[0].desc().dtype);
+        params.word(self.op).float(self.alpha).float(self.beta);
+        params.launch_each(emit, &ELTWISE, count)
+    }
+}
+
+/// One of weir_binary_op_value.
+#[derive(Clone, Copy, Debug)]
+pub struct Binary {
+    op: u32,
+}
+
+impl Binary {
+    pub fn add() -> Binary {
+        Binary { op: WEIR_BINARY_ADD as u32 }
+    }
+
+    pub fn new(attributes: Attributes<'_>) -> Binary {
+        Binary { op: attributes.u32(offset_of!(weir_binary_desc, op)) }
+    }
+}
+
+// Kernels take what comes from there on for comparisons.
+const _: () = assert!(WEIR_BINARY_EQ as u32 == 8);
+
+impl Operator for Binary {
+    fn entries(&self) -> &'static [&'static Entry] {
+        const { &[&BINARY, &BINARY_INTEGERS] }
+    }
+
+    fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
+        let (a, b, y) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
+        let count = count(y)?;
+        let mut params = Params::new();
+        params.view(&inputs[0]).view(&inputs[1]).view(&outputs[0]).word(count).word(a.dtype).word(self.op).word(0);
+        params.walk(&Walk::broadcast([a, b], y));
+        params.launch_each(emit, if a.dtype == dtype::S32 { &BINARY_INTEGERS } else { &BINARY }, count)
+    }
+}
+
+/// Elements of one where a condition holds, else of the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Select;
+
+impl Operator for Select {
+    fn entries(&self) -> &'static [&'static Entry] {
+        const { &[&SELECT] }
+    }
+
+    fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
+        let y = outputs[0].desc();
+        let count = count(y)?;
+        let mut params = Params::new();
+        inputs.iter().for_each(|input| _ = params.view(input));
+        params.view(&outputs[0]).word(count).word(dtype::size(y.dtype)? as u32);
+        params.walk(&Walk::broadcast([inputs[0].desc(), inputs[1].desc(), inputs[2].desc()], y));
+        params.launch_each(emit, &SELECT, count)
+    }
+}

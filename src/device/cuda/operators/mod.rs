@@ -1,0 +1,84 @@
+//! The built-in operations as launches of the library's own kernels.
+//!
+//! An operation is known by its name and its descriptor, both as the interface in C has them. Tensors were compared with what the operation
+//! takes before anything is launched (room `kernel`), so what is looked at here is what the kernels can do. What they cannot is
+//! UNIMPLEMENTED, when the kernel is made if its settings say so, else when it is launched.
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod cell;
+mod conv;
+mod elements;
+mod margin;
+mod matmul;
+mod movement;
+mod norm;
+mod quantize;
+mod reduce;
+
+use super::plan::{Operator, unimplemented};
+use crate::base::{Desc, Error, Result};
+use crate::device::Recipe;
+use attributes::Attributes;
+
+/// The operation of a recipe.
+pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
+    let attributes = Attributes(recipe.attributes);
+    Ok(match recipe.operation {
+        "matmul" => Box::new(matmul::Matmul::new(attributes)?),
+        "matmul_int8" => Box::new(matmul::MatmulInt8::new(attributes)?),
+        "relu" => Box::new(elements::Eltwise::relu()),
+        "eltwise" => Box::new(elements::Eltwise::new(attributes)),
+        "add" => Box::new(elements::Binary::add()),
+        "binary" => Box::new(elements::Binary::new(attributes)),
+        "select" => Box::new(elements::Select),
+        "convert" => Box::new(quantize::Convert::new(attributes)),
+        "quantize" => Box::new(quantize::Quantization::quantize(attributes)),
+        "dequantize" => Box::new(quantize::Quantization::dequantize(attributes)),
+        "transpose" => Box::new(movement::Transpose::new(attributes)),
+        "concat" => Box::new(movement::Concat::new(attributes)),
+        "slice" => Box::new(movement::Slice::new(attributes)),
+        "reshape" => Box::new(movement::Reshape),
+        "pad" => Box::new(margin::Pad::new(attributes)),
+        "softmax" => Box::new(reduce::Softmax::new(attributes)),
+        "argmax" => Box::new(reduce::Reduce::argmax(attributes)),
+        "reduce" => Box::new(reduce::Reduce::new(attributes)),
+        "norm" => Box::new(norm::Norm::new(attributes)),
+        "conv" => Box::new(conv::Conv::new(attributes)),
+        "pooling" => Box::new(conv::Pooling::new(attributes)),
+        "lstm" => Box::new(cell::Lstm::new(attributes)),
+        "gru" => Box::new(cell::Gru::new(attributes)),
+        "" => return Err(unimplemented("a CUDA device runs no functions of the host's")),
+        "gather" => {
+            return Err(unimplemented("CUDA devices have no gather: they cannot refuse an index outside of the table"));
+        }
+        operation => return Err(unimplemented(format!("CUDA devices have no operation '{operation}'"))),
+    })
+}
+
+/// A shape seen from one of its axes: blocks of `len` rows of `inner` elements.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    outer: usize,
+    len: usize,
+    inner: usize,
+}
+
+impl Columns {
+    fn new(axis: i32, desc: &Desc) -> Result<Columns> {
+        let axis = place(axis, desc)?;
+        let product = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+        let shape = desc.shape();
+        Ok(Columns { outer: product(&shape[..axis]), len: shape[axis] as usize, inner: product(&shape[axis + 1..]) })
+    }
+}
+
+/// The index of an axis that may count from the end.
+fn place(axis: i32, desc: &Desc) -> Result<usize> {
+    let rank = desc.shape().len();
+    let index = i64::from(axis) + if axis < 0 { rank as i64 } else { 0 };
+    usize::try_from(index)
+        .ok()
+        .filter(|&index| index < rank)
+        .ok_or_else(|| Error::internal(format!("axis {axis} of {}", desc.text())))
+}

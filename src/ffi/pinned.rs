@@ -1,0 +1,150 @@
+//! Memory of the host's that is pinned for the copies of a device.
+
+use super::argument::{out_ptr, out_value};
+use super::guard::guard;
+use super::handle;
+use super::tensor::read_desc;
+use crate::abi::*;
+use crate::engine::{Buffer, Tensor};
+
+/// Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by themselves, while copies of
+/// other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU engine: to it, and to programs, this is
+/// a tensor like any other. `device` is any engine; if its device pins no memory (`pinning` of weir_memory_info is 0), or is the
+/// host, the tensor is in ordinary memory, so the same program serves all. The memory is counted in weir_memory_info of `device`,
+/// under its limit, and goes back to it.
+///
+/// Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed. Ownership: the caller
+/// owns one reference to *out_tensor, which may outlive both engines; desc is copied.
+/// Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if the
+/// size overflows; RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tensor_create_pinned(
+    engine: *mut weir_engine,
+    desc: *const weir_tensor_desc,
+    device: *mut weir_engine,
+    out_tensor: *mut *mut weir_tensor,
+) -> weir_status {
+    guard("weir_tensor_create_pinned", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let (out, engine) = (out_ptr(out_tensor, "out_tensor")?, handle::share(engine, "engine")?);
+            let (desc, device) = (read_desc(desc, "desc")?, handle::borrow(device, "device")?);
+            handle::into_c(Tensor::create_pinned(engine, desc, device)?, out)
+        }
+    })
+}
+
+/// As weir_tensor_create_pinned, without a shape: `bytes` bytes that hold anything. 0 bytes are legal.
+///
+/// Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to *out_buffer.
+/// Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_buffer_create_pinned(
+    engine: *mut weir_engine,
+    bytes: usize,
+    device: *mut weir_engine,
+    out_buffer: *mut *mut weir_buffer,
+) -> weir_status {
+    guard("weir_buffer_create_pinned", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let (out, engine) = (out_ptr(out_buffer, "out_buffer")?, handle::share(engine, "engine")?);
+            handle::into_c(Buffer::create_pinned(engine, bytes, handle::borrow(device, "device")?)?, out)
+        }
+    })
+}
+
+/// Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends: before its release
+/// function is called. It takes its time, so pin what is used often. A buffer may be pinned for several engines, one after the other.
+///
+/// Thread safety: any thread. Blocking: as long as the device takes. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, a buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is);
+/// UNIMPLEMENTED (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
+/// RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_buffer_pin(buffer: *mut weir_buffer, device: *mut weir_engine) -> weir_status {
+    guard("weir_buffer_pin", || {
+        // SAFETY: the caller's handles, as documented.
+        let (buffer, device) = unsafe { (handle::borrow(buffer, "buffer")?, handle::borrow(device, "device")?) };
+        buffer.pin(device)
+    })
+}
+
+/// Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's pinned memory:
+/// ask once, not for each copy.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_buffer_is_pinned(
+    buffer: *const weir_buffer,
+    device: *const weir_engine,
+    out_pinned: *mut i32,
+) -> weir_status {
+    guard("weir_buffer_is_pinned", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, buffer, device) = unsafe {
+            let out = out_value(out_pinned, "out_pinned")?;
+            (out, handle::borrow(buffer, "buffer")?, handle::borrow(device, "device")?)
+        };
+        out.set(i32::from(device.has_pinned(buffer.data().addr(), buffer.bytes())));
+        Ok(())
+    })
+}
+
+/// The same of a tensor's memory.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tensor_is_pinned(
+    tensor: *const weir_tensor,
+    device: *const weir_engine,
+    out_pinned: *mut i32,
+) -> weir_status {
+    guard("weir_tensor_is_pinned", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, tensor, device) = unsafe {
+            let out = out_value(out_pinned, "out_pinned")?;
+            (out, handle::borrow(tensor, "tensor")?, handle::borrow(device, "device")?)
+        };
+        out.set(i32::from(device.has_pinned(tensor.data().addr(), tensor.bytes())));
+        Ok(())
+    })
+}
+
+/// The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use or not.
+/// What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with weir_engine_attr_set_memory_limit.
+/// UINT64_MAX: no limit (the default).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_pinned_limit(attr: *mut weir_engine_attr, bytes: u64) -> weir_status {
+    guard("weir_engine_attr_set_pinned_limit", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow_mut(attr, "attr") }?.set_pinned_limit(Some(bytes).filter(|&bytes| bytes < u64::MAX))
+    })
+}
+
+/// The limit that was set, or UINT64_MAX.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_pinned_limit(
+    attr: *const weir_engine_attr,
+    out_bytes: *mut u64,
+) -> weir_status {
+    guard("weir_engine_attr_get_pinned_limit", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_value(out_bytes, "out_bytes")?, handle::borrow(attr, "attr")?) };
+        out.set(attr.pinned_limit()?.unwrap_or(u64::MAX));
+        Ok(())
+    })
+}

@@ -1,0 +1,89 @@
+//! Kernels that say whether, which or how often a body of a CUDA graph runs.
+
+use weir::device::cuda::plan::{CONTROL_MODULE, SET_IF, SET_SWITCH, WHILE_STEP};
+use weir_ptx::{Call, Calls, Module, Slice};
+
+/// What cudaGraphSetConditional was called with.
+#[derive(Default)]
+struct Conditions(Vec<(u64, u64)>);
+
+impl Calls for Conditions {
+    fn call(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        assert_eq!(call.function, "cudaGraphSetConditional");
+        self.0.push((call.argument(0)?, call.argument(1)?));
+        Ok(())
+    }
+}
+
+const HANDLE: u64 = 0x1234_5678_9abc_def0;
+const AT: u64 = 0x7_0000_0000;
+
+/// The value that a kernel sets, with parameters behind the handle and the address of `data`.
+fn set(name: &std::ffi::CStr, data: &mut [u64], params: &[u8]) -> u64 {
+    let module = Module::parse(CONTROL_MODULE.ptx.to_str().unwrap()).unwrap();
+    let params = [&HANDLE.to_le_bytes()[..], &AT.to_le_bytes(), params].concat();
+    let (mut memory, mut conditions) = (Slice::new(), Conditions::default());
+    memory.add(AT, data);
+    let entry = module.entry(name.to_str().unwrap()).unwrap();
+    entry.run([1; 3], [1; 3], 0, &params, &mut memory, &mut conditions).unwrap();
+    assert_eq!(conditions.0.len(), 1);
+    assert_eq!(conditions.0[0].0, HANDLE);
+    conditions.0[0].1
+}
+
+fn bytes(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+const BYTE: u32 = 1;
+const SIGNED: u32 = -1i32 as u32;
+const WORD: u32 = 4;
+
+#[test]
+fn a_body_runs_if_the_predicate_is_not_zero() {
+    for (data, size, want) in [
+        (0, BYTE, 0),
+        (1, BYTE, 1),
+        (0x80, BYTE, 1),
+        (0x100, BYTE, 0),
+        (0x100, WORD, 1),
+        (1 << 32, WORD, 0),
+        (0xff, SIGNED, 1),
+    ] {
+        assert_eq!(set(SET_IF, &mut [data], &bytes(&[size, 0])), want, "{data:x} of {size}");
+        assert_eq!(set(SET_IF, &mut [data], &bytes(&[size, 1])), 1 - want, "not {data:x} of {size}");
+    }
+}
+
+#[test]
+fn an_index_outside_means_the_last_body() {
+    for (data, size, want) in [
+        (0, WORD, 0),
+        (2, WORD, 2),
+        (3, WORD, 2),
+        (0xffff_ffff, WORD, 2),
+        (0xff, SIGNED, 2),
+        (0xff, BYTE, 2),
+        (0x101, BYTE, 1),
+    ] {
+        assert_eq!(set(SET_SWITCH, &mut [data], &bytes(&[size, 3])), want, "{data:x} of {size}");
+    }
+}
+
+#[test]
+fn a_loop_counts_up_to_its_cap() {
+    // Predicate, count, whether the cap ended it.
+    let step = |data: &mut [u64; 3], counts: bool, cap: u64| {
+        let count = if counts { AT + 8 } else { 0 };
+        let params = [count, cap, AT + 16].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+        set(WHILE_STEP, data, &[&params[..], &bytes(&[BYTE])].concat())
+    };
+    let mut data = [1, 0, 0];
+    assert_eq!((step(&mut data, true, 2), data), (1, [1, 1, 0]));
+    assert_eq!((step(&mut data, true, 2), data), (1, [1, 2, 0]));
+    assert_eq!((step(&mut data, true, 2), data), (0, [1, 2, 1]));
+    assert_eq!((step(&mut [0, 5, 0], true, 2), [0, 5, 0]), (0, [0, 5, 0]));
+    let mut data = [1, 7, 0];
+    assert_eq!((step(&mut data, true, 0), data), (1, [1, 8, 0]));
+    assert_eq!((step(&mut data, false, 3), data), (1, [1, 8, 0]));
+}

@@ -1,0 +1,202 @@
+//! Functions of elements, storage types, quantization.
+
+use crate::create::*;
+use crate::kit::{Distance, Random, Tensor, check};
+use weir::abi::weir_binary_op_value as Op;
+use weir::abi::weir_eltwise_op_value as F;
+use weir::abi::*;
+use weir::base::dtype;
+
+const FLOATS: [u32; 3] = [dtype::F32, dtype::F16, dtype::BF16];
+const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
+
+/// Numbers of every magnitude, and what is none.
+fn special(dims: &[i64], seed: u64) -> Tensor {
+    const SPECIAL: [f32; 24] = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        1e-45,
+        -1e-40,
+        0.5,
+        1.5,
+        2.5,
+        -2.5,
+        88.7,
+        -88.0,
+        -104.5,
+        20.5,
+        3e9,
+        -3e9,
+        8_388_609.0,
+        16_777_217.0,
+    ];
+    let mut random = Random::new(seed);
+    Tensor::f32(dims, |i| match SPECIAL.get(i) {
+        Some(&x) => x,
+        None if i % 3 == 0 => random.float() * 20.0,
+        None if i % 7 == 0 => f32::from_bits(random.next() << 1),
+        None => random.float(),
+    })
+}
+
+fn eltwise(op: F, alpha: f32, beta: f32) -> weir_eltwise_desc {
+    weir_eltwise_desc { struct_size: size_of::<weir_eltwise_desc>(), op: op as u32, alpha, beta, reserved: 0 }
+}
+
+#[test]
+fn functions_of_one_number() {
+    use F::*;
+    let functions = [
+        (WEIR_ELTWISE_RELU, 0.0, 0.0),
+        (WEIR_ELTWISE_RELU, 0.1, 0.0),
+        (WEIR_ELTWISE_ELU, 0.7, 0.0),
+        (WEIR_ELTWISE_GELU_ERF, 0.0, 0.0),
+        (WEIR_ELTWISE_GELU_TANH, 0.0, 0.0),
+        (WEIR_ELTWISE_TANH, 0.0, 0.0),
+        (WEIR_ELTWISE_SIGMOID, 0.0, 0.0),
+        (WEIR_ELTWISE_SWISH, 1.3, 0.0),
+        (WEIR_ELTWISE_SWISH, 0.0, 0.0),
+        (WEIR_ELTWISE_EXP, 0.0, 0.0),
+        (WEIR_ELTWISE_LOG, 0.0, 0.0),
+        (WEIR_ELTWISE_SQRT, 0.0, 0.0),
+        (WEIR_ELTWISE_SQUARE, 0.0, 0.0),
+        (WEIR_ELTWISE_ABS, 0.0, 0.0),
+        (WEIR_ELTWISE_NEG, 0.0, 0.0),
+        (WEIR_ELTWISE_CLIP, -0.5, 1.25),
+        (WEIR_ELTWISE_LINEAR, 1.7, -0.3),
+        (WEIR_ELTWISE_HARDSIGMOID, 0.2, 0.5),
+        (WEIR_ELTWISE_HARDSIGMOID, 0.0, 0.5),
+        (WEIR_ELTWISE_HARDSWISH, 0.2, 0.5),
+        (WEIR_ELTWISE_HARDSWISH, 0.0, 0.5),
+        (WEIR_ELTWISE_HARDSWISH, 0.0, -1.0),
+        (WEIR_ELTWISE_ROUND, 0.0, 0.0),
+        (WEIR_ELTWISE_MISH, 0.0, 0.0),
+        (WEIR_ELTWISE_SOFTPLUS, 1.5, 0.0),
+        (WEIR_ELTWISE_SOFTPLUS, -2.0, 0.0),
+    ];
+    for (op, alpha, beta) in functions {
+        let x = special(&[3, 67], op as u64);
+        check("eltwise", weir_kernel_create_eltwise, &eltwise(op, alpha, beta), &[x], Distance::Formula(4e-6));
+    }
+    for of in [dtype::F16, dtype::BF16] {
+        for op in [WEIR_ELTWISE_GELU_ERF, WEIR_ELTWISE_EXP, WEIR_ELTWISE_NEG] {
+            let x = Tensor::random(of, &[150], 5);
+            check("eltwise", weir_kernel_create_eltwise, &eltwise(op, 0.0, 0.0), &[x], Distance::Formula(8e-3));
+        }
+    }
+    let desc = weir_relu_desc { struct_size: size_of::<weir_relu_desc>() };
+    check("relu", weir_kernel_create_relu, &desc, &[special(&[70], 1)], Distance::None);
+    check("relu", weir_kernel_create_relu, &desc, &[special(&[0, 3], 1)], Distance::None);
+}
+
+#[test]
+fn powers() {
+    // The C library's powf is within an ulp, and so is ours.
+    for beta in [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, -0.5, -1.0, 2.75, -3.0, 7.0, 1e9, f32::INFINITY, f32::NEG_INFINITY] {
+        let desc = eltwise(F::WEIR_ELTWISE_POW, 1.25, beta);
+        let x = special(&[120], 9);
+        check("eltwise", weir_kernel_create_eltwise, &desc, &[x], Distance::Near(2.4e-7));
+    }
+    let desc = binary(Op::WEIR_BINARY_POW);
+    let (a, b) = (special(&[24, 1], 3), special(&[1, 24], 3));
+    check("binary", weir_kernel_create_binary, &desc, &[a, b], Distance::Near(2.4e-7));
+}
+
+fn binary(op: Op) -> weir_binary_desc {
+    weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: op as u32, reserved: 0 }
+}
+
+#[test]
+fn functions_of_two_numbers_with_broadcasting() {
+    use Op::*;
+    let arithmetic =
+        [WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV, WEIR_BINARY_MIN, WEIR_BINARY_MAX];
+    let comparisons = [WEIR_BINARY_EQ, WEIR_BINARY_NE, WEIR_BINARY_LT, WEIR_BINARY_LE, WEIR_BINARY_GT, WEIR_BINARY_GE];
+    let run = |op, inputs: &[Tensor]| {
+        check("binary", weir_kernel_create_binary, &binary(op), inputs, Distance::None);
+    };
+    for op in arithmetic.into_iter().chain(comparisons) {
+        run(op, &[special(&[24, 1], 7), special(&[24], 7)]);
+        for of in ALL {
+            if of != dtype::BOOL || comparisons.contains(&op) {
+                run(op, &[Tensor::random(of, &[5, 9], 1), Tensor::random(of, &[9], 2)]);
+            }
+        }
+    }
+    for (a, b) in [
+        (&[2, 1, 3, 1][..], &[4, 1, 5][..]),
+        (&[][..], &[3, 2][..]),
+        (&[6][..], &[1][..]),
+        (&[0, 4][..], &[1, 4][..]),
+        (&[2, 3, 4][..], &[2, 3, 4][..]),
+    ] {
+        run(WEIR_BINARY_SUB, &[Tensor::random(dtype::F32, a, 3), Tensor::random(dtype::F32, b, 4)]);
+    }
+    let ends = Tensor::s32(&[6], |i| [i32::MIN, i32::MAX, 0, -1, 7, 2][i]);
+    let others = Tensor::s32(&[6, 1], |i| [0, -1, 2, i32::MIN, 3, i32::MAX][i]);
+    for op in arithmetic.into_iter().chain(comparisons) {
+        run(op, &[ends.clone(), others.clone()]);
+    }
+    let desc = weir_add_desc { struct_size: size_of::<weir_add_desc>() };
+    let inputs = [Tensor::random(dtype::F32, &[4, 10], 1), Tensor::random(dtype::F32, &[10], 2)];
+    check("add", weir_kernel_create_add, &desc, &inputs, Distance::None);
+}
+
+#[test]
+fn choices() {
+    let desc = weir_select_desc { struct_size: size_of::<weir_select_desc>() };
+    for of in ALL {
+        let condition = Tensor::random(dtype::BOOL, &[3, 1, 5], 1);
+        let inputs = [condition, Tensor::random(of, &[4, 1], 2), Tensor::random(of, &[3, 4, 5], 3)];
+        check("select", weir_kernel_create_select, &desc, &inputs, Distance::None);
+    }
+}
+
+#[test]
+fn storage_types() {
+    for from in ALL {
+        for to in ALL {
+            for (scale, shift) in [(0.0, 0.0), (37.5, -3.25)] {
+                let size = size_of::<weir_convert_desc>();
+                let desc = weir_convert_desc { struct_size: size, dtype: to, scale, shift, reserved: 0 };
+                let x = if from == dtype::F32 { special(&[70], 2) } else { Tensor::random(from, &[70], 2) };
+                check("convert", weir_kernel_create_convert, &desc, &[x], Distance::None);
+            }
+        }
+    }
+}
+
+#[test]
+fn quantization() {
+    let scales = |dims: &[i64]| Tensor::f32(dims, |i| 0.017 * (i + 1) as f32);
+    for (flags, axis, channels) in [(0, 0, None), (1, 0, None), (1, 0, Some(3)), (1, 1, Some(4)), (0, -1, Some(5))] {
+        let of_channels =
+            |tensor: &dyn Fn(&[i64]) -> Tensor| tensor(&channels.map_or(vec![], |channels| vec![channels]));
+        let mut more = vec![of_channels(&scales)];
+        if flags == 1 {
+            more.push(of_channels(&|dims| Tensor::s32(dims, |i| 3 * i as i32 - 4)));
+        }
+        for to in [dtype::S8, dtype::U8, dtype::S32] {
+            for of in FLOATS {
+                let size = size_of::<weir_quantize_desc>();
+                let forth = weir_quantize_desc { struct_size: size, flags, dtype: to, axis };
+                let inputs = [&[Tensor::random(of, &[3, 4, 5], 8)][..], &more].concat();
+                check("quantize", weir_kernel_create_quantize, &forth, &inputs, Distance::None);
+                let back = weir_dequantize_desc { struct_size: size, flags, dtype: of, axis };
+                let inputs = [&[Tensor::random(to, &[3, 4, 5], 8)][..], &more].concat();
+                check("dequantize", weir_kernel_create_dequantize, &back, &inputs, Distance::None);
+            }
+        }
+    }
+    let desc = weir_quantize_desc { struct_size: size_of::<weir_quantize_desc>(), flags: 0, dtype: dtype::S8, axis: 0 };
+    let one = Tensor::f32(&[1], |_| 0.5);
+    check("quantize", weir_kernel_create_quantize, &desc, &[special(&[40], 4), one], Distance::None);
+}

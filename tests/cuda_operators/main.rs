@@ -1,0 +1,14 @@
+//! The built-in operations of CUDA devices: their real PTX, run by an interpreter, against the processor's kernels, through the descriptors of
+//! the interface in C.
+#![cfg(feature = "cuda")]
+
+mod cells;
+mod control;
+mod create;
+mod elements;
+mod images;
+mod kit;
+mod movement;
+mod products;
+mod rows;
+mod windows;
