@@ -67,8 +67,8 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     return program;
 }
 
-/* The same by hand. */
-static void *build(void *function, void **arguments, unsigned blocks, unsigned threads, int chains, int length) {
+/* The same by hand. Chain i writes 4 i bytes behind `y`, which is what arguments[1] points to. */
+static void *build(void *function, void **arguments, raw_pointer *y, unsigned blocks, unsigned threads, int chains, int length) {
     void *graph = NULL, *executable = NULL;
     RAW(cuGraphCreate(&graph, 0));
     for (int chain = 0; chain < chains; chain++) {
@@ -79,6 +79,7 @@ static void *build(void *function, void **arguments, unsigned blocks, unsigned t
                 .function = function, .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .params = arguments};
             RAW(cuGraphAddKernelNode_v2(&node, graph, &before, i > 0, &kernel));
         }
+        *y += 4;
     }
     RAW(cuGraphInstantiateWithFlags(&executable, graph, 0));
     RAW(cuGraphDestroy(graph));
@@ -89,16 +90,17 @@ static void straight_lines(weir_engine *cpu) {
     weir_engine *engine = cuda_engine(1);
     weir_kernel *kernel = add_one_kernel(engine, 1);
     void *module = NULL, *function = raw_kernel(PTX_PLAIN, "add_one", &module, NULL);
-    raw_pointer x = raw_memory(8);
+    raw_pointer x = raw_memory(8), y = x + 4;
     unsigned one = 1;
-    void *arguments[] = {&x, &x, &one};
+    void *arguments[] = {&x, &y, &one};
     line l = {.raw_stream = raw_stream(), .stream = cuda_stream(engine)};
     l.input = floats_on(engine, 1);
     l.output = floats_on(engine, 1);
     table("Straight graphs of small kernels, run to completion (goal: 1.03)");
     for (int length = 1; length <= (quick ? 100 : 1000); length *= 10) {
         l.program = compile(cpu, engine, kernel, 1, length);
-        l.executable = build(function, arguments, 1, 128, 1, length);
+        y = x + 4;
+        l.executable = build(function, arguments, &y, 1, 128, 1, length);
         l.runs = length < 100 ? 100 : 20;
         char what[64];
         snprintf(what, sizeof what, "%d kernels", length);
@@ -131,11 +133,11 @@ static void forks(weir_engine *cpu, raw_device *device) {
         /* What a kernel takes: a chain of a hundred between two events. */
         void *module = NULL, *function = raw_kernel(PTX_PLAIN, "spin", &module, NULL), *stream = raw_stream();
         void *from = raw_event(RAW_EVENT_DEFAULT), *to = raw_event(RAW_EVENT_DEFAULT);
-        raw_pointer x = raw_memory(8), y = x + 4;
+        raw_pointer x = raw_memory(4 + 4 * CHAINS), y = x + 4;
         void *arguments[] = {&x, &y, &cycles};
         float ms = 0;
-        RAW(cuMemsetD32Async(x, 0, 2, stream));
-        void *chain = build(function, arguments, blocks, 32, 1, 100);
+        RAW(cuMemsetD32Async(x, 0, 1 + CHAINS, stream));
+        void *chain = build(function, arguments, &y, blocks, 32, 1, 100);
         for (int i = 0; i < 2; i++) {
             RAW(cuEventRecord(from, stream));
             RAW(cuGraphLaunch(chain, stream));
@@ -145,7 +147,8 @@ static void forks(weir_engine *cpu, raw_device *device) {
         }
         const double ideal = (double)ms * 1e3 / 100 * LENGTH;
         line l = {.raw_stream = stream, .runs = quick ? 1 : 10};
-        l.executable = build(function, arguments, blocks, 32, CHAINS, LENGTH);
+        y = x + 4;
+        l.executable = build(function, arguments, &y, blocks, 32, CHAINS, LENGTH);
         double raw_ns[ROUNDS];
         for (int round = 0; round < ROUNDS; round++) raw_ns[round] = raw_runs(&l);
         const double by_hand = median(raw_ns, ROUNDS) / 1e3;

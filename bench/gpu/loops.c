@@ -34,14 +34,16 @@ static double weir_loop(void *with) {
     return (now_ns() - start) / l->iterations;
 }
 
+static void *driven_module, *driven_flag;
+
 /* Where the host asks after each iteration: a launch, a copy of the condition, and a wait. */
 static double driven_loop(void *with) {
     loop *l = with;
-    static void *module = NULL, *add = NULL, *less = NULL, *flag = NULL;
-    if (module == NULL) {
-        add = raw_kernel(PTX_PLAIN, "add_one", &module, NULL);
-        RAW(cuModuleGetFunction(&less, module, "less"));
-        RAW(cuMemHostAlloc(&flag, 4, 0));
+    static void *add = NULL, *less = NULL;
+    if (driven_module == NULL) {
+        add = raw_kernel(PTX_PLAIN, "add_one", &driven_module, NULL);
+        RAW(cuModuleGetFunction(&less, driven_module, "less"));
+        RAW(cuMemHostAlloc(&driven_flag, 4, 0));
     }
     unsigned one = 1;
     raw_pointer limit = l->counter + 4, condition = l->counter + 8;
@@ -51,9 +53,9 @@ static double driven_loop(void *with) {
     for (;;) {
         RAW(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, add_arguments, NULL));
         RAW(cuLaunchKernel(less, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, less_arguments, NULL));
-        RAW(cuMemcpyDtoHAsync_v2(flag, condition, 1, l->raw_stream));
+        RAW(cuMemcpyDtoHAsync_v2(driven_flag, condition, 1, l->raw_stream));
         RAW(cuStreamSynchronize(l->raw_stream));
-        if (*(unsigned char *)flag == 0) break;
+        if (*(unsigned char *)driven_flag == 0) break;
     }
     return (now_ns() - start) / l->iterations;
 }
@@ -90,7 +92,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
 }
 
 /* NULL where the driver has no WHILE nodes. */
-static void *build(raw_device *device, raw_pointer left, raw_pointer counter) {
+static void *build(raw_device *device, raw_pointer left, raw_pointer counter, void **modules) {
     void *module = NULL, *plain = NULL, *graph = NULL, *node = NULL, *executable = NULL, *set = NULL;
     void *down = raw.cuGraphAddNode_v2 == NULL ? NULL : raw_kernel(PTX_CONDITIONS, "count_down", &module, NULL);
     if (down == NULL) return NULL;
@@ -114,6 +116,8 @@ static void *build(raw_device *device, raw_pointer left, raw_pointer counter) {
     RAW(cuGraphAddKernelNode_v2(&node, params.bodies[0], &inside, 1, &kernel));
     RAW(cuGraphInstantiateWithFlags(&executable, graph, 0));
     RAW(cuGraphDestroy(graph));
+    modules[0] = module;
+    modules[1] = plain;
     return executable;
 }
 
@@ -128,7 +132,8 @@ void bench_loops(raw_device *device) {
     l.left = raw_memory(4);
     l.counter = raw_memory(16);
     RAW(cuMemcpyHtoDAsync_v2(l.counter + 4, &limit, 4, l.raw_stream));
-    l.executable = build(device, l.left, l.counter);
+    void *modules[2] = {NULL};
+    l.executable = build(device, l.left, l.counter, modules);
     l.program = compile(cpu, engine, less, add);
     float *const values[] = {&first, &limit, &result};
     for (int i = 0; i < 3; i++) OK(weir_tensor_create_from(cpu, &desc, values[i], NULL, NULL, &host[i]));
@@ -155,7 +160,12 @@ void bench_loops(raw_device *device) {
     weir_stream_release(l.stream);
     weir_engine_release(engine);
     weir_engine_release(cpu);
-    if (l.executable != NULL) RAW(cuGraphExecDestroy(l.executable));
+    if (l.executable != NULL) {
+        RAW(cuGraphExecDestroy(l.executable));
+        for (int i = 0; i < 2; i++) RAW(cuModuleUnload(modules[i]));
+    }
+    RAW(cuModuleUnload(driven_module));
+    RAW(cuMemFreeHost(driven_flag));
     RAW(cuMemFree_v2(l.left));
     RAW(cuMemFree_v2(l.counter));
     RAW(cuStreamDestroy_v2(l.raw_stream));
