@@ -330,7 +330,11 @@ fn jumps_by_a_table_shared_variables_and_special_registers() {
             @!%p1 trap;
             setp.ne.u32 %p2, %r7, 40;
             @%p2 trap;
-            st.shared.u32 [fixed], 1;
+            mov.u32 %r8, fixed;
+            st.shared.u32 [%r8], 1;
+            mov.u32 %r8, dynamic;
+            setp.ne.u32 %p2, %r8, %r5;
+            @%p2 trap;
             st.shared.u64 [dynamic+16], %rd1;
             mul.wide.u32 %rd3, %r1, 4;
             add.u64 %rd1, %rd1, %rd3;
