@@ -152,7 +152,9 @@ fn child(how: &str) {
         queueing(device, || bench.copy(device)),
     ];
     stop.store(true, Relaxed);
-    other.map(|other| other.join().unwrap());
+    if let Some(other) = other {
+        other.join().unwrap();
+    }
     println!("{}", times.map(|time| format!("{time:.1}")).join(" "));
 }
 

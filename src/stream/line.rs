@@ -97,7 +97,7 @@ struct Flight {
 
 impl std::fmt::Debug for Flight {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} under way", self.under_way.len())
+        write!(f, "{} under way", self.under_way.count())
     }
 }
 
@@ -233,7 +233,7 @@ impl Line {
     }
 
     pub(super) fn is_crowded(&self) -> bool {
-        self.flight().under_way.len() >= LOOK_FROM
+        self.flight().under_way.count() >= LOOK_FROM
     }
 }
 

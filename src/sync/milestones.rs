@@ -75,7 +75,7 @@ impl<T, E> Default for Milestones<T, E> {
 
 impl<T, E: Clone> Milestones<T, E> {
     /// Items under way.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.items.len()
     }
 
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((it.take(), it.take()), (Some(1), Some(2)));
         it.end();
         assert_eq!(it.ask(2), Asked::Seen);
-        assert_eq!(it.len(), 1);
+        assert_eq!(it.count(), 1);
     }
 
     #[test]
