@@ -285,7 +285,10 @@ impl Drop for Compiled<'_> {
 
 /// A file of an example.
 pub fn example(path: &str) -> Vec<u8> {
-    let path = format!("{}/examples/{path}", env!("CARGO_MANIFEST_DIR"));
+    // On another machine than the one that built the test, the environment says where they are.
+    let examples =
+        std::env::var("WEIR_EXAMPLES").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/examples").to_owned());
+    let path = format!("{examples}/{path}");
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
