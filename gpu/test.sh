@@ -7,7 +7,7 @@
 # themselves; what is about that driver alone says that it is skipped.
 
 set -u
-export FAKE_CUDA_CHILD=1 WEIR_EXAMPLES=$PWD/examples
+export FAKE_CUDA_CHILD=1 WEIR_TEST_EXAMPLES=$PWD/examples
 passed=0 failed=0 skipped=0
 for test in $("$1" --list --format terse | sed -n 's/: test$//p'); do
     output=$(timeout 60 "$1" "$test" --exact --nocapture --test-threads=1 2>&1)
