@@ -35,7 +35,7 @@ library=$(ldd "$tree/bench/gpu/gpu_bench" | sed -n 's/.*=> \(.*libweir\.so[^ ]*\
 [ -n "$library" ] || { echo "gpu/pack.sh: gpu_bench in $tree finds no libweir" >&2; exit 1; }
 cp -L "$library" "$kit/lib/$(basename "$library")"
 cp "$tree/bench/gpu/gpu_bench" "$(find "$tree" -name weir_conformance -type f -perm -u+x | head -n 1)" "$kit/bin/"
-for name in cuda cuda_networks; do
+for name in cuda cuda_networks cuda_operators; do
     executable=$(rust_test "$name")
     [ -n "$executable" ] || { echo "gpu/pack.sh: no test $name" >&2; exit 1; }
     cp "$executable" "$kit/tests/$name"

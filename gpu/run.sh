@@ -112,7 +112,7 @@ else
 fi
 if [ -z "$fake" ] && have compute-sanitizer; then
     step sanitizer-smoke 60 compute-sanitizer --error-exitcode 9 bin/gpu_bench smoke
-    FAKE_CUDA_CHILD=1 WEIR_TEST_EXAMPLES=$PWD/examples step sanitizer-networks 90 \
+    WEIR_TEST_CUDA=1 WEIR_TEST_EXAMPLES=$PWD/examples step sanitizer-networks 90 \
         compute-sanitizer --error-exitcode 9 tests/cuda_networks --test-threads=1
 elif [ -z "$fake" ]; then
     echo "| sanitizer | not run: no compute-sanitizer | |" >>"$report"
