@@ -44,7 +44,8 @@
  *   packed weights      weir_packed_weights_create, weir_matmul_desc (weights)
  *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
- *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine
+ *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
+ *   segments            weir_compile_options_set_segments
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -780,6 +781,21 @@ typedef enum weir_forwarding_value {
   /** It has memory of its own. */
   WEIR_FORWARD_NEVER = -2,
 } weir_forwarding_value;
+
+/** Which engine does a node. */
+typedef enum weir_placement_value {
+  /** As the compile options say, and where these say nothing, the engine of its kernel. */
+  WEIR_PLACEMENT_DEFAULT = 0,
+  /** The engine of its kernel. */
+  WEIR_PLACEMENT_KERNEL = 1,
+  /**
+   * The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its inputs, and of outputs
+   * that are wanted on an engine that is settled. Constants in the host's memory count as nothing; of equals it is the first in the
+   * list that weir_graph_compile was given. Kernels of variables, of other programs, with packed weights, and those that only their engine's device
+   * knows (weir_kernel_create_named) stay where they are.
+   */
+  WEIR_PLACEMENT_ANY = 2,
+} weir_placement_value;
 
 /** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
 typedef struct weir_allocator weir_allocator;
@@ -2255,6 +2271,9 @@ typedef uint64_t weir_node;
 
 /** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
+
+/** Where a node is run: one of enum weir_placement_value. */
+typedef uint32_t weir_placement;
 
 /** A text format of reports: one of enum weir_report_format_value. */
 typedef uint32_t weir_report_format;
@@ -5579,6 +5598,39 @@ weir_status weir_graph_set_output_engine(struct weir_graph *graph,
                                          struct weir_engine *engine);
 
 /**
+ * Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report (weir_program_report) says which one
+ * was chosen for each node that was open, and why; the same graph and the same list of engines give the same choice.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_placement(struct weir_graph *graph,
+                                     weir_node node,
+                                     weir_placement placement);
+
+/**
+ * The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default: WEIR_PLACEMENT_KERNEL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_placement(struct weir_compile_options *options,
+                                               weir_placement placement);
+
+/**
+ * What weir_compile_options_set_placement set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_placement(const struct weir_compile_options *options,
+                                               weir_placement *out_placement);
+
+/**
  * The engine in whose memory runs are given input `index`.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
@@ -5696,7 +5748,7 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
  *
- * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+ * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU engine among `engines` is the program's own: inputs and outputs are in
  * its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
  * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
  * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
@@ -5875,6 +5927,29 @@ WEIR_NODISCARD
 weir_status weir_program_load_profile(struct weir_program *program,
                                       const char *profile,
                                       size_t *out_num_known);
+
+/**
+ * Whether work on devices is recorded: 1 (the default), or 0. Where four nodes or more of one device have no other node between
+ * them, the second run of the program has the device record them, with the copies of inputs that only they read, and later runs submit the
+ * recording by one call. Results are the same. With 0, or where a device does not record, every run issues each node by itself. The
+ * program's report (weir_program_report) says how many there are, or why not.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_segments(struct weir_compile_options *options,
+                                              int32_t segments);
+
+/**
+ * What weir_compile_options_set_segments set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_segments(const struct weir_compile_options *options,
+                                              int32_t *out_segments);
 
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------

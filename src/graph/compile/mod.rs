@@ -65,17 +65,23 @@ impl Program {
         }
         homes::check(contents, &engines)?;
         effects::check(contents, &verified)?;
+        let (chosen, choices) = match place::choose(contents, &verified, &engines, options.any_engine)? {
+            None => (None, Vec::new()),
+            Some((chosen, choices)) => (Some(chosen), choices),
+        };
+        let contents = chosen.as_ref().unwrap_or(contents);
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
-        let Some(placed) = place::place(contents, &verified, &engines)? else {
+        let Some(placed) = place::place(contents, &verified, &engines, options)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
         };
         // A part of the program is placed by itself.
         let parts = Parts::new(contents, &engines, options)?;
-        facts.placement = placed.placement;
+        facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
         let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
         let mut layout = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
         placed.attach(&mut layout);
+        layout.choices = choices;
         Ok(Object::shared(Program::new(layout, parts)))
     }
 
@@ -205,7 +211,7 @@ fn finish(
         looped.uncounted = u32::from(degree(last) == 0);
     }
     let ends = ends(&flat, &degree);
-    let facts = flat.facts;
+    let facts = std::mem::take(&mut flat.facts);
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {
@@ -224,6 +230,7 @@ fn finish(
         engines,
         devices: Vec::new(),
         lanes: None,
+        choices: Vec::new(),
         inputs: graph
             .inputs()
             .enumerate()
