@@ -32,7 +32,13 @@ fn gpu(streams: u32) -> Ref<Engine> {
 fn bound<T>(engine: &Ref<Engine>, kernel: Arc<dyn Kernel>, name: &str, desc: &T) -> Ref<BoundKernel> {
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
-    BoundKernel::create_as(engine.clone(), kernel, Operation { name, attributes }, &KernelAttr::default()).unwrap()
+    BoundKernel::create_as(
+        engine.clone(),
+        kernel,
+        Operation { name, attributes, is_bound: false },
+        &KernelAttr::default(),
+    )
+    .unwrap()
 }
 
 fn layer(engine: &Ref<Engine>, relu: bool) -> Ref<BoundKernel> {
