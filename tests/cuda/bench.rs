@@ -101,7 +101,7 @@ impl Bench {
         // SAFETY: the bytes of a plain struct.
         let attributes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
-        let operation = Operation { name: CUDA_KERNEL, attributes, is_bound: false };
+        let operation = Operation { name: CUDA_KERNEL, attributes, ..Operation::default() };
         let signature = Arc::new(Signature { name, inputs });
         BoundKernel::create_as(self.engine.clone(), signature, operation, &KernelAttr::default())
     }

@@ -66,7 +66,7 @@ fn functions_of_the_host_and_unknown_operations_are_refused() {
         let bench = Bench::new();
         for (name, text) in [("", "runs no functions of the host's"), ("nonsense", "'nonsense'")] {
             let kernel = std::sync::Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-            let operation = Operation { name, attributes: &[], is_bound: false };
+            let operation = Operation { name, ..Operation::default() };
             let engine = bench.engine.clone();
             let error =
                 BoundKernel::create_as(engine, kernel, operation, &KernelAttr::default()).map(drop).unwrap_err();

@@ -13,4 +13,5 @@ mod programs;
 #[allow(dead_code, reason = "others use the rest")]
 #[path = "../kit/random.rs"]
 mod random;
+mod segments;
 mod sharing;

@@ -5,14 +5,15 @@ use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
 use super::facts::Facts;
+use super::graph::{CudaGraph, Functions};
 use super::host::Host;
 use super::kernel::CudaKernel;
 use super::memory::{ALIGNMENT, Memory};
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Factory, Pinning, Recipe, Settings,
-    StreamAttr, Then, Watch, label,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Factory, Pinning, Recipe,
+    Recording, Settings, StreamAttr, Then, Watch, label,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -143,6 +144,14 @@ impl Accelerator for CudaDevice {
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.modules, recipe)?))
+    }
+
+    fn can_record(&self) -> bool {
+        Functions::of(self.context.table()).is_some()
+    }
+
+    fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(CudaGraph::new(&self.context, recording)?))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

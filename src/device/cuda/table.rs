@@ -11,8 +11,13 @@
 use cudarc::driver::sys;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+/// Nodes of graphs, as they are given to the driver.
 pub use sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmemPoolProps, CUmemoryPool, CUmodule, CUstream,
+    CUDA_KERNEL_NODE_PARAMS_v2_st as KernelNode, CUDA_MEMCPY3D_st as CopyNode, CUDA_MEMSET_NODE_PARAMS_st as FillNode,
+};
+pub use sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemPoolProps,
+    CUmemoryPool, CUmodule, CUstream,
 };
 
 /// What a function of the driver returns.
@@ -137,6 +142,24 @@ table! {
         mem_pool_destroy = "cuMemPoolDestroy" (CUmemoryPool);
         mem_alloc_from_pool_async = "cuMemAllocFromPoolAsync" (*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
         mem_free_async = "cuMemFreeAsync" (CUdeviceptr, CUstream);
+        graph_create = "cuGraphCreate" (*mut CUgraph, c_uint);
+        graph_destroy = "cuGraphDestroy" (CUgraph);
+        graph_add_kernel_node = "cuGraphAddKernelNode_v2"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const KernelNode);
+        graph_add_memcpy_node = "cuGraphAddMemcpyNode"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CopyNode, CUcontext);
+        graph_add_memset_node = "cuGraphAddMemsetNode"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const FillNode, CUcontext);
+        graph_add_empty_node = "cuGraphAddEmptyNode" (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize);
+        graph_instantiate = "cuGraphInstantiateWithFlags" (*mut CUgraphExec, CUgraph, u64);
+        graph_exec_destroy = "cuGraphExecDestroy" (CUgraphExec);
+        graph_launch = "cuGraphLaunch" (CUgraphExec, CUstream);
+        graph_exec_kernel_node_set_params = "cuGraphExecKernelNodeSetParams_v2"
+            (CUgraphExec, CUgraphNode, *const KernelNode);
+        graph_exec_memcpy_node_set_params = "cuGraphExecMemcpyNodeSetParams"
+            (CUgraphExec, CUgraphNode, *const CopyNode, CUcontext);
+        graph_exec_memset_node_set_params = "cuGraphExecMemsetNodeSetParams"
+            (CUgraphExec, CUgraphNode, *const FillNode, CUcontext);
         func_get_param_info = "cuFuncGetParamInfo" (CUfunction, usize, *mut usize, *mut usize);
     }
 }
