@@ -5,7 +5,8 @@ use super::Placer;
 use super::carry::{Carry, Done, Point};
 use super::kernels::Source;
 use super::region::{OnDevice, Region};
-use crate::base::Result;
+use super::replays::Writer;
+use crate::base::{Error, Result};
 use crate::graph::builder::Value;
 use std::sync::Arc;
 
@@ -32,6 +33,10 @@ impl Placer {
                 if region.is_piece(before) && region.device[index] != region.device[before] {
                     region.new[index].after[at] = self.done(region, all, before)?;
                 }
+            }
+            // What is done for its effects alone is over before the run is.
+            if region.is_piece(index) && region.old.nodes[index].num_outputs() == 0 {
+                self.done(region, all, index)?;
             }
         }
         Ok(())
@@ -153,9 +158,11 @@ impl Placer {
         }
         let engine = region.device[before].unwrap_or(0);
         let number = self.next_fetch(engine, 0);
-        let piece = self.follow(region, all, before).unwrap_or(0);
+        let Some(writer) = self.follow(region, all, before) else {
+            return Err(Error::internal("the end of work that nobody does"));
+        };
         let name = format!("end of '{}'", region.old.nodes[before].name);
-        let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, piece };
+        let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, writer };
         let mut node = self.node(&name, Arc::new(done), vec![region.token], 0)?;
         node.after = vec![before];
         region.done.insert(before, region.new.len());
@@ -168,11 +175,16 @@ impl Placer {
         self.needs[engine].fetches.len() - 1
     }
 
-    /// Something follows a node's work: the piece, if the node is one, which then records.
-    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], node: usize) -> Option<usize> {
+    /// Something follows a node's work: what does it, if anything does, which then records.
+    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], node: usize) -> Option<Writer> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
-        let piece = all[engine].first_piece + region.position[node];
+        let (on, at) = (&all[engine], region.position[node]);
+        let piece = on.first_piece + at;
         self.needs[engine].records[piece] = true;
-        Some(piece)
+        let segment = on.segments.as_ref().map(|segments| segments.number_of(at));
+        if let Some(segment) = segment {
+            self.needs[engine].segments[segment] = true;
+        }
+        Some(Writer { piece, segment })
     }
 }

@@ -254,3 +254,24 @@ fn pools_count_what_they_gave() {
     };
     run.succeeds();
 }
+
+#[test]
+fn a_forked_child_has_no_driver() {
+    let Some(run) = Driver::new().child("basics::a_forked_child_has_no_driver") else {
+        start();
+        // SAFETY: the child only calls the driver and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let status = call!(cuMemAlloc_v2(out(&mut 0u64), 4usize));
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = 0;
+        // SAFETY: the child from above, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 3);
+        memory(4);
+        return;
+    };
+    run.succeeds();
+}
