@@ -275,3 +275,21 @@ fn a_forked_child_has_no_driver() {
     };
     run.succeeds();
 }
+
+#[test]
+fn other_programs_run_with_the_driver() {
+    let test = "basics::other_programs_run_with_the_driver";
+    if std::env::var_os("FAKE_CUDA_CHILD").is_some() {
+        let mut version = 0i32;
+        ok!(cuDriverGetVersion(out(&mut version)));
+        assert_eq!((version, call!(cuInit(0u32))), (12_040, 100));
+        assert!(symbol("cuMemPoolCreate").is_none());
+        return;
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_with-fake-cuda"));
+    command.args(["--version", "12040", "--without", "cuMemPoolCreate", "DEVICES=0"]);
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact"]).env("FAKE_CUDA_CHILD", "1");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+}
