@@ -60,28 +60,26 @@ impl Staged {
             let stream = if is_here(tensor) { line.stream() } else { &*self.aside };
             stream.copy(&Transfer { name: "copy", to, from, bytes }).map(|()| stream)
         };
-        loop {
-            match *half {
-                _ if bytes == 0 => return Ok(true),
-                Half::None => {
-                    copy(&self.source, staging, of(&self.source))?.record(&self.read)?;
-                    *half = Half::First;
-                    tell(&self.source, &self.read, queue)?;
-                    return Ok(false);
-                }
-                Half::First if !self.read.is_reached()? => return Ok(false),
-                Half::First => {
-                    let stream = copy(&self.target, of(&self.target), staging)?;
-                    *half = Half::Second;
-                    if is_here(&self.target) {
-                        return Ok(true);
-                    }
-                    stream.record(&self.written)?;
-                    tell(&self.target, &self.written, queue)?;
-                    return Ok(false);
-                }
-                Half::Second => return self.written.is_reached(),
+        match *half {
+            _ if bytes == 0 => Ok(true),
+            Half::None => {
+                copy(&self.source, staging, of(&self.source))?.record(&self.read)?;
+                *half = Half::First;
+                tell(&self.source, &self.read, queue)?;
+                Ok(false)
             }
+            Half::First if !self.read.is_reached()? => Ok(false),
+            Half::First => {
+                let stream = copy(&self.target, of(&self.target), staging)?;
+                *half = Half::Second;
+                if is_here(&self.target) {
+                    return Ok(true);
+                }
+                stream.record(&self.written)?;
+                tell(&self.target, &self.written, queue)?;
+                Ok(false)
+            }
+            Half::Second => self.written.is_reached(),
         }
     }
 }
