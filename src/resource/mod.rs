@@ -25,12 +25,15 @@
 //! *Optimistic* (`versions`): no lock while anything is read or written. A reader holds on to the version that was current; a writer makes a
 //! version of its own and puts it in place of the one that it began with, or begins again. Readers see one value or the other, never
 //! parts of both, and no sum is lost.
+//!
+//! On a device that works on its own (`on_device`) both are one chain of accesses that the device makes one after the other.
 #![forbid(unsafe_code)]
 
 mod access;
 mod host;
 mod leaks;
 mod name;
+mod on_device;
 mod operations;
 mod registry;
 mod table;
@@ -40,6 +43,7 @@ mod versions;
 pub use host::HostObject;
 pub use leaks::{count as leak_count, report as leak_report};
 pub use name::{DEFAULT_CONTAINER, check as check_name, check_container};
+pub use on_device::Side;
 pub use operations::{Operation, kernel};
 pub use registry::{Listed, Registry};
 pub use table::{Key, KeyKind, Keys, Table};

@@ -13,7 +13,7 @@ fn vector(n: i64) -> Desc {
 }
 
 fn variable(registry: &Arc<Registry>, n: i64, is_optimistic: bool) -> Ref<Resource> {
-    let variable = Variable::create(registry.device(), vector(n), is_optimistic, None).unwrap();
+    let variable = Variable::create(vector(n), is_optimistic, None).unwrap();
     Resource::create(registry, Body::Variable(variable)).unwrap()
 }
 

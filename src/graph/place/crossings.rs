@@ -146,6 +146,23 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
+    /// Has the host wait for work, too, that it needs nothing of, as what only writes a variable: a run, or an iteration, is over when all of it
+    /// is. What is awaited covers what comes before it on the engine.
+    pub(super) fn ends(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
+        for on in all {
+            let mut covered = vec![0; on.plan.num_streams];
+            let is_ours = |node: &&usize| region.device[**node] == Some(on.engine);
+            region.awaited.iter().filter(is_ours).for_each(|&node| on.plan.cover(region.position[node], &mut covered));
+            for at in (0..on.nodes.len()).rev() {
+                if !on.plan.is_covered(at, &covered) {
+                    self.done(region, all, on.nodes[at])?;
+                    on.plan.cover(at, &mut covered);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A node that completes when the work of another one is done.
     fn done(&mut self, region: &mut Region<'_>, all: &[OnDevice], before: usize) -> Result<usize> {
         if let Some(&done) = region.done.get(&before) {
@@ -169,10 +186,11 @@ impl Placer {
     }
 
     /// Something follows a node's work: the piece, if the node is one, which then records.
-    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], node: usize) -> Option<usize> {
+    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<usize> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
         let piece = all[engine].first_piece + region.position[node];
         self.needs[engine].records[piece] = true;
+        region.awaited.push(node);
         Some(piece)
     }
 }

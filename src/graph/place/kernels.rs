@@ -17,7 +17,7 @@ use super::lane::{Lane, Lanes};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Transfer};
 use crate::engine::BoundKernel;
-use crate::kernel::{Completion, Kernel, KernelContext};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -206,6 +206,8 @@ pub(super) struct Issue {
     pub before: Vec<Before>,
     pub records: bool,
     pub kernel: Ref<BoundKernel>,
+    /// What issues it, if that is not one launch.
+    pub issuer: Option<Arc<dyn Issuer>>,
     pub inputs: Vec<(Source, Desc)>,
     pub outputs: Vec<(Source, Desc)>,
     /// How many inputs the node has.
@@ -229,8 +231,13 @@ impl Issue {
         };
         let inputs = self.inputs.iter().map(view).collect::<Result<SmallVec<[View; 4]>>>()?;
         let outputs = self.outputs.iter().map(view).collect::<Result<SmallVec<[View; 4]>>>()?;
-        let Some(kernel) = self.kernel.on_device() else { return Err(Error::internal("a host's kernel on a device")) };
-        stream.launch(&Launch { name: &self.name, kernel, inputs: &inputs, outputs: &outputs })?;
+        match (&self.issuer, self.kernel.on_device()) {
+            (Some(issuer), _) => issuer.issue(stream, &self.name, &inputs, &outputs)?,
+            (None, Some(kernel)) => {
+                stream.launch(&Launch { name: &self.name, kernel, inputs: &inputs, outputs: &outputs })?;
+            }
+            (None, None) => return Err(Error::internal("a host's kernel on a device")),
+        }
         if self.records { stream.record(event_of(&on.events, self.piece)?) } else { Ok(()) }
     }
 }
@@ -238,6 +245,10 @@ impl Issue {
 impl Kernel for Issue {
     shape!("launch on a device", of self: self.num_inputs, self.given.len());
     on_engine!();
+
+    fn effects(&self) -> &[Effect] {
+        self.kernel.kernel().effects()
+    }
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.given.clone())

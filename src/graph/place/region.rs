@@ -39,6 +39,8 @@ pub(super) struct Region<'a> {
     /// Nodes that bring a value to the host, and nodes that tell when one is done.
     pub fetched: HashMap<Value, usize>,
     pub done: HashMap<usize, usize>,
+    /// Nodes on engines whose end something on the host waits for.
+    pub awaited: Vec<usize>,
     /// Nodes that have to do with engines.
     pub work: Vec<usize>,
 }
@@ -47,8 +49,8 @@ pub(super) struct Region<'a> {
 pub(super) struct OnDevice {
     pub engine: usize,
     /// Nodes, in the order of issue.
-    nodes: Vec<usize>,
-    plan: Plan,
+    pub nodes: Vec<usize>,
+    pub plan: Plan,
     /// Numbers of the first piece, copy to, and byte of this graph's.
     pub first_piece: usize,
     /// Values that are copied to it, with the place, and the copy's number if it comes from the host.
@@ -86,6 +88,7 @@ impl Placer {
             crossed: HashMap::new(),
             fetched: HashMap::new(),
             done: HashMap::new(),
+            awaited: Vec::new(),
             work: Vec::new(),
         };
         self.check(&region)?;
@@ -99,6 +102,7 @@ impl Placer {
         self.edges_to_host(&mut region, &all)?;
         self.edges_to_peers(&mut region, &all)?;
         let outputs = self.outputs(&mut region, &all)?;
+        self.ends(&mut region, &all)?;
         for on in &all {
             self.issue(&mut region, on)?;
         }
@@ -316,6 +320,7 @@ impl Placer {
                 before,
                 records: self.needs[engine].records[piece],
                 kernel: kernel.clone(),
+                issuer: kernel.kernel().issuer().map_err(|error| error.within(format_args!("node '{}'", old.name)))?,
                 inputs,
                 outputs,
                 num_inputs: reads.len(),
