@@ -212,11 +212,88 @@ static void two_devices_copy_to_one_another(weir_engine *cpu, weir_engine *a, we
     check_races(b);
 }
 
+/* One graph made for the CPU, whose nodes go where the data is. */
+static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
+    weir_engine *engines[] = {cpu, device};
+    const weir_tensor_desc desc = vector_desc(LEN);
+    weir_graph *graph = make_graph("open");
+    weir_kernel *add = NULL, *relu = NULL;
+    weir_compile_options *options = NULL;
+    weir_placement placement = WEIR_PLACEMENT_DEFAULT;
+    weir_value x, y, values[2], sum, end;
+    weir_node first, last;
+    CHECK_OK(weir_kernel_create_add(cpu, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_relu(cpu, NULL, NULL, &relu));
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
+    CHECK_OK(weir_graph_add_input(graph, "y", &desc, &y));
+    values[0] = x;
+    values[1] = y;
+    CHECK_OK(weir_graph_add_kernel(graph, "sum", add, values, 2, &sum, 1, &first));
+    CHECK_OK(weir_graph_add_kernel(graph, "end", relu, &sum, 1, &end, 1, &last));
+    CHECK_OK(weir_graph_add_output(graph, "end", end));
+    CHECK_OK(weir_graph_set_input_engine(graph, 0, device));
+    CHECK_OK(weir_graph_set_output_engine(graph, 0, device));
+    CHECK_CODE(weir_graph_set_placement(graph, x, WEIR_PLACEMENT_ANY), WEIR_INVALID_ARGUMENT, "is no node of this graph");
+    CHECK_OK(weir_compile_options_create(&options));
+    CHECK_OK(weir_compile_options_get_placement(options, &placement));
+    CHECK_EQ(placement, WEIR_PLACEMENT_KERNEL);
+    CHECK_OK(weir_compile_options_set_placement(options, WEIR_PLACEMENT_ANY));
+    CHECK_OK(weir_compile_options_get_placement(options, &placement));
+    CHECK_EQ(placement, WEIR_PLACEMENT_ANY);
+
+    /* All where their kernels are; all open; one open; all open but one. */
+    const struct {
+        const weir_compile_options *options;
+        weir_placement first, last;
+        int on_device;
+        const char *report;
+    } cases[] = {
+        {NULL, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_DEFAULT, 0, NULL},
+        {options, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_DEFAULT, 2, "'sum' on emulated:5: 256 bytes cross, 256 on cpu:0"},
+        {NULL, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_ANY, 0, "'end' on cpu:0: 256 bytes cross, 256 on emulated:5"},
+        {options, WEIR_PLACEMENT_KERNEL, WEIR_PLACEMENT_DEFAULT, 0, "'end' on cpu:0"},
+    };
+    weir_tensor *inputs[] = {make_tensor(device, desc), on_host(cpu, 2)}, *output = make_tensor(device, desc);
+    weir_stream *stream = NULL;
+    CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weir_engine *order[] = {engines[i == 1], engines[i != 1]};
+        weir_emulated_counters before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+        weir_program *program = NULL;
+        char report[8192];
+        size_t length = 0;
+        CHECK_OK(weir_graph_set_placement(graph, first, cases[i].first));
+        CHECK_OK(weir_graph_set_placement(graph, last, cases[i].last));
+        CHECK_OK(weir_graph_compile(graph, order, 2, cases[i].options, &program));
+        CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, &length));
+        if (cases[i].report != NULL && strstr(report, cases[i].report) == NULL) printf("FAILED: case %d: %s\n", (int)i, report);
+        CHECK(cases[i].report == NULL ? strstr(report, "were open") == NULL : strstr(report, cases[i].report) != NULL);
+        CHECK_OK(weir_enqueue_fill(stream, inputs[0], 0));
+        CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+        CHECK_OK(weir_emulated_get_counters(device, &before));
+        CHECK_OK(weir_program_run(program, NULL, inputs, 2, &output, 1, NULL));
+        CHECK_OK(weir_emulated_get_counters(device, &after));
+        CHECK_EQ(after.launches - before.launches, (uint64_t)cases[i].on_device);
+        CHECK(first_of(stream, output, cpu) == 2);
+        weir_program_release(program);
+    }
+    weir_compile_options_destroy(options);
+    weir_stream_release(stream);
+    weir_tensor_release(output);
+    weir_tensor_release(inputs[0]);
+    weir_tensor_release(inputs[1]);
+    weir_kernel_release(relu);
+    weir_kernel_release(add);
+    weir_graph_destroy(graph);
+    check_races(device);
+}
+
 int main(void) {
     const weir_runtime_info before = runtime_info();
     weir_engine *cpu = make_engine(NULL), *a = make_emulated(5), *b = make_emulated(6);
     a_state_stays_on_its_device(cpu, a);
     two_devices_copy_to_one_another(cpu, a, b);
+    open_nodes_follow_the_data(cpu, a);
     a_stream_that_has_failed_begins_no_run(cpu);
     weir_engine_release(b);
     weir_engine_release(a);

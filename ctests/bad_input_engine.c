@@ -84,8 +84,6 @@ static void rows_of_create(void) {
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(kernel_attr), NEW(engine)),
         INVALID, "attr is not a engine_attr");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, other_engine_kind, NEW(engine)), INVALID, "attr");
-    ROW(weir_engine_attr_set_threadpool, (other_engine_kind, good.threadpool), PRECONDITION, "attr");
-    ROW(weir_engine_attr_get_threadpool, (other_engine_kind, NEW(threadpool)), PRECONDITION, "attr");
     ROW(weir_stream_create, (good.engine, 0, other_kind, NEW(stream)), INVALID, "attr");
     weir_engine_attr_destroy(other_engine_kind);
     weir_stream_attr_destroy(other_kind);

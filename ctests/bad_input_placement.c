@@ -17,6 +17,15 @@ void bad_input_placement(void) {
     ROW(weir_graph_set_output_engine, (WRONG(run), 0, good.engine), INVALID, "graph is not a graph (it is a run)");
     ROW(weir_graph_set_output_engine, (graph, 0, UNALIGNED), INVALID, "engine");
     ROW(weir_graph_set_output_engine, (graph, SIZE_MAX, NULL), RANGE, "output is 18446744073709551615, the graph has");
+    ROW(weir_graph_set_placement, (NULL, 0, WEIR_PLACEMENT_ANY), INVALID, "graph is NULL");
+    ROW(weir_graph_set_placement, (WRONG(tensor), 0, WEIR_PLACEMENT_ANY), INVALID, "graph is not a graph (it is a tensor)");
+    ROW(weir_graph_set_placement, (graph, UINT64_MAX, WEIR_PLACEMENT_ANY), INVALID, "node: 0xffffffffffffffff is no node");
+    ROW(weir_graph_set_placement, (graph, 0, 3), INVALID, "placement is 3, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)");
+    ROW(weir_compile_options_set_placement, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_placement, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_placement, (good.compile_options, UINT32_MAX), INVALID, "placement is 4294967295");
+    ROW(weir_compile_options_get_placement, (NULL, &out.u32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_placement, (good.compile_options, NULL), INVALID, "out_placement is NULL");
     ROW(weir_program_get_input_engine, (NULL, 0, NEW(engine)), INVALID, "program is NULL");
     ROW(weir_program_get_input_engine, (WRONG(graph), 0, NEW(engine)), INVALID, "program is not a program");
     ROW(weir_program_get_input_engine, (program, 0, NULL), INVALID, "out_engine is NULL");

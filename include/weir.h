@@ -44,7 +44,7 @@
  *   packed weights      weir_packed_weights_create, weir_matmul_desc (weights)
  *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
- *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine
+ *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -780,6 +780,21 @@ typedef enum weir_forwarding_value {
   /** It has memory of its own. */
   WEIR_FORWARD_NEVER = -2,
 } weir_forwarding_value;
+
+/** Which engine does a node. */
+typedef enum weir_placement_value {
+  /** As the compile options say, and where these say nothing, the engine of its kernel. */
+  WEIR_PLACEMENT_DEFAULT = 0,
+  /** The engine of its kernel. */
+  WEIR_PLACEMENT_KERNEL = 1,
+  /**
+   * The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its inputs, and of outputs
+   * that are wanted on an engine that is settled. Constants in the host's memory count as nothing; of equals it is the first in the
+   * list that weir_graph_compile was given. Kernels of variables, of other programs, with packed weights, and those that only their engine's device
+   * knows (weir_kernel_create_named) stay where they are.
+   */
+  WEIR_PLACEMENT_ANY = 2,
+} weir_placement_value;
 
 /** An allocator of the host's that engines take their memory from. Shared: create, retain, release. */
 typedef struct weir_allocator weir_allocator;
@@ -2256,6 +2271,9 @@ typedef uint64_t weir_node;
 /** A text format for dumps: one of enum weir_dump_format_value. */
 typedef uint32_t weir_dump_format;
 
+/** Where a node is run: one of enum weir_placement_value. */
+typedef uint32_t weir_placement;
+
 /** A text format of reports: one of enum weir_report_format_value. */
 typedef uint32_t weir_report_format;
 
@@ -2932,11 +2950,12 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
 
 /**
  * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
- * default): then the thread mode decides, and without one the calling thread does the work.
+ * default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose device does the
+ * work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2948,7 +2967,7 @@ weir_status weir_engine_attr_set_threadpool(struct weir_engine_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3100,7 +3119,7 @@ weir_status weir_engine_get_attr(const struct weir_engine *engine,
  * thread.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3539,11 +3558,12 @@ weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
+ * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a stream whose work a
+ * device does, the functions of the host's (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3555,7 +3575,7 @@ weir_status weir_stream_attr_set_threadpool(struct weir_stream_attr *attr,
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3686,7 +3706,7 @@ weir_status weir_stream_get_engine(const struct weir_stream *stream,
  * The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream's engine is not a CPU engine.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3708,7 +3728,9 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
 /**
  * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
  * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
- * not if this call is refused. (A failure of fn itself is no refusal.)
+ * not if this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when the device
+ * has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is none that takes single
+ * tasks; what is behind fn is given to the device when fn has returned.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
@@ -5575,6 +5597,39 @@ weir_status weir_graph_set_output_engine(struct weir_graph *graph,
                                          struct weir_engine *engine);
 
 /**
+ * Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report (weir_program_report) says which one
+ * was chosen for each node that was open, and why; the same graph and the same list of engines give the same choice.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_placement(struct weir_graph *graph,
+                                     weir_node node,
+                                     weir_placement placement);
+
+/**
+ * The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default: WEIR_PLACEMENT_KERNEL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_placement(struct weir_compile_options *options,
+                                               weir_placement placement);
+
+/**
+ * What weir_compile_options_set_placement set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_placement(const struct weir_compile_options *options,
+                                               weir_placement *out_placement);
+
+/**
  * The engine in whose memory runs are given input `index`.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the program.
@@ -5692,7 +5747,7 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
  *
- * A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+ * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU engine among `engines` is the program's own: inputs and outputs are in
  * its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
  * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
  * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with

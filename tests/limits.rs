@@ -58,7 +58,7 @@ fn a_chain_of_streams_needs_no_stack() {
     let pool = ThreadPool::inline();
     let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
-    attr.set_threadpool(Some(pool)).unwrap();
+    attr.set_threadpool(Some(pool));
     let count = Arc::new(Count::default());
     let streams: Vec<_> = (0..STREAMS).map(|_| Stream::create(Ref::clone(&engine), attr.clone()).unwrap()).collect();
     // Each stream waits for the one after it, and the last one is held back by an event of a stream with a lane.

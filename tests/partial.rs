@@ -259,7 +259,7 @@ fn a_part_is_what_its_outputs_need() {
     let engine = cpu();
     let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;
-    attr.set_threadpool(Some(pools::of(2))).unwrap();
+    attr.set_threadpool(Some(pools::of(2)));
     let stream = Stream::create(engine, attr).unwrap();
     for seed in 0..300 {
         let sketch = Sketch::random(seed);

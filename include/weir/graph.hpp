@@ -26,6 +26,9 @@ public:
     compile_options &set_hop_ns(std::uint64_t ns) {
         return check(weir_compile_options_set_hop_ns(*this, ns)), *this;
     }
+    compile_options &set_placement(weir_placement placement) {
+        return check(weir_compile_options_set_placement(*this, placement)), *this;
+    }
 };
 
 /// Settings for the runs of a program.
@@ -198,6 +201,10 @@ public:
     }
     void add_output(const std::string &name, weir_value value) {
         check(weir_graph_add_output(*this, name.c_str(), value));
+    }
+    /// Which engine does the node of a kernel.
+    void set_placement(weir_node node, weir_placement placement) {
+        check(weir_graph_set_placement(*this, node, placement));
     }
     /// Runs are given input `input` in memory of `engine`.
     void set_input_engine(std::size_t input, const engine &engine) {

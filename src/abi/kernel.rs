@@ -207,6 +207,24 @@ pub enum weir_forwarding_value {
     WEIR_FORWARD_NEVER = -2,
 }
 
+/// Where a node is run: one of enum weir_placement_value.
+pub type weir_placement = u32;
+
+/// Which engine does a node.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_placement_value {
+    /// As the compile options say, and where these say nothing, the engine of its kernel.
+    WEIR_PLACEMENT_DEFAULT = 0,
+    /// The engine of its kernel.
+    WEIR_PLACEMENT_KERNEL = 1,
+    /// The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its inputs, and of outputs
+    /// that are wanted on an engine that is settled. Constants in the host's memory count as nothing; of equals it is the first in the
+    /// list that weir_graph_compile was given. Kernels of variables, of other programs, with packed weights, and those that only their engine's device
+    /// knows (weir_kernel_create_named) stay where they are.
+    WEIR_PLACEMENT_ANY = 2,
+}
+
 /// A text format for dumps: one of enum weir_dump_format_value.
 pub type weir_dump_format = u32;
 

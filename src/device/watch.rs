@@ -106,7 +106,7 @@ impl Shared {
                 if watched[at].0.is_reached().unwrap_or(true) {
                     let (event, then) = watched.remove(at);
                     // A defect there must not take those along that wait behind it.
-                    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::call(|| then.tell()))) {
+                    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::on_device_thread(|| then.tell()))) {
                         std::mem::forget(payload);
                     }
                     drop(event);

@@ -15,6 +15,7 @@ const MAX_STREAMS: u32 = 64;
 #[derive(Clone, Debug)]
 pub struct EngineAttr {
     pub kind: DeviceKind,
+    /// Of a device: for functions of the host's.
     threadpool: Option<Ref<ThreadPool>>,
     /// None = the environment may decide, in both.
     thread_mode: Option<ThreadMode>,
@@ -54,12 +55,12 @@ pub struct KernelAttr {
     pub cost_ns: u64,
 }
 
-/// Only CPU engines and streams have a thread pool.
-fn check_cpu(kind: DeviceKind, noun: &str) -> Result<()> {
+/// Only CPU engines have threads of their own.
+fn check_cpu(kind: DeviceKind) -> Result<()> {
     match kind {
         DeviceKind::CPU => Ok(()),
         other => Err(Error::precondition(format!(
-            "attr is for a {} {noun}, only a cpu {noun} has a thread pool",
+            "attr is for a {} engine, only a cpu engine has a thread mode",
             other.name()
         ))),
     }
@@ -127,15 +128,12 @@ impl EngineAttr {
         }
     }
 
-    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
-        check_cpu(self.kind, "engine")?;
+    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) {
         self.threadpool = pool;
-        Ok(())
     }
 
-    pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
-        check_cpu(self.kind, "engine")?;
-        Ok(self.threadpool.as_ref())
+    pub fn threadpool(&self) -> Option<&Ref<ThreadPool>> {
+        self.threadpool.as_ref()
     }
 
     /// 0 = as the work asks for.
@@ -148,25 +146,25 @@ impl EngineAttr {
     }
 
     pub fn set_thread_mode(&mut self, mode: ThreadMode) -> Result<()> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         self.thread_mode = Some(mode);
         Ok(())
     }
 
     pub fn thread_mode(&self) -> Result<Option<ThreadMode>> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         Ok(self.thread_mode)
     }
 
     /// 0 = the width that built-in pools have by default.
     pub fn set_thread_count(&mut self, count: usize) -> Result<()> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         self.thread_count = Some(count);
         Ok(())
     }
 
     pub fn thread_count(&self) -> Result<Option<usize>> {
-        check_cpu(self.kind, "engine")?;
+        check_cpu(self.kind)?;
         Ok(self.thread_count)
     }
 }
@@ -184,15 +182,12 @@ impl StreamAttr {
         }
     }
 
-    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) -> Result<()> {
-        check_cpu(self.kind, "stream")?;
+    pub fn set_threadpool(&mut self, pool: Option<Ref<ThreadPool>>) {
         self.threadpool = pool;
-        Ok(())
     }
 
-    pub fn threadpool(&self) -> Result<Option<&Ref<ThreadPool>>> {
-        check_cpu(self.kind, "stream")?;
-        Ok(self.threadpool.as_ref())
+    pub fn threadpool(&self) -> Option<&Ref<ThreadPool>> {
+        self.threadpool.as_ref()
     }
 }
 

@@ -18,6 +18,8 @@ pub struct BoundKernel {
     /// "" = the operation's.
     name: Box<str>,
     cost_ns: u64,
+    /// What other engines make it from; None: it is for its engine alone.
+    recipe: Option<OwnRecipe>,
     /// The engine's form of it, where a device does the work.
     on_device: Option<Arc<dyn DeviceKernel>>,
     /// The first that a call was found right with. Most kernels see no other.
@@ -30,6 +32,14 @@ pub struct BoundKernel {
 pub struct Operation<'a> {
     pub name: &'a str,
     pub attributes: &'a [u8],
+    /// It is for its engine alone: what it is made from does not stay, or belongs there.
+    pub is_bound: bool,
+}
+
+/// An operation that is kept.
+struct OwnRecipe {
+    name: Box<str>,
+    attributes: Box<[u8]>,
 }
 
 /// Tensors that fit a kernel.
@@ -82,8 +92,28 @@ impl BoundKernel {
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;
+        let recipe = (!operation.is_bound)
+            .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
         let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
-        Ok(Object::shared(BoundKernel { kernel, engine, name, cost_ns, on_device, known, scratch_tag }))
+        Ok(Object::shared(BoundKernel { kernel, engine, name, cost_ns, recipe, on_device, known, scratch_tag }))
+    }
+
+    /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to where it is.
+    pub fn on(&self, engine: &Ref<Engine>) -> Result<Ref<BoundKernel>> {
+        let refuse = |why: &str| {
+            let label = self.engine.label();
+            Err(Error::new(Code::Unimplemented, format!("kernel '{}' of engine {label} {why}", self.name())))
+        };
+        let Some(recipe) = &self.recipe else { return refuse("is for that engine alone") };
+        if !self.kernel.effects().is_empty() || self.kernel.may_block() {
+            return refuse("touches what is the host's");
+        }
+        if engine.accelerator().is_none() && !self.kernel.is_on_host() {
+            return refuse("has no function of the host's");
+        }
+        let operation = Operation { name: &recipe.name, attributes: &recipe.attributes, is_bound: false };
+        let attr = KernelAttr { name: self.name.to_string(), cost_ns: self.cost_ns };
+        BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &attr)
     }
 
     /// The form that the engine's device runs; None where the host does the work.

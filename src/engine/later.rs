@@ -132,7 +132,10 @@ impl Work for LaterCall {
             return if self.is_over() { self.go_on(queue, true) } else { Poll::Pending };
         }
         let Some(held) = self.held.take() else { return self.end() };
-        if queue.is_synchronous() && (ambient::within_any_pool() || queue.pool().is_some_and(|pool| pool.in_parallel()))
+        if queue.is_synchronous()
+            && (ambient::within_any_pool()
+                || ambient::within_device()
+                || queue.pool().is_some_and(|pool| pool.in_parallel()))
         {
             return Poll::Ready(Err(Error::precondition(format!(
                 "kernel '{}' completes later, and waiting for it here would block a worker of a thread pool; use an asynchronous stream",

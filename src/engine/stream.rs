@@ -49,11 +49,11 @@ impl Stream {
                 engine.kind().name()
             )));
         }
-        // Only the host's own work has a pool.
-        let (doer, pool) = match engine.accelerator() {
-            Some(_) => (Doer::Device(engine.device(), attr.wrapped), None),
-            None => (Doer::Host, attr.threadpool()?.or(engine.pool()).cloned()),
+        let doer = match engine.accelerator() {
+            Some(_) => Doer::Device(engine.device(), attr.wrapped),
+            None => Doer::Host,
         };
+        let pool = attr.threadpool().or(engine.pool()).cloned();
         let queue = Queue::create(
             QueueAttr {
                 name: attr.name.clone(),

@@ -89,11 +89,11 @@ impl Variable {
 
 /// Settles where the engine's pool comes from, and starts it if need be; then `attr` says what was settled.
 pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
-    // Other engines have no pool.
+    let given = attr.threadpool().cloned();
+    // Other engines start no threads.
     if attr.kind != DeviceKind::CPU {
-        return Ok(None);
+        return Ok(given);
     }
-    let given = attr.threadpool()?.cloned();
     let mode = match (attr.thread_mode()?, &given) {
         (Some(mode), Some(_)) if mode != ThreadMode::Global => {
             return Err(Error::invalid(format!(

@@ -7,19 +7,27 @@ use crate::abi::*;
 pub(super) trait Attributes: Versioned {
     /// What weir_kernel_create_ is followed by.
     const OPERATION: &'static str;
+    /// Where it names packed weights, which are of one engine's.
+    const WEIGHTS: Option<usize> = None;
+
+    /// Whether these bytes of it name some.
+    fn has_weights(bytes: &[u8]) -> bool {
+        Self::WEIGHTS.is_some_and(|at| bytes[at..at + size_of::<usize>()].iter().any(|&byte| byte != 0))
+    }
 }
 
 macro_rules! operations {
-    ($($desc:ident = $operation:literal),* $(,)?) => {
+    ($($desc:ident = $operation:literal $(with $weights:ident)?),* $(,)?) => {
         $(impl Attributes for $desc {
             const OPERATION: &'static str = $operation;
+            $(const WEIGHTS: Option<usize> = Some(std::mem::offset_of!($desc, $weights));)?
         })*
     };
 }
 
 operations! {
-    weir_matmul_desc = "matmul",
-    weir_matmul_int8_desc = "matmul_int8",
+    weir_matmul_desc = "matmul" with weights,
+    weir_matmul_int8_desc = "matmul_int8" with weights,
     weir_add_desc = "add",
     weir_relu_desc = "relu",
     weir_softmax_desc = "softmax",

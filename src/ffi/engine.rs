@@ -50,11 +50,12 @@ pub unsafe extern "C" fn weir_engine_attr_get_kind(
 }
 
 /// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
-/// default): then the thread mode decides, and without one the calling thread does the work.
+/// default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose device does the
+/// work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_threadpool(
@@ -64,7 +65,8 @@ pub unsafe extern "C" fn weir_engine_attr_set_threadpool(
     guard("weir_engine_attr_set_threadpool", || {
         // SAFETY: the caller's handles, as documented.
         let (attr, pool) = unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(pool, "pool")?) };
-        attr.set_threadpool(pool)
+        attr.set_threadpool(pool);
+        Ok(())
     })
 }
 
@@ -72,7 +74,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_threadpool(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never.
 /// Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
@@ -82,7 +84,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
     guard("weir_engine_attr_get_threadpool", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(attr, "attr")?) };
-        *out = handle::borrowed_opt_c(attr.threadpool()?);
+        *out = handle::borrowed_opt_c(attr.threadpool());
         Ok(())
     })
 }
@@ -312,7 +314,7 @@ pub unsafe extern "C" fn weir_engine_get_attr(
 /// thread.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_threadpool(
@@ -322,7 +324,6 @@ pub unsafe extern "C" fn weir_engine_get_threadpool(
     guard("weir_engine_get_threadpool", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, engine) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(engine, "engine")?) };
-        engine.attr().threadpool()?; // Other kinds have none.
         *out = handle::borrowed_opt_c(engine.pool());
         Ok(())
     })

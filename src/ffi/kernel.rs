@@ -157,8 +157,9 @@ pub(super) unsafe fn create<D: Attributes, K: Settings>(
         let kernel = cache::shared(engine.place(), make(&engine)?)?;
         let default = KernelAttr::default();
         let attr = attr.map_or(&default, |attr| &**attr);
-        let attributes = if engine.accelerator().is_some() { attributes::bytes(desc) } else { Vec::new() };
-        let operation = Operation { name: D::OPERATION, attributes: &attributes };
+        let attributes = attributes::bytes(desc);
+        let is_bound = D::has_weights(&attributes);
+        let operation = Operation { name: D::OPERATION, attributes: &attributes, is_bound };
         handle::into_c(BoundKernel::create_as(engine, kernel, operation, attr)?, out)
     }
 }

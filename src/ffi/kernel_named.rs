@@ -82,7 +82,12 @@ pub unsafe extern "C" fn weir_kernel_create_named(
             let attr = attr.map_or(&default, |attr| &**attr);
             let host = Arc::clone(&kernel.0);
             handle::into_c(
-                BoundKernel::create_as(engine, kernel, Operation { name: operation, attributes }, attr)?,
+                BoundKernel::create_as(
+                    engine,
+                    kernel,
+                    Operation { name: operation, attributes, is_bound: true },
+                    attr,
+                )?,
                 out,
             )?;
             // Only now, with the creation a success, is `user` the kernel's to release.

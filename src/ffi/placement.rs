@@ -1,10 +1,12 @@
 //! Where a program's inputs and outputs are, and where its nodes are run.
 
-use super::argument::out_ptr;
+use super::argument::{out_ptr, out_value};
 use super::guard::guard;
 use super::handle;
+use crate::abi::weir_placement_value as V;
 use crate::abi::*;
-use crate::graph::{Port, Program};
+use crate::base::{Error, Result};
+use crate::graph::{NodeId, Port, Program};
 
 /// Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`: nodes on that
 /// engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is the engine of the
@@ -45,6 +47,72 @@ pub unsafe extern "C" fn weir_graph_set_output_engine(
         let (graph, engine) = unsafe { (handle::borrow_mut(graph, "graph")?, handle::share_opt(engine, "engine")?) };
         graph.set_output_engine(output, engine)
     })
+}
+
+/// Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report (weir_program_report) says which one
+/// was chosen for each node that was open, and why; the same graph and the same list of engines give the same choice.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_graph_set_placement(
+    graph: *mut weir_graph,
+    node: weir_node,
+    placement: weir_placement,
+) -> weir_status {
+    guard("weir_graph_set_placement", || {
+        // SAFETY: the caller's handle, as documented.
+        let graph = unsafe { handle::borrow_mut(graph, "graph") }?;
+        graph.set_open(NodeId::from(node), open(placement)?)
+    })
+}
+
+/// The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default: WEIR_PLACEMENT_KERNEL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_placement(
+    options: *mut weir_compile_options,
+    placement: weir_placement,
+) -> weir_status {
+    guard("weir_compile_options_set_placement", || {
+        // SAFETY: the caller's handle, as documented.
+        let options = unsafe { handle::borrow_mut(options, "options") }?;
+        options.any_engine = open(placement)?.unwrap_or(false);
+        Ok(())
+    })
+}
+
+/// What weir_compile_options_set_placement set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_placement(
+    options: *const weir_compile_options,
+    out_placement: *mut weir_placement,
+) -> weir_status {
+    guard("weir_compile_options_get_placement", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_placement, "out_placement")?, handle::borrow(options, "options")?) };
+        out.set(if options.any_engine { V::WEIR_PLACEMENT_ANY } else { V::WEIR_PLACEMENT_KERNEL } as weir_placement);
+        Ok(())
+    })
+}
+
+/// Whether any engine may do it, if that is said.
+fn open(placement: weir_placement) -> Result<Option<bool>> {
+    let all = [
+        (V::WEIR_PLACEMENT_DEFAULT, None),
+        (V::WEIR_PLACEMENT_KERNEL, Some(false)),
+        (V::WEIR_PLACEMENT_ANY, Some(true)),
+    ];
+    let found = all.iter().find(|(value, _)| *value as weir_placement == placement).map(|(_, open)| *open);
+    found
+        .ok_or_else(|| Error::invalid(format!("placement is {placement}, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)")))
 }
 
 /// The engine in whose memory runs are given input `index`.

@@ -151,7 +151,7 @@ pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
 /// on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
 /// compiled again. options may be NULL.
 ///
-/// A node runs on the engine of its kernel. The first CPU engine among `engines` is the program's own: inputs and outputs are in
+/// A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU engine among `engines` is the program's own: inputs and outputs are in
 /// its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
 /// engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
 /// each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with

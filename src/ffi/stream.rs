@@ -51,11 +51,12 @@ pub unsafe extern "C" fn weir_stream_attr_get_kind(
     })
 }
 
-/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread.
+/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a stream whose work a
+/// device does, the functions of the host's (weir_enqueue_task) run on it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_threadpool(
@@ -65,7 +66,8 @@ pub unsafe extern "C" fn weir_stream_attr_set_threadpool(
     guard("weir_stream_attr_set_threadpool", || {
         // SAFETY: the caller's handles, as documented.
         let (attr, pool) = unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(pool, "pool")?) };
-        attr.set_threadpool(pool)
+        attr.set_threadpool(pool);
+        Ok(())
     })
 }
 
@@ -73,7 +75,7 @@ pub unsafe extern "C" fn weir_stream_attr_set_threadpool(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never.
 /// Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_threadpool(
@@ -83,7 +85,7 @@ pub unsafe extern "C" fn weir_stream_attr_get_threadpool(
     guard("weir_stream_attr_get_threadpool", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(attr, "attr")?) };
-        *out = handle::borrowed_opt_c(attr.threadpool()?);
+        *out = handle::borrowed_opt_c(attr.threadpool());
         Ok(())
     })
 }
@@ -294,7 +296,7 @@ pub unsafe extern "C" fn weir_stream_get_engine(
 /// The thread pool that was set for the stream, or NULL if none was (then the engine's counts). There is no setter.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream's engine is not a CPU engine.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_get_threadpool(
@@ -304,7 +306,7 @@ pub unsafe extern "C" fn weir_stream_get_threadpool(
     guard("weir_stream_get_threadpool", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, stream) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(stream, "stream")?) };
-        *out = handle::borrowed_opt_c(stream.attr().threadpool()?);
+        *out = handle::borrowed_opt_c(stream.attr().threadpool());
         Ok(())
     })
 }
@@ -330,7 +332,9 @@ pub unsafe extern "C" fn weir_stream_get_attr(
 
 /// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
 /// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
-/// not if this call is refused. (A failure of fn itself is no refusal.)
+/// not if this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when the device
+/// has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is none that takes single
+/// tasks; what is behind fn is given to the device when fn has returned.
 ///
 /// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
 /// Ownership: arg passes to the stream if destroy is given.

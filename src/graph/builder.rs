@@ -390,7 +390,7 @@ impl Graph {
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no value of this graph", u64::from(value))))
     }
 
-    fn index(&self, node: NodeId, what: &str) -> Result<usize> {
+    pub(super) fn index(&self, node: NodeId, what: &str) -> Result<usize> {
         node.index(self.serial)
             .filter(|&node| node < self.contents.nodes.len())
             .ok_or_else(|| Error::invalid(format!("{what}: {:#x} is no node of this graph", u64::from(node))))

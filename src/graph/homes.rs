@@ -1,7 +1,9 @@
-//! Where a program's inputs and outputs are: in the memory of its own engine, or in that of one that works on its own.
+//! Where a program's inputs and outputs are, in the memory of its own engine or of one that works on its own; and which nodes may be
+//! done by any engine.
 #![forbid(unsafe_code)]
 
-use super::builder::{Contents, Graph};
+use super::builder::{Body, Contents, Graph};
+use super::ids::NodeId;
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
 use std::collections::BTreeMap;
@@ -11,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) struct Homes {
     inputs: BTreeMap<usize, Ref<Engine>>,
     outputs: BTreeMap<usize, Ref<Engine>>,
+    /// Nodes of which was said whether their engine is open.
+    open: BTreeMap<usize, bool>,
 }
 
 impl Homes {
@@ -26,7 +30,12 @@ impl Homes {
     pub fn of_outputs(&self, outputs: &[usize]) -> Homes {
         let kept = outputs.iter().enumerate();
         let outputs = kept.filter_map(|(new, old)| Some((new, Ref::clone(self.outputs.get(old)?)))).collect();
-        Homes { inputs: self.inputs.clone(), outputs }
+        Homes { inputs: self.inputs.clone(), outputs, open: BTreeMap::new() }
+    }
+
+    /// Whether a node's engine is open, if that was said.
+    pub fn is_open(&self, node: usize) -> Option<bool> {
+        self.open.get(&node).copied()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -46,6 +55,20 @@ impl Graph {
     pub fn set_output_engine(&mut self, output: usize, engine: Option<Ref<Engine>>) -> Result<()> {
         check_index("output", output, self.contents.outputs.len())?;
         put(&mut self.contents.homes.outputs, output, engine);
+        Ok(())
+    }
+
+    /// Whether any engine may do a node. None: as the compile options say.
+    pub fn set_open(&mut self, node: NodeId, open: Option<bool>) -> Result<()> {
+        let index = self.index(node, "node")?;
+        let node = &self.contents.nodes[index];
+        if !matches!(node.body, Body::Kernel { .. }) {
+            return Err(Error::invalid(format!("node '{}' is a {}, expected a kernel", node.name, node.kind())));
+        }
+        match open {
+            Some(open) => drop(self.contents.homes.open.insert(index, open)),
+            None => drop(self.contents.homes.open.remove(&index)),
+        }
         Ok(())
     }
 }

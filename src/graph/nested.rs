@@ -11,7 +11,7 @@ use super::exec::Outer;
 use super::layout::NO_BIT;
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::engine::{BoundKernel, KernelAttr, scratch_slots};
+use crate::engine::{BoundKernel, KernelAttr, Operation, scratch_slots};
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, signature};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +33,9 @@ impl Nested {
             return Err(Error::new(Code::Unimplemented, text));
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
-        BoundKernel::create(Ref::clone(&layout.engines[0]), kernel, &KernelAttr::default())
+        // Devices that run functions of the host's do so on threads that must not wait.
+        let operation = Operation { is_bound: true, ..Operation::default() };
+        BoundKernel::create_as(Ref::clone(&layout.engines[0]), kernel, operation, &KernelAttr::default())
     }
 }
 

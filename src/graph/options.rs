@@ -17,6 +17,8 @@ pub struct CompileOptions {
     pub blocking_pool: Option<Ref<ThreadPool>>,
     /// How many lists of outputs the program keeps compiled for runs that ask for a part of them; 0 = there are no such runs.
     pub partial_runs: usize,
+    /// Whether any engine may do the nodes of which nothing else was said.
+    pub any_engine: bool,
     /// How many runs may go on at once; 0 = any number.
     pub max_concurrent_runs: u32,
 }

@@ -8,6 +8,7 @@
 //! A lane's thread may come to run another queue's work: that of one which it has resumed, and whose pool refused it.
 //! If that work waits, the lane's own queue must not be held up by it, so such a wait answers calls (`answer_calls`).
 
+use super::drain::Hands;
 use super::queue::Queue;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
@@ -49,7 +50,7 @@ impl Lane {
         let Some(calls) = &self.calls else { return };
         match calls.try_send(queue) {
             Ok(()) | Err(TrySendError::Full(_)) => self.called.advance(1),
-            Err(TrySendError::Disconnected(queue)) => queue.drain(),
+            Err(TrySendError::Disconnected(queue)) => queue.drain(Hands::Host),
         }
     }
 }
@@ -75,7 +76,7 @@ fn next_call() -> Option<std::result::Result<Arc<Queue>, TryRecvError>> {
 pub(super) fn answer_calls() -> bool {
     loop {
         match next_call() {
-            Some(Ok(queue)) => queue.drain_here(),
+            Some(Ok(queue)) => queue.drain_here(Hands::Host),
             Some(Err(_)) => return true,
             None => return false,
         }
@@ -87,7 +88,7 @@ fn work(calls: Receiver<Arc<Queue>>, called: &Gate) {
     loop {
         let seen = called.reached();
         match next_call() {
-            Some(Ok(queue)) => queue.drain(),
+            Some(Ok(queue)) => queue.drain(Hands::Host),
             Some(Err(TryRecvError::Empty)) => drop(called.wait(seen + 1, 0, Deadline::NEVER)),
             Some(Err(TryRecvError::Disconnected)) | None => break,
         }

@@ -26,6 +26,7 @@
 //! A queue may be released while the device works for it. Then the device is asked to say when the last item is done, and the
 //! answer holds the queue until then (`see_off`).
 
+use super::drain::{Hands, Issued};
 use super::lane::Lane;
 use super::queue::{Op, Queue};
 use crate::base::time::Deadline;
@@ -35,7 +36,6 @@ use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 
 /// So many items lie between two milestones that nobody asked for.
 const STRIDE: u64 = 64;
@@ -53,8 +53,12 @@ pub struct Line {
     flight: Mutex<Flight>,
     /// What the first item, a function or a run of the host's, begins behind. Made once it is needed.
     halt: OnceLock<Arc<Halt>>,
-    /// Runs these, from the first one on that the queue has met.
+    /// Runs these where no pool takes them.
     lane: OnceLock<Lane>,
+    /// The first item is such a one; it has begun. ORDERING: Relaxed, both; by who has the queue's turn or was called to take it, and the
+    /// turn orders them.
+    is_at_host: AtomicBool,
+    is_begun: AtomicBool,
     /// The host has let go of the queue.
     is_abandoned: AtomicBool,
 }
@@ -66,6 +70,8 @@ struct Halt {
     /// Who is told. While it has not got there, or nobody has looked yet, `is_ahead`.
     queue: Mutex<Option<Arc<Queue>>>,
     is_ahead: AtomicBool,
+    /// The item in front of which it was put was skipped. ORDERING: Relaxed, both; by the thread that has the queue's turn.
+    is_stale: AtomicBool,
 }
 
 impl Reached for Halt {
@@ -124,6 +130,8 @@ impl Line {
             flight: Mutex::default(),
             halt: OnceLock::new(),
             lane: OnceLock::new(),
+            is_at_host: AtomicBool::new(false),
+            is_begun: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
         })
     }
@@ -140,8 +148,31 @@ impl Line {
         self.issued.reached()
     }
 
-    pub(super) fn lane(&self) -> Option<&Lane> {
-        self.lane.get()
+    /// The thread for functions of the host's, started with the first that no pool takes.
+    pub(super) fn lane(&self, queue: &Queue) -> Result<&Lane> {
+        if self.lane.get().is_none() {
+            // If two come here, one thread ends at once.
+            let _ = self.lane.set(queue.start_lane()?);
+        }
+        self.lane.get().ok_or_else(|| Error::internal("a lane that is not there"))
+    }
+
+    /// Whether the first item is the host's to do.
+    pub(super) fn is_at_host(&self) -> bool {
+        self.is_at_host.load(Relaxed)
+    }
+
+    /// The first item is over, or skipped.
+    fn leave_host(&self) {
+        if !self.is_at_host.swap(false, Relaxed) {
+            return;
+        }
+        let was_begun = self.is_begun.swap(false, Relaxed);
+        if let Some(halt) = self.halt.get().filter(|_| !was_begun)
+            && halt.is_ahead.swap(false, Relaxed)
+        {
+            halt.is_stale.store(true, Relaxed);
+        }
     }
 
     fn flight(&self) -> MutexGuard<'_, Flight> {
@@ -231,14 +262,24 @@ impl Line {
 
 impl Queue {
     /// Issues an item, as far as that goes; gives the event that it recorded.
-    pub(super) fn issue(self: &Arc<Self>, line: &Line, op: &Op) -> Poll<Result<Option<Arc<dyn DeviceEvent>>>> {
-        let done = |result: Result<()>| Poll::Ready(result.map(|()| None));
+    pub(super) fn issue(
+        self: &Arc<Self>,
+        line: &Line,
+        op: &Op,
+        hands: Hands,
+    ) -> Issued<Result<Option<Arc<dyn DeviceEvent>>>> {
+        let done = |result: Result<()>| Issued::Done(result.map(|()| None));
         match (op, self.cause()) {
             (Op::Record(mark), Some(cause)) => {
                 mark.reach(Some(cause));
                 done(Ok(()))
             }
             (Op::Wait(_), Some(_)) => done(Ok(())),
+            (Op::Work(_), _) if line.is_begun.load(Relaxed) && hands == Hands::Issuer => Issued::ForHost,
+            // What has begun goes on, whatever happens to the stream.
+            (Op::Work(work), _) if line.is_begun.load(Relaxed) => {
+                self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into()
+            }
             (Op::Work(work), Some(cause)) => {
                 Arc::clone(work).skip(&cause);
                 done(Ok(()))
@@ -253,7 +294,7 @@ impl Queue {
                     Ok(event) => mark.issue(&line.device, Arc::clone(event)),
                     Err(error) => mark.reach(Some(self.late(error.clone()))),
                 }
-                Poll::Ready(recorded.map(Some).map_err(|error| self.late(error)))
+                Issued::Done(recorded.map(Some).map_err(|error| self.late(error)))
             }
             (Op::Wait(mark), None) => {
                 let wait = |event| done(line.stream.wait(event).map_err(|error| self.late(error)));
@@ -262,7 +303,7 @@ impl Queue {
                 }
                 if !mark.is_reached() && mark.subscribe(self) {
                     self.set_parked_on(mark.queue());
-                    return Poll::Pending;
+                    return Issued::Pending;
                 }
                 self.set_parked_on(Weak::new());
                 if let Some(event) = mark.event_on(&line.device) {
@@ -270,10 +311,18 @@ impl Queue {
                 }
                 done(mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))))
             }
-            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)),
-            (Op::Task(task), None) => match self.is_behind(line) {
-                Ok(false) => Poll::Pending,
-                Ok(true) => {
+            (Op::Work(work), None) if work.is_hosts() => match self.may_begin(line, hands) {
+                Ok(None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
+                Ok(Some(not_yet)) => not_yet,
+                Err(error) => {
+                    Arc::clone(work).skip(&error);
+                    done(Err(self.late(error)))
+                }
+            },
+            (Op::Work(work), None) => self.poll(Arc::clone(work)).map(|result| result.map(|()| None)).into(),
+            (Op::Task(task), None) => match self.may_begin(line, hands) {
+                Ok(Some(not_yet)) => not_yet,
+                Ok(None) => {
                     task.adopt();
                     done(self.named(|| task.run()))
                 }
@@ -287,6 +336,7 @@ impl Queue {
 
     /// The first item was issued, or failed to be.
     pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Arc<dyn DeviceEvent>>>) {
+        line.leave_host();
         let event = event.unwrap_or_else(|error| {
             self.fail(error);
             None
@@ -420,25 +470,35 @@ impl Queue {
         }
     }
 
-    /// The first item is the host's to do: true once the device has got there. Until then the queue is to be parked, and is resumed,
-    /// on a thread of its own, since that of the device must not be held up.
-    pub fn is_behind_device(self: &Arc<Self>) -> Result<bool> {
-        let Some(line) = self.line() else { return Ok(true) };
-        self.is_behind(line)
+    /// The first item is the host's to do: None once the device has got there and these hands may do it.
+    fn may_begin<T>(self: &Arc<Self>, line: &Line, hands: Hands) -> Result<Option<Issued<T>>> {
+        line.is_at_host.store(true, Relaxed);
+        if !line.is_begun.load(Relaxed) && !self.is_behind(line, hands)? {
+            return Ok(Some(Issued::Pending));
+        }
+        if hands == Hands::Issuer {
+            return Ok(Some(Issued::ForHost));
+        }
+        line.is_begun.store(true, Relaxed);
+        Ok(None)
     }
 
-    fn is_behind(self: &Arc<Self>, line: &Line) -> Result<bool> {
+    /// Whether the device has got to the first item. Until then the queue is to be parked, and is resumed.
+    fn is_behind(self: &Arc<Self>, line: &Line, hands: Hands) -> Result<bool> {
         let Some(accelerator) = line.device.accelerator() else { return Ok(true) };
-        if line.lane.get().is_none() {
-            let _ = line.lane.set(self.start_lane()?);
-        }
         if line.halt.get().is_none() {
             let event = line.new_event(false)?;
-            let halt = Halt { event, queue: Mutex::default(), is_ahead: AtomicBool::new(false) };
-            let _ = line.halt.set(Arc::new(halt));
+            let (is_ahead, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
+            let _ = line.halt.set(Arc::new(Halt { event, queue: Mutex::default(), is_ahead, is_stale }));
         }
         let Some(halt) = line.halt.get() else { return Ok(true) };
-        // ORDERING: Relaxed; by the thread that has the queue's turn.
+        if halt.is_stale.load(Relaxed) {
+            // It is under way for an item that was skipped, and its end resumes the queue.
+            if let Ok(false) = halt.event.is_reached() {
+                return Ok(false);
+            }
+            halt.is_stale.store(false, Relaxed);
+        }
         if !halt.is_ahead.load(Relaxed) {
             line.stream.record(&halt.event)?;
             halt.is_ahead.store(true, Relaxed);
@@ -447,7 +507,8 @@ impl Queue {
             return Ok(false);
         }
         let reached = halt.event.is_reached();
-        if !matches!(reached, Ok(false)) {
+        // Other hands will ask again.
+        if matches!((&reached, hands), (Err(_), _) | (Ok(true), Hands::Host)) {
             halt.is_ahead.store(false, Relaxed);
         }
         reached

@@ -13,7 +13,8 @@
 //! work for it. It then answers *pending* after it has left word where it will be resumed, the turn is parked, and
 //! no thread is held. Resuming calls again.
 //!
-//! The work of a queue may be a device's (`line`): then draining it means to issue its items to the device.
+//! The work of a queue may be a device's (`line`): then draining it means to issue its items to the device, and functions of the
+//! host's among them are for other hands (`drain`).
 //!
 //! # What is done, and when
 //!
@@ -36,6 +37,7 @@
 
 mod account;
 mod cycle;
+mod drain;
 mod lane;
 mod latch;
 mod line;

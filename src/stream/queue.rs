@@ -1,6 +1,7 @@
 //! An in-order queue. The module's essay says who runs what.
 
 use super::account::Account;
+use super::drain::Hands;
 use super::lane::Lane;
 use super::latch::Latch;
 use super::line::Line;
@@ -10,11 +11,9 @@ use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
-use crate::sync::{Gate, Inbox, Mutex, Turn, TurnGuard, ambient};
-use crate::threadpool::{Job, ThreadPool};
-use std::cell::{Cell, RefCell};
+use crate::sync::{Gate, Inbox, Mutex, Turn, TurnGuard};
+use crate::threadpool::ThreadPool;
 use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -25,6 +24,11 @@ pub trait Work: Send + Sync {
     /// Runs it, or goes on after a resume. Pending: it will call `Queue::resume` on `queue` at least once. On a
     /// synchronous queue it must not answer Pending.
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
+
+    /// On a queue whose work a device does: whether it is done by the host's hands when the device has got there.
+    fn is_hosts(&self) -> bool {
+        false
+    }
 
     /// It will not run, because the queue failed before.
     fn skip(self: Arc<Self>, _cause: &Error) {}
@@ -37,6 +41,9 @@ pub enum Op {
     Record(Arc<Mark>),
     Wait(Arc<Mark>),
 }
+
+/// Items in order.
+pub(super) type Items = VecDeque<Op>;
 
 /// How items are run.
 #[derive(Debug)]
@@ -81,7 +88,7 @@ pub struct Queue {
     completed: Arc<Gate>,
     inbox: Inbox<Op>,
     /// Items taken from the inbox and not done.
-    turn: Turn<VecDeque<Op>>,
+    turn: Turn<Items>,
     latch: Latch,
     /// The queue whose event the first item waits for, or has waited for.
     parked_on: Mutex<Weak<Queue>>,
@@ -156,6 +163,27 @@ impl Queue {
         matches!(self.mode, Mode::Synchronous)
     }
 
+    pub(super) fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
+    pub(super) fn turn(&self) -> &Turn<Items> {
+        &self.turn
+    }
+
+    /// Takes what was submitted meanwhile.
+    pub(super) fn take_news(&self, items: &mut Items) {
+        self.inbox.take_all(|op| items.push_back(op));
+    }
+
+    pub(super) fn has_no_news(&self) -> bool {
+        self.inbox.is_empty()
+    }
+
+    pub(super) fn priority(&self) -> i32 {
+        self.priority
+    }
+
     /// Whether its work is run by workers of a pool.
     pub fn is_on_pool(&self) -> bool {
         matches!(self.mode, Mode::Pool)
@@ -217,7 +245,7 @@ impl Queue {
     }
 
     /// The turn, if nobody has it.
-    pub(super) fn try_hold(&self) -> Option<TurnGuard<'_, VecDeque<Op>>> {
+    pub(super) fn try_hold(&self) -> Option<TurnGuard<'_, Items>> {
         self.turn.hold()
     }
 
@@ -287,98 +315,12 @@ impl Queue {
         self.inbox.push(op);
         if self.turn.call() {
             match &self.mode {
-                Mode::Device(_) => self.drain_here(),
+                // Whoever submits to a device issues.
+                Mode::Device(_) => self.drain_here(Hands::Issuer),
                 _ => self.call(),
             }
         }
         Ok(())
-    }
-
-    /// What a pending item waited for has happened.
-    pub fn resume(self: &Arc<Self>) {
-        if self.turn.resume() {
-            self.call();
-        }
-    }
-
-    /// Sees to it that somebody drains.
-    fn call(self: &Arc<Self>) {
-        match &self.mode {
-            Mode::Lane(lane) => lane.call(Arc::clone(self)),
-            Mode::Device(line) => match line.lane() {
-                Some(lane) => lane.call(Arc::clone(self)),
-                None => self.drain(),
-            },
-            Mode::Pool | Mode::Synchronous => {
-                let job = Arc::clone(self) as Arc<dyn Job>;
-                if !self.pool.as_ref().is_some_and(|pool| pool.spawn(job, 0, 0, self.priority)) {
-                    self.drain();
-                }
-            }
-        }
-    }
-
-    /// Drains the queue in this thread, or, if this thread is draining another one already, when it has finished
-    /// that item. An inline pool and chains of events would otherwise nest without bound.
-    pub(super) fn drain(self: &Arc<Self>) {
-        if DRAINING.with(|draining| draining.replace(true)) {
-            LATER.with(|later| later.borrow_mut().push_back(Arc::clone(self)));
-            return;
-        }
-        self.drain_here();
-        run_later();
-        DRAINING.with(|draining| draining.set(false));
-    }
-
-    /// Drains the queue if its turn is free, on top of whatever this thread is doing.
-    pub(super) fn drain_here(self: &Arc<Self>) {
-        let _frame = ambient::enter(ambient::Work::Queue(self.id));
-        let Some(mut turn) = self.turn.hold() else { return };
-        loop {
-            let is_done = self.drain_turn(&mut turn);
-            if self.line().is_some_and(Line::is_abandoned) {
-                self.see_off();
-            }
-            if is_done {
-                drop(turn);
-                if self.inbox.is_empty() {
-                    return;
-                }
-                match self.turn.hold() {
-                    Some(again) => turn = again,
-                    None => return,
-                }
-            } else {
-                match turn.park() {
-                    Ok(()) => return,
-                    Err(kept) => turn = kept,
-                }
-            }
-        }
-    }
-
-    /// Runs items in order. True when there is none left, false when the first one is pending.
-    fn drain_turn(self: &Arc<Self>, turn: &mut TurnGuard<'_, VecDeque<Op>>) -> bool {
-        loop {
-            self.inbox.take_all(|op| turn.push_back(op));
-            let Some(op) = turn.front() else { return true };
-            if let Mode::Device(line) = &self.mode {
-                match self.issue(line, op) {
-                    Poll::Pending => return false,
-                    Poll::Ready(event) => self.issued(line, turn.pop_front(), event),
-                }
-                continue;
-            }
-            match self.step(op) {
-                Poll::Pending => return false,
-                Poll::Ready(Err(error)) => self.fail(error),
-                Poll::Ready(Ok(())) => {}
-            }
-            // The item goes before it counts as completed: who has waited for it finds its tensors and callbacks
-            // released.
-            drop(turn.pop_front());
-            self.completed.advance(1);
-        }
     }
 
     /// Keeps the error if it is the queue's first.
@@ -393,7 +335,7 @@ impl Queue {
     }
 
     /// Runs one item as far as it goes.
-    fn step(self: &Arc<Self>, op: &Op) -> Poll<Result<()>> {
+    pub(super) fn step(self: &Arc<Self>, op: &Op) -> Poll<Result<()>> {
         match op {
             Op::Record(mark) => {
                 mark.reach(self.cause());
@@ -471,32 +413,10 @@ impl Queue {
     }
 }
 
-impl Job for Queue {
-    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
-        self.drain();
-    }
-}
-
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.latch.is_failed() {
             self.account.gone(self.id);
         }
     }
-}
-
-thread_local! {
-    /// Whether this thread is draining a queue.
-    pub(super) static DRAINING: Cell<bool> = const { Cell::new(false) };
-    /// Queues to drain when the current one is done. Emptied, memory and all, before the thread leaves the library,
-    /// so that it needs no destructor: registering one allocates on each thread of the host's.
-    static LATER: ManuallyDrop<RefCell<VecDeque<Arc<Queue>>>> = const { ManuallyDrop::new(RefCell::new(VecDeque::new())) };
-}
-
-/// Drains the queues that were put off in this thread.
-pub(super) fn run_later() {
-    while let Some(queue) = LATER.with(|later| later.borrow_mut().pop_front()) {
-        queue.drain_here();
-    }
-    LATER.with(|later| drop(later.take()));
 }

@@ -1,11 +1,11 @@
 //! A queue whose items run in the thread that submits them, one at a time.
 
-use super::queue::{DRAINING, Op, Queue, run_later};
+use super::drain::{DRAINING, run_later};
+use super::queue::{Items, Op, Queue};
 use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::sync::{TurnGuard, ambient};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -62,14 +62,16 @@ impl Queue {
     }
 
     /// Takes a synchronous queue's turn; waits while another thread has it, but not in a worker.
-    fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, VecDeque<Op>>> {
+    fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, Items>> {
         loop {
             let seen = self.completed();
             if let Some(turn) = self.try_hold() {
                 return Ok(turn);
             }
             let next = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
-            let worker = ambient::within_any_pool() || self.pool().is_some_and(|pool| pool.in_parallel());
+            let worker = ambient::within_any_pool()
+                || ambient::within_device()
+                || self.pool().is_some_and(|pool| pool.in_parallel());
             if !worker && ambient::within_any_queue() {
                 run_later();
                 wait::nested("the turn", self, &next, self.spin_ns(), Deadline::NEVER)?;

@@ -1,8 +1,9 @@
 //! Waiting for something that a queue will do, from any thread.
 
 use super::cycle::Waiting;
+use super::drain::{Hands, run_later};
 use super::lane::answer_calls;
-use super::queue::{Queue, run_later};
+use super::queue::Queue;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
 use crate::sync::ambient::{self, Work};
@@ -27,6 +28,9 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
     let &Wait { what, done, sleep, spin_ns, .. } = wait;
     if done() {
         return Ok(());
+    }
+    if ambient::within_device() {
+        return on_device_thread(wait, queue, deadline);
     }
     if let Some(queue) = queue {
         if ambient::within(Work::Queue(queue.id())) {
@@ -55,6 +59,25 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
         _ if sleep(spin_ns, deadline) => Ok(()),
         _ => Err(late(what, queue)),
     }
+}
+
+/// Waits on a thread that a device needs: for a moment, since the device may be the one that is waited for.
+fn on_device_thread(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) -> Result<()> {
+    let start = now_ns();
+    while !(wait.done)() {
+        if deadline.is_past() {
+            return Err(late(wait.what, queue));
+        }
+        if now_ns() - start >= wait.spin_ns {
+            let of = queue.map_or(String::new(), |queue| format!(" of stream '{}'", queue.name()));
+            return Err(Error::precondition(format!(
+                "waiting for {}{of} here would hold up a thread that a device needs",
+                wait.what
+            )));
+        }
+        std::hint::spin_loop();
+    }
+    Ok(())
 }
 
 /// How often a sleeper inside a queue's work looks whether its wait has become part of a circle.
@@ -163,14 +186,16 @@ fn advance(queue: &Arc<Queue>) {
 }
 
 fn advance_within(queue: &Arc<Queue>, chain: usize) {
+    // Without a pool a device's queue has a lane for functions of the host's, and that is not this thread.
+    let hands = if queue.pool().is_some() { Hands::Host } else { Hands::Issuer };
     if is_ours(queue) {
-        queue.drain_here();
+        queue.drain_here(hands);
     }
     if let Some(next) = queue.parked_on().filter(|_| chain > 0) {
         advance_within(&next, chain - 1);
         // It may go on now.
         if is_ours(queue) {
-            queue.drain_here();
+            queue.drain_here(hands);
         }
     }
 }

@@ -43,6 +43,26 @@ pub fn call<R>(f: impl FnOnce() -> R) -> R {
     })
 }
 
+thread_local! {
+    /// How often this thread is a device's: its own, or that of somebody who tells of an event.
+    static DEVICES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Does something on a thread that a device needs.
+pub fn on_device_thread<R>(f: impl FnOnce() -> R) -> R {
+    call(|| {
+        DEVICES.with(|devices| devices.set(devices.get() + 1));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+        DEVICES.with(|devices| devices.set(devices.get() - 1));
+        result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    })
+}
+
+/// Whether a device needs this thread: a wait here may hold up the very thing that is waited for.
+pub fn within_device() -> bool {
+    DEVICES.with(Cell::get) > 0
+}
+
 /// Whether the library has called what this thread does: a wait for everything would wait for itself.
 pub fn is_inside() -> bool {
     CALLS.with(Cell::get) > 0 || depth() > 0

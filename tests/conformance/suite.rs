@@ -160,7 +160,7 @@ fn sites() -> Vec<Site> {
     let all = [("no pool".to_owned(), None)].into_iter().chain(widths).chain([seeded]);
     all.map(|(name, pool)| {
         let mut attr = StreamAttr::new(DeviceKind::CPU);
-        attr.set_threadpool(pool.clone()).unwrap();
+        attr.set_threadpool(pool.clone());
         let stream = Stream::create(engine(), attr).unwrap();
         Site { name, pool, stream }
     })

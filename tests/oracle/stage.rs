@@ -94,7 +94,7 @@ impl Place {
         let mut attrs = vec![StreamAttr::new(DeviceKind::CPU)];
         if pool.is_some() {
             attrs.push(StreamAttr::new(DeviceKind::CPU));
-            attrs[1].set_threadpool(pool.clone()).unwrap();
+            attrs[1].set_threadpool(pool.clone());
         }
         let stream = |mut attr: StreamAttr| {
             attr.asynchronous = true;

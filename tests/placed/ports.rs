@@ -8,7 +8,7 @@ use weir::base::{Code, Ref};
 use weir::device::DeviceKind;
 use weir::device::emulated::{Emulated, Emulation};
 use weir::engine::{Engine, EngineAttr, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Program, RunOptions, ValueId};
+use weir::graph::{CompileOptions, NodeId, Program, ReportFormat, RunOptions, ValueId};
 
 /// An engine on emulated device `index`; tests of this process that run side by side have different ones.
 pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Ref<Engine> {
@@ -50,6 +50,8 @@ struct Plan {
     nodes: Vec<(usize, Vec<usize>)>,
     /// What is read, and where it goes.
     outputs: Vec<(usize, usize)>,
+    /// For each node whether compile may choose its engine, if that is said.
+    open: Vec<Option<bool>>,
 }
 
 impl Plan {
@@ -63,7 +65,8 @@ impl Plan {
         let nodes = nodes.collect();
         // Inputs too, and some twice.
         let outputs = (0..1 + random.below(6)).map(|_| (random.below(INPUTS + n), random.below(ENGINES))).collect();
-        Plan { inputs, nodes, outputs }
+        let open = (0..n).map(|_| [None, Some(true), Some(false)][random.below(3)]).collect();
+        Plan { inputs, nodes, outputs, open }
     }
 
     fn expected(&self, inputs: &[i32]) -> Vec<i32> {
@@ -77,10 +80,12 @@ impl Plan {
 
     fn compile(&self, engines: &[Ref<Engine>], options: &CompileOptions) -> Ref<Program> {
         let (mut builder, mut values) = Builder::of("ports", INPUTS);
-        for (engine, reads) in &self.nodes {
+        for ((engine, reads), open) in self.nodes.iter().zip(&self.open) {
             builder.engine = engines[*engine].clone();
             let reads: Vec<ValueId> = reads.iter().map(|&read| values[read]).collect();
-            values.push(builder.op(&reads, mix));
+            let value = builder.op(&reads, mix);
+            builder.graph.set_open(node_of(value), *open).unwrap();
+            values.push(value);
         }
         for (i, &home) in self.inputs.iter().enumerate() {
             builder.graph.set_input_engine(i, Some(engines[home].clone())).unwrap();
@@ -91,6 +96,11 @@ impl Plan {
         }
         Program::compile(&builder.graph, engines.to_vec(), options).unwrap()
     }
+}
+
+/// The node that a value is of.
+fn node_of(value: ValueId) -> NodeId {
+    NodeId::from(u64::from(value) & !0xffff)
 }
 
 /// A run on a stream or in this thread; tensors are let go of as soon as the call is back.
@@ -116,8 +126,12 @@ fn random_graphs_with_tensors_on_devices_have_no_races_whatever_the_order() {
             let streams = 1 + (graph + seed) as u32 % 4;
             let engines = [cpu(), emulated(0, checked(seed), streams), emulated(1, checked(seed + 77), 5 - streams)];
             let lines = [None, Some(stream_of(&engines[1])), Some(stream_of(&engines[2]))];
-            let options = CompileOptions { partial_runs: 2, ..CompileOptions::default() };
+            let options = CompileOptions { partial_runs: 2, any_engine: graph % 3 == 0, ..CompileOptions::default() };
             let program = plan.compile(&engines, &options);
+            if seed == 1 {
+                let (one, other) = (choices(&program), choices(&plan.compile(&engines, &options)));
+                assert_eq!(one, other, "graph {graph}: another choice");
+            }
             let what = format!("graph {graph}, seed {seed}, {streams} streams");
             for round in 0..4 {
                 let values: Vec<i32> = (0..INPUTS as i32).map(|i| round * 10 + i + seed as i32).collect();
@@ -160,6 +174,67 @@ fn random_graphs_with_tensors_on_devices_have_no_races_whatever_the_order() {
             }
         }
     }
+}
+
+/// What the report says of nodes whose engine was open.
+fn choices(program: &Program) -> Vec<String> {
+    let report = program.report(ReportFormat::Text);
+    let lines = report.lines().skip_while(|line| !line.starts_with("engines of nodes"));
+    lines.skip(1).take_while(|line| line.starts_with("  '")).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn open_nodes_go_where_the_fewest_bytes_cross() {
+    let (a, b) = (emulated(5, checked(1), 1), emulated(6, checked(2), 1));
+    // Scalars of 4 bytes, x on the host, y on a and z on b.
+    let (mut builder, x) = Builder::of("open", 3);
+    let first = builder.named("first", &x[1..2], |x| Ok(mix(x)));
+    let follows = builder.named("follows", &[first, x[0]], |x| Ok(mix(x)));
+    let both = builder.named("both", &[x[2], first, follows], |x| Ok(mix(x)));
+    let back = builder.named("back", &[x[2]], |x| Ok(mix(x)));
+    let none = builder.constant(3);
+    let tie = builder.named("tie", &[none], |x| Ok(mix(x)));
+    builder.how.later = Some(std::sync::Arc::new(|_, done, result| drop(done.done(result))));
+    let later = builder.named("later", &[x[1]], |x| Ok(mix(x)));
+    builder.how.later = None;
+    builder.engine = b.clone();
+    let stays = builder.named("stays", &[x[1], tie], |x| Ok(mix(x)));
+    builder.graph.set_open(node_of(stays), Some(false)).unwrap();
+    for (i, engine) in [(1, &a), (2, &b)] {
+        builder.graph.set_input_engine(i, Some(engine.clone())).unwrap();
+    }
+    for (o, (value, home)) in [(both, &a), (back, &b), (stays, &b), (later, &cpu())].into_iter().enumerate() {
+        builder.output(value);
+        builder.graph.set_output_engine(o, Some(home.clone())).unwrap();
+    }
+    let options = CompileOptions { any_engine: true, ..CompileOptions::default() };
+    let program = Program::compile(&builder.graph, vec![cpu(), a.clone(), b.clone()], &options).unwrap();
+    let found = choices(&program);
+    // What was copied for one node is there for the next: 'first' on the CPU for 'both'.
+    let expected = [
+        "'first' on emulated:5: 0 bytes cross, 4 on cpu:0, 4 on emulated:6",
+        "'follows' on cpu:0: 4 bytes cross, 4 on emulated:5, 8 on emulated:6",
+        "'both' on cpu:0: 8 bytes cross, 8 on emulated:5, 12 on emulated:6",
+        "'back' on emulated:6: 0 bytes cross, 4 on cpu:0, 8 on emulated:5",
+        "'tie' on emulated:6: 0 bytes cross, 4 on cpu:0, 4 on emulated:5",
+        "'later' on cpu:0: 4 bytes cross, 4 on emulated:5, 8 on emulated:6",
+    ];
+    for line in expected {
+        assert!(found.iter().any(|found| found == line), "{line}: {found:#?}");
+    }
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    // In another order of engines it is the other one of two equals; and one that cannot go where the fewest bytes cross says so.
+    let program = Program::compile(&builder.graph, vec![b.clone(), a.clone(), cpu()], &options).unwrap();
+    let found = choices(&program);
+    let begins = |line: &str| found.iter().any(|found| found.starts_with(line));
+    assert!(begins("'follows' on emulated:5: 4 bytes cross, 4 on cpu:0, 8 on emulated:6"), "{found:#?}");
+    assert!(
+        begins(
+            "'later' on cpu:0: 4 bytes cross, 4 on emulated:5, 8 on emulated:6; not emulated:5: kernel 'op' completes later"
+        ),
+        "{found:#?}"
+    );
+    assert!(!program.report(ReportFormat::Json).contains("\"why\":\"\""));
 }
 
 #[test]

@@ -209,7 +209,7 @@ impl Shared {
     }
 
     fn work(&self) {
-        ambient::call(|| self.work_inside());
+        ambient::on_device_thread(|| self.work_inside());
     }
 
     /// Kernels are functions of the host's, and so may be what follows an event.

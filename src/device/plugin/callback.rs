@@ -57,7 +57,7 @@ pub(super) unsafe extern "C" fn reached(arg: *mut c_void) {
     INSIDE.with(|inside| inside.set(inside.get() + 1));
     {
         // Nothing may unwind into the plug-in.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::call(|| then.tell()))) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| ambient::on_device_thread(|| then.tell()))) {
             std::mem::forget(payload);
         }
         drop(event);

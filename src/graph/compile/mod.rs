@@ -65,6 +65,11 @@ impl Program {
         }
         homes::check(contents, &engines)?;
         effects::check(contents, &verified)?;
+        let (chosen, choices) = match place::choose(contents, &verified, &engines, options.any_engine)? {
+            None => (None, Vec::new()),
+            Some((chosen, choices)) => (Some(chosen), choices),
+        };
+        let contents = chosen.as_ref().unwrap_or(contents);
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
         let Some(placed) = place::place(contents, &verified, &engines)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
@@ -76,6 +81,7 @@ impl Program {
         let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
         let mut layout = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
         placed.attach(&mut layout);
+        layout.choices = choices;
         Ok(Object::shared(Program::new(layout, parts)))
     }
 
@@ -224,6 +230,7 @@ fn finish(
         engines,
         devices: Vec::new(),
         lanes: None,
+        choices: Vec::new(),
         inputs: graph
             .inputs()
             .enumerate()

@@ -266,18 +266,6 @@ impl Flight {
         let _ = self.program.put(program);
     }
 
-    /// Whether the stream's device is done with what was enqueued before; else the stream is told.
-    fn is_behind_device(self: &Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        match queue.is_behind_device() {
-            Ok(true) => Poll::Ready(Ok(())),
-            Ok(false) => Poll::Pending,
-            Err(error) => {
-                Arc::clone(self).skip(&error);
-                Poll::Ready(Err(error))
-            }
-        }
-    }
-
     /// Lets go of what the run held, gives the flight back, and reports: to the handle if there is one (the stream
     /// goes on), else to the stream.
     fn end(self: &Arc<Self>, handle: Option<Ref<Run>>, result: Result<()>) -> Result<()> {
@@ -315,12 +303,13 @@ impl Work for Flight {
         match self.phase.load(Acquire) {
             RUNNING => self.go_on(),
             CLOSED => Poll::Ready(self.complete()),
-            _ if queue.line().is_none() => self.enter_and_begin(queue),
-            _ => match self.is_behind_device(queue) {
-                Poll::Ready(Ok(())) => self.enter_and_begin(queue),
-                other => other,
-            },
+            _ => self.enter_and_begin(queue),
         }
+    }
+
+    /// Its host's nodes are.
+    fn is_hosts(&self) -> bool {
+        true
     }
 
     fn skip(self: Arc<Self>, cause: &Error) {

@@ -17,6 +17,7 @@
 
 mod arena;
 mod carry;
+mod choose;
 mod copies;
 mod crossings;
 mod edges;
@@ -31,6 +32,8 @@ use super::layout::Layout;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
+pub use choose::Choice;
+pub(super) use choose::choose;
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
 use lane::Needs;

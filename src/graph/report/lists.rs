@@ -2,12 +2,19 @@
 
 use crate::base::text::json_string;
 use crate::graph::figures::NodeStats;
+use crate::graph::place::Choice;
 use crate::graph::program::Program;
 use std::fmt::Write as _;
 
 /// Lines for the end of the text. Writing to a String cannot fail.
 pub(super) fn text(program: &Program) -> String {
     let mut text = String::new();
+    for (i, Choice { node, engine, why }) in program.layout.choices.iter().enumerate() {
+        if i == 0 {
+            text += "engines of nodes that were open\n";
+        }
+        let _ = writeln!(text, "  '{node}' on {engine}: {why}");
+    }
     let parts = program.kept_parts();
     if !parts.is_empty() {
         text += "partial runs\n";
@@ -32,7 +39,18 @@ fn nodes(program: &Program) -> impl Iterator<Item = NodeStats> {
 
 /// Members for the end of the object.
 pub(super) fn json(program: &Program) -> String {
-    parts(program) + &figures(program)
+    choices(program) + &parts(program) + &figures(program)
+}
+
+/// None for a program in which no engine was open.
+fn choices(program: &Program) -> String {
+    let mut text = String::new();
+    for (i, Choice { node, engine, why }) in program.layout.choices.iter().enumerate() {
+        let (node, engine, why) = (json_string(node), json_string(engine), json_string(why));
+        let before = if i > 0 { "," } else { ",\n\"placement\":[" };
+        let _ = write!(text, "{before}\n{{\"node\":{node},\"engine\":{engine},\"why\":{why}}}");
+    }
+    if text.is_empty() { text } else { text + "]" }
 }
 
 fn figures(program: &Program) -> String {

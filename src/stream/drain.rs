@@ -1,0 +1,186 @@
+//! Who drains a queue, on which thread, and what that thread may do there.
+//!
+//! A queue whose work a device does is drained to issue it, by whoever comes: who submits, who reaches an event, also on a thread of
+//! the device's. A function of the host's among its items is for hands of the host: a worker of the queue's pool, or the thread of
+//! a lane that is started when the first one comes and there is no pool that takes single jobs, or when that refuses. It is
+//! never run by who submits, who is not to be kept, nor on a device's thread, which it could hold up for ever.
+
+use super::line::Line;
+use super::queue::{Mode, Queue};
+use crate::base::Ref;
+use crate::stream::queue::Items;
+use crate::sync::{TurnGuard, ambient};
+use crate::threadpool::{Job, ThreadPool};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// What a thread that drains may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hands {
+    /// All.
+    Host,
+    /// Issue to a device, and no function or run of the host's among its items.
+    Issuer,
+}
+
+/// How far draining came.
+enum Drained {
+    All,
+    /// The first item is pending.
+    Pending,
+    /// The first item can go on, by other hands.
+    ForHost,
+}
+
+/// What became of an item that is to be issued.
+pub(super) enum Issued<T> {
+    Done(T),
+    Pending,
+    ForHost,
+}
+
+impl<T> From<Poll<T>> for Issued<T> {
+    fn from(poll: Poll<T>) -> Issued<T> {
+        match poll {
+            Poll::Ready(value) => Issued::Done(value),
+            Poll::Pending => Issued::Pending,
+        }
+    }
+}
+
+impl Queue {
+    /// What a pending item waited for has happened.
+    pub fn resume(self: &Arc<Self>) {
+        if self.turn().resume() {
+            self.call();
+        }
+    }
+
+    /// Sees to it that somebody drains.
+    pub(super) fn call(self: &Arc<Self>) {
+        match self.mode() {
+            Mode::Lane(lane) => lane.call(Arc::clone(self)),
+            Mode::Device(line) if line.is_at_host() => self.call_host(line),
+            Mode::Device(_) => self.drain(Hands::Issuer),
+            Mode::Pool | Mode::Synchronous => {
+                if !self.call_pool() {
+                    self.drain(Hands::Host);
+                }
+            }
+        }
+    }
+
+    /// False if there is no pool that takes single jobs, or it refuses.
+    fn call_pool(self: &Arc<Self>) -> bool {
+        let job = || Arc::clone(self) as Arc<dyn Job>;
+        self.pool().is_some_and(|pool| pool.can_spawn() && pool.spawn(job(), 0, 0, self.priority()))
+    }
+
+    /// Brings hands that may run a function of the host's.
+    fn call_host(self: &Arc<Self>, line: &Line) {
+        if self.call_pool() {
+            return;
+        }
+        match line.lane(self) {
+            Ok(lane) => lane.call(Arc::clone(self)),
+            Err(error) => {
+                // Then it is skipped, which anybody may do.
+                self.fail(error);
+                self.drain(Hands::Issuer);
+            }
+        }
+    }
+
+    /// Drains the queue in this thread, or, if this thread is draining another one already, when it has finished
+    /// that item. An inline pool and chains of events would otherwise nest without bound.
+    pub(super) fn drain(self: &Arc<Self>, hands: Hands) {
+        if DRAINING.with(|draining| draining.replace(true)) {
+            LATER.with(|later| later.borrow_mut().push_back((Arc::clone(self), hands)));
+            return;
+        }
+        self.drain_here(hands);
+        run_later();
+        DRAINING.with(|draining| draining.set(false));
+    }
+
+    /// Drains the queue if its turn is free, on top of whatever this thread is doing.
+    pub(super) fn drain_here(self: &Arc<Self>, hands: Hands) {
+        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
+        let Some(mut turn) = self.turn().hold() else { return };
+        loop {
+            let drained = self.drain_turn(&mut turn, hands);
+            if self.line().is_some_and(Line::is_abandoned) {
+                self.see_off();
+            }
+            if let Drained::All = drained {
+                drop(turn);
+                if self.has_no_news() {
+                    return;
+                }
+                match self.turn().hold() {
+                    Some(again) => turn = again,
+                    None => return,
+                }
+                continue;
+            }
+            match turn.park() {
+                Ok(()) if matches!(drained, Drained::ForHost) => return self.resume(),
+                Ok(()) => return,
+                Err(kept) => turn = kept,
+            }
+        }
+    }
+
+    /// Runs items in order.
+    fn drain_turn(self: &Arc<Self>, turn: &mut TurnGuard<'_, Items>, hands: Hands) -> Drained {
+        loop {
+            self.take_news(turn);
+            let Some(op) = turn.front() else { return Drained::All };
+            if let Mode::Device(line) = self.mode() {
+                match self.issue(line, op, hands) {
+                    Issued::Pending => return Drained::Pending,
+                    Issued::ForHost => return Drained::ForHost,
+                    Issued::Done(event) => self.issued(line, turn.pop_front(), event),
+                }
+                continue;
+            }
+            match self.step(op) {
+                Poll::Pending => return Drained::Pending,
+                Poll::Ready(Err(error)) => self.fail(error),
+                Poll::Ready(Ok(())) => {}
+            }
+            // The item goes before it counts as completed: who has waited for it finds its tensors and callbacks
+            // released.
+            drop(turn.pop_front());
+            self.complete_one();
+        }
+    }
+}
+
+impl Job for Queue {
+    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        self.drain(Hands::Host);
+    }
+}
+
+/// Queues to drain, and with which hands.
+type Later = VecDeque<(Arc<Queue>, Hands)>;
+
+thread_local! {
+    /// Whether this thread is draining a queue.
+    pub(super) static DRAINING: Cell<bool> = const { Cell::new(false) };
+    /// Queues to drain when the current one is done. Emptied, memory and all, before the thread leaves the library,
+    /// so that it needs no destructor: registering one allocates on each thread of the host's.
+    static LATER: ManuallyDrop<RefCell<Later>> = const { ManuallyDrop::new(RefCell::new(VecDeque::new())) };
+}
+
+/// Drains the queues that were put off in this thread.
+pub(super) fn run_later() {
+    while let Some((queue, hands)) = LATER.with(|later| later.borrow_mut().pop_front()) {
+        queue.drain_here(hands);
+    }
+    LATER.with(|later| drop(later.take()));
+}

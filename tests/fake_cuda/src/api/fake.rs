@@ -1,0 +1,78 @@
+//! What the real driver does not have: questions that tests ask of the fake one. They are no part of the log, and can be called in any state
+//! but from a host function.
+
+use crate::abi::{In, Kind};
+use crate::call;
+use crate::world::lock;
+use std::ffi::c_char;
+
+/// How often a function of the driver was called, by its exact name; 0 if there is none.
+///
+/// # Safety
+/// `name` is a text that ends with zero.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn fakeCudaCount(name: In<c_char>) -> u64 {
+    name.text().map_or(0, |name| call::count(&name))
+}
+
+/// Counts begin again.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn fakeCudaResetCounts() {
+    call::reset_counts();
+}
+
+/// The n-th call of a function from now on fails with this code; 0 = each one.
+///
+/// # Safety
+/// `name` is a text that ends with zero.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn fakeCudaFail(name: In<c_char>, call: u64, code: i32) {
+    if let Ok(name) = name.text() {
+        call::fail(&name, call, code);
+    }
+}
+
+/// Races that were found, with FAKE_CUDA_RACES=report.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn fakeCudaRaceCount() -> u64 {
+    lock().races.len() as u64
+}
+
+/// The text of a race, cut to the room there is; gives the text's bytes, 0 if there is no such race.
+///
+/// # Safety
+/// `text` is a place for `room` bytes.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn fakeCudaRace(index: u64, text: *mut c_char, room: usize) -> usize {
+    let world = lock();
+    let Some(race) = world.races.get(index as usize) else { return 0 };
+    if room > 0 {
+        for (at, byte) in race.bytes().take(room - 1).chain([0]).enumerate() {
+            // SAFETY: the caller has given so much room.
+            unsafe { text.add(at).write(byte as c_char) };
+        }
+    }
+    race.len()
+}
+
+/// Things of this kind that the program has and has not given back ("stream", "event", "graph", ...); all for null.
+///
+/// # Safety
+/// `kind` is a text that ends with zero, or null.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn fakeCudaLive(kind: In<c_char>) -> u64 {
+    let world = lock();
+    match kind.text() {
+        Err(_) => world.count_live(None) as u64,
+        Ok(name) => {
+            let kind = Kind::ALL.iter().find(|(_, other)| *other == name);
+            kind.map_or(0, |(kind, _)| world.count_live(Some(*kind)) as u64)
+        }
+    }
+}
