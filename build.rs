@@ -68,6 +68,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/placement.rs",
     "src/ffi/program.rs",
     "src/ffi/program_stats.rs",
+    "src/ffi/segments.rs",
     "src/ffi/run.rs",
     "src/ffi/run_options.rs",
     "src/ffi/partial.rs",

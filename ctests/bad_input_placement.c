@@ -34,4 +34,10 @@ void bad_input_placement(void) {
     ROW(weir_program_get_output_engine, (WRONG(kernel), 0, NEW(engine)), INVALID, "program is not a program");
     ROW(weir_program_get_output_engine, (program, 0, NULL), INVALID, "out_engine is NULL");
     ROW(weir_program_get_output_engine, (program, SIZE_MAX, NEW(engine)), RANGE, "index is");
+    ROW(weir_compile_options_set_segments, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_segments, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_segments, (good.compile_options, -1), INVALID, "segments is -1");
+    ROW(weir_compile_options_get_segments, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_segments, (WRONG(graph), &out.i32), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_get_segments, (good.compile_options, NULL), INVALID, "out_segments is NULL");
 }

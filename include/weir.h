@@ -45,6 +45,7 @@
  *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
+ *   segments            weir_compile_options_set_segments
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -5926,6 +5927,29 @@ WEIR_NODISCARD
 weir_status weir_program_load_profile(struct weir_program *program,
                                       const char *profile,
                                       size_t *out_num_known);
+
+/**
+ * Whether work on devices is recorded: 1 (the default), or 0. Where four nodes or more of one device have no other node between
+ * them, the second run of the program has the device record them, with the copies of inputs that only they read, and later runs submit the
+ * recording by one call. Results are the same. With 0, or where a device does not record, every run issues each node by itself. The
+ * program's report (weir_program_report) says how many there are, or why not.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_segments(struct weir_compile_options *options,
+                                              int32_t segments);
+
+/**
+ * What weir_compile_options_set_segments set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_segments(const struct weir_compile_options *options,
+                                              int32_t *out_segments);
 
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------

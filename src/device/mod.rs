@@ -289,7 +289,7 @@ pub trait HostFunction: Send + Sync {
 }
 
 /// One call of a kernel. Views have addresses of the device's.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
     /// For texts: "kernel 'relu'".
     pub name: &'a str,
@@ -309,7 +309,7 @@ pub enum Place<'a> {
 }
 
 /// A copy.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Transfer<'a> {
     pub name: &'a str,
     pub to: Place<'a>,
@@ -318,7 +318,7 @@ pub struct Transfer<'a> {
 }
 
 /// Bytes that become equal.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Fill<'a> {
     pub name: &'a str,
     pub address: usize,

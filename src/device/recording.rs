@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 /// What a step does.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Work<'a> {
     Launch(Launch<'a>),
     Copy(Transfer<'a>),
@@ -31,7 +31,7 @@ impl Work<'_> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     pub work: Work<'a>,
     /// Steps before it in the list that are over when it begins.

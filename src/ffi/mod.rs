@@ -52,6 +52,7 @@ mod program_stats;
 mod resource;
 mod run;
 mod run_options;
+mod segments;
 mod stream;
 mod sync;
 mod table;

@@ -21,6 +21,8 @@ pub struct CompileOptions {
     pub any_engine: bool,
     /// How many runs may go on at once; 0 = any number.
     pub max_concurrent_runs: u32,
+    /// Whether work on other engines is issued piece by piece in every run.
+    pub without_segments: bool,
 }
 
 /// Whether an output of a kernel takes over the memory of an input.

@@ -5,13 +5,13 @@ mod lists;
 use super::exec::Counters;
 use super::layout::{Body, DIRECT, Layout, Loop};
 use super::overlap::NO_OVERLAP;
-use super::place::Placement;
+use super::place::{Placement, RunCounts};
 use super::program::Program;
 use crate::abi::weir_report_format_value as F;
 use crate::base::text::json_string;
 use crate::memory::View;
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Text formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl ReportFormat {
 }
 
 /// What only compile knows; all else can be seen in the layout.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::graph) struct Compiled {
     /// Nodes of the graph and of those inside of it.
     pub graph_nodes: usize,
@@ -63,6 +63,8 @@ enum Fact {
     Ns(u64),
     PerItem(f64),
     Word(&'static str),
+    /// None is nothing to tell.
+    Text(Option<String>),
 }
 
 /// A group's key, and its facts: key, words, value. The keys are those of the JSON.
@@ -72,6 +74,10 @@ fn facts(layout: &Layout) -> Vec<Group> {
     use Fact::*;
     let done = &layout.report;
     let placed = &done.placement;
+    let of_runs = |counter: fn(&RunCounts) -> &AtomicU64| {
+        Count(placed.runs.as_ref().map_or(0, |runs| counter(runs).load(Relaxed) as usize))
+    };
+    let refusal = placed.runs.as_ref().and_then(|runs| runs.refusal.get().cloned());
     let nodes = layout.len();
     // Of copies the first.
     let of_first = |count: &dyn Fn(Body) -> bool| {
@@ -117,6 +123,24 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("streams", "streams for the work", Count(placed.streams as usize)),
                 ("records", "events that work records for other streams", Count(placed.records as usize)),
                 ("waits", "waits of streams for work and copies", Count(placed.waits as usize)),
+                (
+                    "segments",
+                    "segments of their work, submitted as one from the second run on",
+                    Count(placed.segments as usize),
+                ),
+                ("segment_nodes", "nodes in these", Count(placed.segment_nodes as usize)),
+                ("segment_copies", "copies to them in these", Count(placed.segment_copies as usize)),
+                (
+                    "segment_edges",
+                    "edges in these, without those that others imply",
+                    Count(placed.segment_edges as usize),
+                ),
+                ("segments_why", "segments", Word(placed.why.text())),
+                ("recordings", "recordings made of segments", of_runs(|runs| &runs.recordings)),
+                ("updated_steps", "of their steps given other addresses", of_runs(|runs| &runs.updates)),
+                ("replayed_runs", "runs that submitted segments as one", of_runs(|runs| &runs.replayed)),
+                ("issued_runs", "runs that issued their nodes one by one", of_runs(|runs| &runs.issued)),
+                ("refusal", "why a recording was refused", Text(refusal)),
                 (
                     "device_arena_bytes",
                     "bytes of their memory, for each run at once",
@@ -211,6 +235,12 @@ fn text(layout: &Layout) -> String {
                     let _ = writeln!(text, "  {words}: {word}");
                     continue;
                 }
+                Fact::Text(told) => {
+                    if let Some(told) = told {
+                        let _ = writeln!(text, "  {words}: {told}");
+                    }
+                    continue;
+                }
             };
             let _ = writeln!(text, "{value:>14} {words}");
         }
@@ -233,6 +263,7 @@ fn json(layout: &Layout) -> String {
                 Fact::Ns(n) => n.to_string(),
                 Fact::PerItem(x) => format!("{x:.1}"),
                 Fact::Word(word) => json_string(word),
+                Fact::Text(told) => told.as_ref().map_or_else(|| "null".to_owned(), |told| json_string(told)),
             };
             let _ = write!(text, "{}\"{key}\":{value}", if i > 0 { "," } else { "" });
         }

@@ -118,10 +118,10 @@ fn halves() {
 
 #[test]
 fn large_tiles_give_the_same_bits() {
-    // So many matrices that larger tiles are taken.
-    assert_eq!(run(dtype::F32, &[], WEIR_ACTIVATION_NONE, &[128, 34, 3], &[128, 3, 33]), ["weir_matmul_128_f32"]);
-    assert_eq!(run(dtype::F16, &[], WEIR_ACTIVATION_NONE, &[128, 33, 2], &[128, 2, 33]), ["weir_matmul_64_f16"]);
-    assert_eq!(run(dtype::BF16, &[], WEIR_ACTIVATION_NONE, &[128, 33, 2], &[128, 2, 33]), ["weir_matmul_64_bf16"]);
+    // So many matrices that larger tiles are taken, and longer along K than a tile is at a time.
+    assert_eq!(run(dtype::F32, &[], WEIR_ACTIVATION_NONE, &[128, 34, 11], &[128, 11, 33]), ["weir_matmul_128_f32"]);
+    assert_eq!(run(dtype::F16, &[], WEIR_ACTIVATION_NONE, &[128, 33, 18], &[128, 18, 33]), ["weir_matmul_64_f16"]);
+    assert_eq!(run(dtype::BF16, &[], WEIR_ACTIVATION_NONE, &[128, 33, 5], &[128, 5, 33]), ["weir_matmul_64_bf16"]);
 }
 
 #[test]

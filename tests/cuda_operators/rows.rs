@@ -84,6 +84,7 @@ fn reductions_of_any_axes() {
     // Blocks of several warps; and a thread for each of many columns.
     for op in [WEIR_REDUCE_MEAN, WEIR_REDUCE_MAX, WEIR_REDUCE_ARGMIN] {
         run(op, &[1], 0.0, Tensor::random(dtype::F32, &[2, 700], 5));
+        run(op, &[0], 0.0, Tensor::random(dtype::F32, &[17_000], 5));
         assert!(run(op, &[0], 0.0, Tensor::random(dtype::F32, &[34, 1024], 5))[0].ends_with("_columns"));
     }
     for op in [WEIR_REDUCE_SUM, WEIR_REDUCE_MEAN, WEIR_REDUCE_MIN, WEIR_REDUCE_MUL] {
@@ -107,6 +108,7 @@ fn softmax() {
             (&[4, 10][..], -1),
             (&[3, 70][..], 1),
             (&[1, 600][..], 1),
+            (&[17_000][..], 0),
             (&[2, 6, 5][..], 1),
             (&[2, 40, 3][..], 1),
             (&[34, 1024][..], 0),

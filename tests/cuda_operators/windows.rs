@@ -92,7 +92,7 @@ fn images() {
     run(&Conv { strides: [2, 3], dilations: [2, 1], begin: [1, 0], end: [2, 3], ..plain });
     run(&Conv { begin: [3, 4], end: [6, 8], reflect: true, ..plain });
     // So many groups that larger tiles are taken.
-    let many = Conv { x: &[1, 128, 5, 7], weights: &[33 * 128, 1, 2, 1], groups: 128, ..PLAIN };
+    let many = Conv { x: &[1, 128, 8, 11], weights: &[33 * 128, 1, 3, 6], groups: 128, ..PLAIN };
     assert_eq!(run(&many), "weir_conv_64");
 }
 

@@ -4,6 +4,7 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 mod ports;
+mod segments;
 mod wrapped;
 
 use kit::integers::Builder;

@@ -20,12 +20,19 @@ pub enum Mistake {
     EarlyRecord(usize),
     /// One node writes where the other one's output is.
     Alias { writer: &'static str, over: &'static str },
+    /// The edge of recordings with this number is left out.
+    NoEdge(usize),
+    /// The device records nothing, and says so when it is asked to.
+    NoRecording,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waits: usize,
     records: usize,
+    edges: usize,
+    /// The steps of the edge that was left out.
+    left_out: Option<(String, String)>,
     /// Where nodes' outputs are.
     outputs: HashMap<String, usize>,
 }
@@ -39,11 +46,9 @@ pub struct Wrapped {
     itself: Weak<Wrapped>,
 }
 
-struct Held {
-    name: String,
-    kernel: Arc<dyn DeviceKernel>,
-    inputs: Vec<View>,
-    outputs: Vec<View>,
+enum Held {
+    Launch { name: String, kernel: Arc<dyn DeviceKernel>, inputs: Vec<View>, outputs: Vec<View> },
+    Replay(Arc<dyn Executable>),
 }
 
 struct Line {
@@ -100,6 +105,32 @@ impl Accelerator for Wrapped {
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.kernel(recipe)
     }
+    fn can_record(&self) -> bool {
+        true
+    }
+    fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        let Recording { name, steps } = recording;
+        let mut after: Vec<Vec<usize>> = steps.iter().map(|step| step.after.to_vec()).collect();
+        let mut state = self.state.lock().unwrap();
+        match self.mistake {
+            Mistake::NoRecording => return Err(weir::base::Error::internal("no recordings today")),
+            Mistake::NoEdge(wanted) => {
+                for (at, after) in after.iter_mut().enumerate() {
+                    let edges = state.edges;
+                    state.edges += after.len();
+                    if (edges + 1..=state.edges).contains(&wanted) {
+                        let before = after.remove(wanted - edges - 1);
+                        let names = [before, at].map(|step| steps[step].work.name().to_owned());
+                        state.left_out = Some(names.into());
+                    }
+                }
+            }
+            _ => state.edges += after.iter().map(Vec::len).sum::<usize>(),
+        }
+        let steps: Vec<Step<'_>> =
+            steps.iter().zip(&after).map(|(step, after)| Step { work: step.work, after }).collect();
+        self.inner.record(&Recording { name, steps: &steps })
+    }
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
         self.inner.when_reached(event, then);
     }
@@ -108,8 +139,12 @@ impl Accelerator for Wrapped {
 impl Line {
     fn flush(&self) -> Result<()> {
         let Some(held) = self.held.lock().unwrap().take() else { return Ok(()) };
-        let Held { name, kernel, inputs, outputs } = &held;
-        self.inner.launch(&Launch { name, kernel, inputs, outputs })
+        match &held {
+            Held::Launch { name, kernel, inputs, outputs } => {
+                self.inner.launch(&Launch { name, kernel, inputs, outputs })
+            }
+            Held::Replay(executable) => self.inner.replay(executable),
+        }
     }
 }
 
@@ -128,7 +163,12 @@ impl DeviceStream for Line {
             outputs[0].set_data(address as *mut u8);
         }
         let (name, kernel, inputs) = (launch.name.to_owned(), launch.kernel.clone(), launch.inputs.to_vec());
-        *self.held.lock().unwrap() = Some(Held { name, kernel, inputs, outputs });
+        *self.held.lock().unwrap() = Some(Held::Launch { name, kernel, inputs, outputs });
+        Ok(())
+    }
+    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+        self.flush()?;
+        *self.held.lock().unwrap() = Some(Held::Replay(executable.clone()));
         Ok(())
     }
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
@@ -179,6 +219,12 @@ impl Wrapped {
     pub fn counts(&self) -> (usize, usize) {
         let state = self.state.lock().unwrap();
         (state.waits, state.records)
+    }
+
+    /// How many edges recordings had, and the names of the steps of the one that was left out.
+    pub fn edges(&self) -> (usize, Option<(String, String)>) {
+        let state = self.state.lock().unwrap();
+        (state.edges, state.left_out.clone())
     }
 }
 

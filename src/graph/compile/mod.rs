@@ -71,12 +71,12 @@ impl Program {
         };
         let contents = chosen.as_ref().unwrap_or(contents);
         let mut facts = Facts { graph_nodes: num_nodes(contents), ..Facts::default() };
-        let Some(placed) = place::place(contents, &verified, &engines)? else {
+        let Some(placed) = place::place(contents, &verified, &engines, options)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts);
         };
         // A part of the program is placed by itself.
         let parts = Parts::new(contents, &engines, options)?;
-        facts.placement = placed.placement;
+        facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
         let (contents, folded) = folded(&placed.contents, verified, &placed.engines, options, &mut facts)?;
         let mut layout = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
@@ -211,7 +211,7 @@ fn finish(
         looped.uncounted = u32::from(degree(last) == 0);
     }
     let ends = ends(&flat, &degree);
-    let facts = flat.facts;
+    let facts = std::mem::take(&mut flat.facts);
     let (kernels, scratch) = kernels(&flat);
     let mut args = Vec::with_capacity(flat.args.len());
     for arg in &flat.args {

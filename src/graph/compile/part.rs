@@ -29,10 +29,10 @@ pub(in crate::graph) fn compile_part(
     let (contents, not_needed) = prune(graph, outputs);
     let mut verified = verify::verify(&contents, engines, options.allow_absent)?;
     let mut facts = Facts { graph_nodes: num_nodes(&contents), ..Facts::default() };
-    let mut layout = match place::place(&contents, &verified, engines)? {
+    let mut layout = match place::place(&contents, &verified, engines, options)? {
         None => compile(&contents, &verified, whole.engines.clone(), options, facts)?,
         Some(placed) => {
-            facts.placement = placed.placement;
+            facts.placement = placed.placement.clone();
             verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent)?;
             let mut layout = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
             placed.attach(&mut layout);

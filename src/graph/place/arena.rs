@@ -1,11 +1,12 @@
 //! Places of values in an engine's memory, for one graph's work on it.
 //!
 //! Two values share bytes only if every use of the first is over when the first write of the second begins, whatever the timing: by the
-//! order within streams and by the waits that are really made (`Plan::is_over`), not by positions. What copies read or write
+//! order within streams and by the waits that are really made (`Plan::is_over`), both where pieces are issued one by one and where units
+//! are, not by positions. Within a unit that is recorded, edges see to it (`overwrites`). What copies read or write
 //! on streams of their own keeps its bytes to itself.
 #![forbid(unsafe_code)]
 
-use super::plan::Plan;
+use std::collections::HashMap;
 
 /// A value that a piece of work writes.
 #[derive(Clone, Debug)]
@@ -23,7 +24,8 @@ pub struct Stored {
 const WINDOW: usize = 64;
 
 /// Offsets of the values, and bytes in all. `values` are in the order of their writers.
-pub fn places(values: &[Stored], plan: &Plan, alignment: usize) -> (Vec<usize>, usize) {
+/// `is_over`: whether one piece is over when another one begins, whatever the timing.
+pub fn places(values: &[Stored], is_over: impl Fn(usize, usize) -> bool, alignment: usize) -> (Vec<usize>, usize) {
     let mut offsets = vec![0; values.len()];
     let mut end = 0usize;
     let size = |value: &Stored| value.bytes.max(1).next_multiple_of(alignment);
@@ -35,7 +37,7 @@ pub fn places(values: &[Stored], plan: &Plan, alignment: usize) -> (Vec<usize>, 
             let before: &Stored = &values[candidate];
             let Some(then) = value.writer else { return false };
             let uses = before.writer.iter().chain(&before.readers);
-            size(before) >= bytes && uses.clone().all(|&piece| piece != then && plan.is_over(piece, then))
+            size(before) >= bytes && uses.clone().all(|&piece| piece != then && is_over(piece, then))
         };
         let best = (!value.is_kept).then(|| old.iter().filter(fits).min_by_key(|&&candidate| size(&values[candidate])));
         match best.flatten().copied() {
@@ -58,10 +60,26 @@ pub fn places(values: &[Stored], plan: &Plan, alignment: usize) -> (Vec<usize>, 
     (offsets, end)
 }
 
+/// What comes of shared places: pairs of pieces of which the first must be over when the second begins.
+pub fn overwrites(values: &[Stored], offsets: &[usize]) -> Vec<(usize, usize)> {
+    let mut last: HashMap<usize, usize> = HashMap::new();
+    let mut pairs = Vec::new();
+    for (at, value) in values.iter().enumerate() {
+        let Some((before, then)) = last.insert(offsets[at], at).zip(value.writer) else { continue };
+        let before = &values[before];
+        pairs.extend(before.writer.iter().chain(&before.readers).map(|&piece| (piece, then)));
+    }
+    pairs
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Piece, plan};
+    use super::super::plan::{Piece, Plan, plan};
     use super::*;
+
+    fn over(plan: &Plan) -> impl Fn(usize, usize) -> bool {
+        |before, then| plan.is_over(before, then)
+    }
 
     #[test]
     fn a_chain_needs_two_blocks_and_what_is_side_by_side_needs_its_own() {
@@ -69,12 +87,12 @@ mod tests {
             (0..10usize).map(|i| Piece { after: i.checked_sub(1).into_iter().collect(), cost_ns: 1 }).collect();
         let stored = |i: usize, readers: Vec<usize>| Stored { bytes: 100, writer: Some(i), readers, is_kept: false };
         let values: Vec<Stored> = (0..10).map(|i| stored(i, if i < 9 { vec![i + 1] } else { vec![] })).collect();
-        let (offsets, bytes) = places(&values, &plan(&chain, 1), 64);
+        let (offsets, bytes) = places(&values, over(&plan(&chain, 1)), 64);
         assert_eq!(bytes, 256, "{offsets:?}");
         let apart: Vec<Piece> = (0..4).map(|_| Piece { after: vec![], cost_ns: 1 }).collect();
         let values: Vec<Stored> = (0..4).map(|i| stored(i, vec![])).collect();
-        assert_eq!(places(&values, &plan(&apart, 4), 64).1, 4 * 128);
-        assert_eq!(places(&values, &plan(&apart, 1), 64).1, 128, "on one stream they come one after the other");
+        assert_eq!(places(&values, over(&plan(&apart, 4)), 64).1, 4 * 128);
+        assert_eq!(places(&values, over(&plan(&apart, 1)), 64).1, 128, "on one stream they come one after the other");
     }
 
     #[test]
@@ -97,7 +115,9 @@ mod tests {
                     is_kept: below(5) == 0,
                 })
                 .collect();
-            let (offsets, bytes) = places(&values, &plan, 64);
+            let (offsets, bytes) = places(&values, over(&plan), 64);
+            let overwrites = overwrites(&values, &offsets);
+            assert!(overwrites.iter().all(|&(before, then)| plan.is_over(before, then)));
             for b in 0..n {
                 assert!(offsets[b] + values[b].bytes <= bytes);
                 for a in 0..b {

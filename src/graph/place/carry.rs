@@ -5,8 +5,9 @@
 //! nothing else. To the host's memory and from it they go through pinned memory, if the device knows such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
 #![forbid(unsafe_code)]
 
-use super::kernels::{Source, event_of, lane_of, later, of, on_engine, shape};
+use super::kernels::{Source, lane_of, later, of, on_engine, shape};
 use super::lane::{Call, Lane, Lanes};
+use super::replays::Writer;
 use crate::base::{Desc, Error, Result};
 use crate::device::{DeviceStream, Place, Reached, Then, Transfer};
 use crate::kernel::{Completion, Kernel, KernelContext, Rest};
@@ -46,8 +47,8 @@ pub(super) struct Carry {
     pub number: usize,
     pub from: Point,
     pub to: Point,
-    /// The piece that writes it; None: it is there.
-    pub writer: Option<usize>,
+    /// What writes it; None: it is there.
+    pub writer: Option<Writer>,
     pub num_inputs: usize,
     pub has_output: bool,
     pub desc: Desc,
@@ -100,7 +101,7 @@ pub(super) struct Done {
     /// The engine's.
     pub label: Arc<str>,
     pub number: usize,
-    pub piece: usize,
+    pub writer: Writer,
 }
 
 impl Kernel for Done {
@@ -115,22 +116,22 @@ impl Kernel for Done {
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let number = (self.engine, self.number);
-        complete(&lane, number, Some(self.piece), |_| Ok(()), (done, None)).map_err(of(&self.label))
+        complete(&lane, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
     }
 }
 
-/// Has the stream of fetches wait for a piece, does something on it, and tells when that is done. By an engine's number, and the
+/// Has the stream of fetches wait for what writes a value, does something on it, and tells when that is done. By an engine's number, and the
 /// number among what it is asked for. What is left to the host is done before.
 fn complete(
     lane: &Arc<Lane>,
     (engine, number): (usize, usize),
-    piece: Option<usize>,
+    writer: Option<Writer>,
     work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
     (done, rest): (Completion, Option<Arc<dyn Rest>>),
 ) -> Result<()> {
     let on = &lane.engines[engine];
     let fetched = &on.fetched[number];
-    let written = piece.map(|piece| event_of(&on.events, piece).cloned()).transpose()?;
+    let written = writer.map(|writer| lane.event_behind(engine, writer).cloned()).transpose()?;
     let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
     let stream = on.fetch_stream.lock();
     if let Some(written) = &written {

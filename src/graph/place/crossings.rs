@@ -5,7 +5,9 @@ use super::Placer;
 use super::carry::{Carry, Done, Point};
 use super::kernels::Source;
 use super::region::{OnDevice, Region};
-use crate::base::Result;
+use super::replays::Writer;
+use super::segments::Segments;
+use crate::base::{Error, Result};
 use crate::graph::builder::Value;
 use std::sync::Arc;
 
@@ -32,6 +34,10 @@ impl Placer {
                 if region.is_piece(before) && region.device[index] != region.device[before] {
                     region.new[index].after[at] = self.done(region, all, before)?;
                 }
+            }
+            // What is done for its effects alone is over before the run is.
+            if region.is_piece(index) && region.old.nodes[index].num_outputs() == 0 {
+                self.done(region, all, index)?;
             }
         }
         Ok(())
@@ -150,13 +156,13 @@ impl Placer {
     /// is. What is awaited covers what comes before it on the engine.
     pub(super) fn ends(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for on in all {
-            let mut covered = vec![0; on.plan.num_streams];
+            let mut covered = Covered::new(on);
             let is_ours = |node: &&usize| region.device[**node] == Some(on.engine);
-            region.awaited.iter().filter(is_ours).for_each(|&node| on.plan.cover(region.position[node], &mut covered));
+            region.awaited.iter().filter(is_ours).for_each(|&node| covered.add(on, region.position[node]));
             for at in (0..on.nodes.len()).rev() {
-                if !on.plan.is_covered(at, &covered) {
+                if !covered.has(on, at) {
                     self.done(region, all, on.nodes[at])?;
-                    on.plan.cover(at, &mut covered);
+                    covered.add(on, at);
                 }
             }
         }
@@ -170,9 +176,11 @@ impl Placer {
         }
         let engine = region.device[before].unwrap_or(0);
         let number = self.next_fetch(engine, 0);
-        let piece = self.follow(region, all, before).unwrap_or(0);
+        let Some(writer) = self.follow(region, all, before) else {
+            return Err(Error::internal("the end of work that nobody does"));
+        };
         let name = format!("end of '{}'", region.old.nodes[before].name);
-        let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, piece };
+        let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, writer };
         let mut node = self.node(&name, Arc::new(done), vec![region.token], 0)?;
         node.after = vec![before];
         region.done.insert(before, region.new.len());
@@ -185,12 +193,42 @@ impl Placer {
         self.needs[engine].fetches.len() - 1
     }
 
-    /// Something follows a node's work: the piece, if the node is one, which then records.
-    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<usize> {
+    /// Something follows a node's work: what does it, if anything does, which then records.
+    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<Writer> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
-        let piece = all[engine].first_piece + region.position[node];
+        let (on, at) = (&all[engine], region.position[node]);
+        let piece = on.first_piece + at;
         self.needs[engine].records[piece] = true;
         region.awaited.push(node);
-        Some(piece)
+        let segment = on.segments.as_ref().map(|segments| segments.number_of(at));
+        if let Some(segment) = segment {
+            self.needs[engine].segments[segment] = true;
+        }
+        Some(Writer { piece, segment })
+    }
+}
+
+/// What is over on an engine when some pieces are, whichever way a run goes: pieces on each stream, and segments.
+struct Covered {
+    pieces: Vec<u32>,
+    segments: Vec<u32>,
+}
+
+impl Covered {
+    fn new(on: &OnDevice) -> Covered {
+        let segments = on.segments.as_ref().map_or(0, |segments| segments.plan.num_streams);
+        Covered { pieces: vec![0; on.plan.num_streams], segments: vec![0; segments] }
+    }
+
+    fn add(&mut self, on: &OnDevice, at: usize) {
+        on.plan.cover(at, &mut self.pieces);
+        if let Some(segments) = &on.segments {
+            segments.plan.cover(segments.of(at), &mut self.segments);
+        }
+    }
+
+    fn has(&self, on: &OnDevice, at: usize) -> bool {
+        let is_in = |segments: &Segments| segments.plan.is_covered(segments.of(at), &self.segments);
+        on.plan.is_covered(at, &self.pieces) && on.segments.as_ref().is_none_or(is_in)
     }
 }

@@ -6,6 +6,7 @@
 //! | Begin  | nothing                                        | finds the run's lane; all others have its number from it |
 //! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
 //! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
+//! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`)      |
 //! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
 //! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
 //! | End    | all of the above                               | the lane is clean                                        |
@@ -13,9 +14,9 @@
 //! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node knows their addresses.
 #![forbid(unsafe_code)]
 
-use super::lane::{Lane, Lanes};
+use super::lane::{Lane, Lanes, OnEngine};
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceEvent, DeviceStream, Launch, Place, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, Place, Transfer};
 use crate::engine::BoundKernel;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
 use crate::memory::View;
@@ -58,7 +59,18 @@ impl Source {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Before {
     Piece(usize),
+    Segment(usize),
     Upload(usize),
+}
+
+impl Before {
+    pub fn event(self, on: &OnEngine) -> Result<&Arc<dyn DeviceEvent>> {
+        match self {
+            Before::Piece(piece) => event_of(&on.events[piece]),
+            Before::Segment(segment) => event_of(&on.segments[segment].event),
+            Before::Upload(upload) => Ok(&on.uploads[upload].event),
+        }
+    }
 }
 
 pub(super) fn lane_of(lanes: &Lanes, context: &KernelContext<'_>, token: usize) -> Result<Arc<Lane>> {
@@ -70,8 +82,8 @@ pub(super) fn of(label: &str) -> impl FnOnce(Error) -> Error {
     move |error| error.within(format_args!("engine {label}"))
 }
 
-pub(super) fn event_of(events: &[Option<Arc<dyn DeviceEvent>>], piece: usize) -> Result<&Arc<dyn DeviceEvent>> {
-    events[piece].as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
+pub(super) fn event_of(event: &Option<Arc<dyn DeviceEvent>>) -> Result<&Arc<dyn DeviceEvent>> {
+    event.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
 }
 
 /// The parts of a kernel that these have in common.
@@ -162,6 +174,8 @@ pub(super) struct Upload {
     pub desc: Desc,
     /// The value is always the same.
     pub is_constant: bool,
+    /// A segment copies what is staged.
+    pub is_recorded: bool,
     pub name: String,
 }
 
@@ -184,6 +198,9 @@ impl Kernel for Upload {
         let bytes = context.inputs()[0].bytes();
         on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
         View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
+        if self.is_recorded && lane.is_replay() {
+            return Ok(());
+        }
         let to = Source::Arena(self.to).address(&lane, self.engine, context);
         let from = upload.staging.data() as usize;
         let stream = on.upload_stream.lock();
@@ -217,28 +234,28 @@ pub(super) struct Issue {
     pub name: String,
 }
 
+/// What a call's tensors are, where they are.
+type Views = SmallVec<[View; 4]>;
+
 impl Issue {
-    fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+    pub fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         let on = &lane.engines[self.engine];
         for before in &self.before {
-            stream.wait(match *before {
-                Before::Piece(piece) => event_of(&on.events, piece)?,
-                Before::Upload(upload) => &on.uploads[upload].event,
-            })?;
+            stream.wait(before.event(on)?)?;
         }
+        self.launch(lane, stream, context)?;
+        if self.records { stream.record(event_of(&on.events[self.piece])?) } else { Ok(()) }
+    }
+
+    /// Inputs and outputs.
+    pub fn views(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<(Views, Views)> {
         let view = |&(source, desc): &(Source, Desc)| -> Result<View> {
             Ok(View::new(source.address(lane, self.engine, context) as *mut u8, desc.bytes()?, desc))
         };
-        let inputs = self.inputs.iter().map(view).collect::<Result<SmallVec<[View; 4]>>>()?;
-        let outputs = self.outputs.iter().map(view).collect::<Result<SmallVec<[View; 4]>>>()?;
-        match (&self.issuer, self.kernel.on_device()) {
-            (Some(issuer), _) => issuer.issue(stream, &self.name, &inputs, &outputs)?,
-            (None, Some(kernel)) => {
-                stream.launch(&Launch { name: &self.name, kernel, inputs: &inputs, outputs: &outputs })?;
-            }
-            (None, None) => return Err(Error::internal("a host's kernel on a device")),
-        }
-        if self.records { stream.record(event_of(&on.events, self.piece)?) } else { Ok(()) }
+        Ok((
+            self.inputs.iter().map(view).collect::<Result<_>>()?,
+            self.outputs.iter().map(view).collect::<Result<_>>()?,
+        ))
     }
 }
 

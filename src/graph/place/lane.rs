@@ -13,6 +13,8 @@
 //! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
 #![forbid(unsafe_code)]
 
+use super::kernels::event_of;
+use super::replays::{OfSegment, RunCounts, Writer};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
@@ -31,6 +33,8 @@ pub(super) struct Needs {
     pub num_streams: usize,
     /// For each piece of work: whether it records an event.
     pub records: Vec<bool>,
+    /// For each segment: whether it records one.
+    pub segments: Vec<bool>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
     /// For each thing on the stream of fetches: the bytes from or to the host's memory.
@@ -46,12 +50,18 @@ pub(in crate::graph) struct Lanes {
     pub(super) needs: OnceLock<Vec<Needs>>,
     /// With the address that each is found by.
     lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
+    pub(super) counts: Arc<RunCounts>,
 }
 
 #[derive(Debug)]
 pub(super) struct Lane {
     pub engines: Vec<OnEngine>,
     is_used: AtomicBool,
+    /// A run has come to its end, and none has failed since: constants are where they belong.
+    is_warm: AtomicBool,
+    /// The run submits segments.
+    is_replay: AtomicBool,
+    counts: Arc<RunCounts>,
     owner: String,
 }
 
@@ -67,6 +77,7 @@ pub(super) struct OnEngine {
     pub upload_stream: Line,
     pub fetch_stream: Line,
     pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
+    pub segments: Vec<OfSegment>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
 }
@@ -133,7 +144,7 @@ pub(super) struct Upload {
 
 impl Lanes {
     pub(super) fn new(owner: String) -> Lanes {
-        Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default() }
+        Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default(), counts: Arc::default() }
     }
 
     /// The number of the lane that belongs to this address, made if need be.
@@ -179,8 +190,14 @@ impl Lanes {
             OnEngine::make(needs, &self.owner)
                 .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
         });
-        let (engines, owner) = (engines.collect::<Result<_>>()?, self.owner.clone());
-        Ok(Lane { engines, is_used: AtomicBool::new(false), owner })
+        Ok(Lane {
+            engines: engines.collect::<Result<_>>()?,
+            owner: self.owner.clone(),
+            is_used: AtomicBool::new(false),
+            is_warm: AtomicBool::new(false),
+            is_replay: AtomicBool::new(false),
+            counts: Arc::clone(&self.counts),
+        })
     }
 }
 
@@ -246,6 +263,10 @@ impl OnEngine {
             Ok(Arc::new(Fetched { event: event()?, call: Mutex::new(None), staging, engine: Ref::clone(engine) }))
         };
         let events = needs.records.iter().map(|&records| records.then(event).transpose());
+        let segments = needs
+            .segments
+            .iter()
+            .map(|&records| Ok(OfSegment { event: records.then(event).transpose()?, recorded: Mutex::default() }));
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging =
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
@@ -257,6 +278,7 @@ impl OnEngine {
             upload_stream: stream("uploads")?,
             fetch_stream: stream("fetches")?,
             events: events.collect::<Result<_>>()?,
+            segments: segments.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
             fetched: needs.fetches.iter().map(fetched).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
@@ -272,7 +294,9 @@ impl Lane {
     /// A run begins: `then` is told when the lane is free for it, maybe at once and in this call.
     pub fn begin(&self, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         // ORDERING: Acquire pairs with the Release in `end`; one run at a time has the step, and so the lane.
-        if !self.is_used.swap(true, Acquire) {
+        let is_clean = !self.is_used.swap(true, Acquire);
+        self.choose(is_clean);
+        if is_clean {
             then(Ok(()));
             return Ok(());
         }
@@ -302,8 +326,42 @@ impl Lane {
         Ok(())
     }
 
+    /// How the run goes that begins.
+    fn choose(&self, is_clean: bool) {
+        if self.engines.iter().all(|on| on.segments.is_empty()) {
+            return;
+        }
+        // ORDERING: Relaxed, here and in `end`; one run at a time has the lane, `is_used` orders them, and edges order a run's nodes.
+        let is_warm = is_clean && self.is_warm.load(Relaxed);
+        self.is_warm.store(false, Relaxed);
+        let is_replay = is_warm && self.counts.refusal.get().is_none();
+        self.is_replay.store(is_replay, Relaxed);
+        let counter = if is_replay { &self.counts.replayed } else { &self.counts.issued };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Whether the run submits segments, and not each piece by itself.
+    pub fn is_replay(&self) -> bool {
+        self.is_replay.load(Relaxed)
+    }
+
+    pub fn counts(&self) -> &RunCounts {
+        &self.counts
+    }
+
+    /// The event that this run records behind a value's writer.
+    pub fn event_behind(&self, engine: usize, writer: Writer) -> Result<&Arc<dyn DeviceEvent>> {
+        let on = &self.engines[engine];
+        let event = match writer.segment.filter(|_| self.is_replay()) {
+            Some(segment) => &on.segments[segment].event,
+            None => &on.events[writer.piece],
+        };
+        event_of(event)
+    }
+
     /// A run has come to its end: devices are done with all of it.
     pub fn end(&self) {
+        self.is_warm.store(true, Relaxed);
         self.is_used.store(false, Release);
     }
 }

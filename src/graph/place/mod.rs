@@ -25,10 +25,15 @@ mod kernels;
 mod lane;
 mod plan;
 mod region;
+mod replays;
+mod segment;
+mod segments;
+mod units;
 
 use super::builder::{Body, Contents, Node};
 use super::compile::live;
 use super::layout::Layout;
+use super::options::CompileOptions;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
@@ -37,10 +42,13 @@ pub(super) use choose::choose;
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
 use lane::Needs;
+use region::InPlace;
+pub use replays::RunCounts;
+pub use segments::Why;
 use std::sync::Arc;
 
 /// What was placed, for the report.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Nodes on engines other than the host's.
     pub nodes: u32,
@@ -60,6 +68,13 @@ pub struct Placement {
     /// Memory on engines, and what it would be if no two values shared a byte.
     pub arena_bytes: u64,
     pub value_bytes: u64,
+    /// Segments that are recorded; their nodes, the copies to engines in them, and the edges.
+    pub segments: u32,
+    pub segment_nodes: u32,
+    pub segment_copies: u32,
+    pub segment_edges: u32,
+    pub why: Why,
+    pub runs: Option<Arc<RunCounts>>,
 }
 
 /// A graph for the host's executor.
@@ -91,11 +106,17 @@ struct Placer {
     lanes: Arc<Lanes>,
     /// One for each of them.
     needs: Vec<Needs>,
+    wants_segments: bool,
     placement: Placement,
 }
 
 /// Places the nodes of a graph that was verified; None if all engines are the host's.
-pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Engine>]) -> Result<Option<Placed>> {
+pub(super) fn place(
+    contents: &Contents,
+    verified: &Verified,
+    engines: &[Ref<Engine>],
+    options: &CompileOptions,
+) -> Result<Option<Placed>> {
     let (devices, hosts): (Vec<_>, Vec<_>) = engines.iter().cloned().partition(|engine| engine.accelerator().is_some());
     if devices.is_empty() {
         return Ok(None);
@@ -110,13 +131,15 @@ pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Eng
         arena_bytes: 0,
         num_streams: 0,
         records: Vec::new(),
+        segments: Vec::new(),
         uploads: Vec::new(),
         fetches: Vec::new(),
     };
     let lanes = Arc::new(Lanes::new(format!("program '{}'", contents.name)));
     let needs = devices.iter().map(needs).collect();
     let peers = peers(&devices);
-    let mut placer = Placer { host, devices, peers, lanes, needs, placement: Placement::default() };
+    let wants_segments = !options.without_segments;
+    let mut placer = Placer { host, devices, peers, lanes, needs, wants_segments, placement: Placement::default() };
 
     let contents = strip(contents, verified);
     if !placer.has_work(&contents) && contents.homes.is_empty() {
@@ -124,16 +147,16 @@ pub(super) fn place(contents: &Contents, verified: &Verified, engines: &[Ref<Eng
         return Ok(Some(Placed { contents, engines: hosts, devices, lanes, placement }));
     }
     let verified = verify::verify(&contents, engines, true)?;
-    let begin = contents.nodes.len();
     let lanes = Arc::clone(&placer.lanes);
     let first = placer.node("begin on devices", Arc::new(Begin(Arc::clone(&lanes))), Vec::new(), 1)?;
-    let (mut contents, work) = placer.region(contents, &verified, first)?;
-    let mut last = placer.node("end on devices", Arc::new(End(Arc::clone(&lanes))), vec![(begin, 0)], 0)?;
+    let InPlace { mut contents, work, token } = placer.region(contents, &verified, first)?;
+    let mut last = placer.node("end on devices", Arc::new(End(Arc::clone(&lanes))), vec![token], 0)?;
     last.after = work;
     contents.nodes.push(last);
 
     let Placer { needs, devices, mut placement, .. } = placer;
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
+    placement.runs = Some(Arc::clone(&lanes.counts));
     placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
     let _ = lanes.needs.set(needs);
     Ok(Some(Placed { contents, engines: hosts, devices, lanes, placement }))

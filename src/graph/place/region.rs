@@ -4,8 +4,11 @@
 use super::Placer;
 use super::arena::{self, Stored};
 use super::copies::{Copies, Turn, order_of};
+use super::edges::Joined;
 use super::kernels::{Before, Issue, Source, Upload, token};
 use super::plan::{self, Piece, Plan};
+use super::segments::{Issued, Segments};
+use super::units::Units;
 use crate::base::{Code, Desc, Error, Result};
 use crate::engine::{BoundKernel, KernelAttr};
 use crate::graph::builder::{Body, Contents, Node, Value};
@@ -43,6 +46,8 @@ pub(super) struct Region<'a> {
     pub awaited: Vec<usize>,
     /// Nodes that have to do with engines.
     pub work: Vec<usize>,
+    /// Pieces that are part of segments.
+    pub joined: Joined,
 }
 
 /// What one engine does for the graph.
@@ -50,7 +55,12 @@ pub(super) struct OnDevice {
     pub engine: usize,
     /// Nodes, in the order of issue.
     pub nodes: Vec<usize>,
+    pub pieces: Vec<Piece>,
     pub plan: Plan,
+    /// For each piece, those that must be over because it writes where their values were.
+    pub overwritten: Vec<Vec<usize>>,
+    /// None: nothing is submitted as one.
+    pub segments: Option<Segments>,
     /// Numbers of the first piece, copy to, and byte of this graph's.
     pub first_piece: usize,
     /// Values that are copied to it, with the place, and the copy's number if it comes from the host.
@@ -61,10 +71,18 @@ pub(super) struct OnDevice {
     places: HashMap<Value, usize>,
 }
 
+/// A graph that was placed.
+pub(super) struct InPlace {
+    pub contents: Contents,
+    /// The nodes that have to do with engines.
+    pub work: Vec<usize>,
+    /// The number of the run's lane.
+    pub token: Value,
+}
+
 impl Placer {
-    /// Places a graph's nodes. `first` becomes the node behind all of before; its output is the number of the run's lane. Gives the nodes
-    /// that have to do with engines, too.
-    pub(super) fn region(&mut self, old: Contents, verified: &Verified, first: Node) -> Result<(Contents, Vec<usize>)> {
+    /// Places a graph's nodes. `first` becomes the node behind all of before; its output is the number of the run's lane.
+    pub(super) fn region(&mut self, old: Contents, verified: &Verified, first: Node) -> Result<InPlace> {
         let token = (old.nodes.len(), 0);
         let mut device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
         for (number, input) in old.inputs().enumerate() {
@@ -90,14 +108,16 @@ impl Placer {
             done: HashMap::new(),
             awaited: Vec::new(),
             work: Vec::new(),
+            joined: Joined::default(),
         };
+        region.joined = Joined::none(region.new.len());
         self.check(&region)?;
         region.look_at_crossings(self);
         self.inner(&mut region)?;
-        let order = region.order();
+        let (units, order) = self.cut(&region, region.order());
         let mut all = Vec::new();
-        for engine in 0..self.devices.len() {
-            all.push(self.pieces(&mut region, engine, &order)?);
+        for (engine, units) in units.iter().enumerate() {
+            all.push(self.pieces(&mut region, engine, &order, units.as_ref())?);
         }
         self.edges_to_host(&mut region, &all)?;
         self.edges_to_peers(&mut region, &all)?;
@@ -106,10 +126,17 @@ impl Placer {
         for on in &all {
             self.issue(&mut region, on)?;
         }
-        let Region { old, new, work, device, .. } = region;
-        let on_host = |node: usize| device[node].is_none() && matches!(&new[node].body, Body::Kernel { .. });
-        let forwarding = old.forwarding.into_iter().filter(|((node, _), _)| on_host(*node)).collect();
-        Ok((Contents { name: old.name, nodes: new, outputs, forwarding, homes: old.homes, depth: old.depth }, work))
+        let Region { old, mut new, work, device, joined, token, .. } = region;
+        let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, Body::Kernel { .. });
+        let number = joined.apply(&mut new);
+        let value = |value: Value| (number[joined.of(value.0)], joined.value(value).1);
+        let outputs = outputs.into_iter().map(|(name, output)| (name, value(output))).collect();
+        let forwarding = old.forwarding.iter().filter(|((node, _), _)| on_host(*node));
+        let forwarding =
+            forwarding.map(|(&(node, output), &forwarding)| ((number[node], output), forwarding)).collect();
+        let work = work.into_iter().map(|node| number[node]).collect();
+        let contents = Contents { name: old.name, nodes: new, outputs, forwarding, homes: old.homes, depth: old.depth };
+        Ok(InPlace { contents, work, token: value(token) })
     }
 
     /// Refuses what cannot be placed.
@@ -164,15 +191,21 @@ impl Placer {
             region.work.push(index);
             for (graph, verified) in region.new[index].inner_mut().into_iter().zip(verified) {
                 let input = Node { name: "lane".to_owned(), body: Body::Input(token()), after: Vec::new() };
-                let (placed, _) = self.region(Contents::clone(graph), verified, input)?;
-                *graph = Arc::new(placed);
+                let placed = self.region(Contents::clone(graph), verified, input)?;
+                *graph = Arc::new(placed.contents);
             }
         }
         Ok(())
     }
 
     /// Orders, places and counts what an engine does.
-    fn pieces(&mut self, region: &mut Region<'_>, engine: usize, order: &[u32]) -> Result<OnDevice> {
+    fn pieces(
+        &mut self,
+        region: &mut Region<'_>,
+        engine: usize,
+        order: &[u32],
+        units: Option<&Units>,
+    ) -> Result<OnDevice> {
         let is_ours = |region: &Region<'_>, node: usize| region.device[node] == Some(engine) && region.is_kernel(node);
         let nodes: Vec<usize> = order.iter().map(|&node| node as usize).filter(|&node| is_ours(region, node)).collect();
         nodes.iter().enumerate().for_each(|(at, &node)| region.position[node] = at);
@@ -187,6 +220,7 @@ impl Placer {
             })
             .collect();
         let plan = plan::plan(&pieces, self.devices[engine].max_streams());
+        let mut segments = units.map(|units| self.segments(region, engine, (&nodes, &pieces), units));
         let mut uploads = HashMap::new();
         let mut upload_values = Vec::new();
         let (needs, peers) = (&mut self.needs[engine], &self.peers);
@@ -206,7 +240,12 @@ impl Placer {
         let mut places = HashMap::new();
         let alignment = self.devices[engine].device().alignment().max(64);
         let (values, stored) = region.stored(engine, &nodes, &upload_values)?;
-        let (offsets, bytes) = arena::places(&stored, &plan, alignment);
+        let is_over = |before: usize, then: usize| {
+            plan.is_over(before, then) && segments.as_ref().is_none_or(|segments| segments.is_over(before, then))
+        };
+        let (offsets, bytes) = arena::places(&stored, is_over, alignment);
+        let mut overwritten = vec![Vec::new(); nodes.len()];
+        arena::overwrites(&stored, &offsets).into_iter().for_each(|(before, then)| overwritten[then].push(before));
         for (value, offset) in values.iter().zip(&offsets) {
             let place = needs.arena_bytes + offset;
             match uploads.get_mut(value) {
@@ -224,7 +263,10 @@ impl Placer {
         facts.waits += plan.waits as u32;
         facts.records += plan.records as u32;
         facts.value_bytes += stored.iter().map(|value| value.bytes as u64).sum::<u64>();
-        Ok(OnDevice { engine, nodes, plan, first_piece, uploads, upload_values, places })
+        if let Some((segments, units)) = segments.as_mut().zip(units) {
+            segments.take_copies(region, &nodes, units, &upload_values)?;
+        }
+        Ok(OnDevice { engine, nodes, pieces, plan, overwritten, segments, first_piece, uploads, upload_values, places })
     }
 
     /// The nodes that copy to an engine and issue its work.
@@ -243,11 +285,21 @@ impl Placer {
                 upload_nodes.insert(value, region.crossed[&(value, engine)]);
                 continue;
             };
-            let name = format!("copy of '{}' to {label}", region.old.nodes[value.0].name);
+            let name = region.copy_name(value, &label);
+            let is_recorded = on.segments.as_ref().is_some_and(|segments| segments.is_copy(value));
             let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
             let (lanes, desc) = (Arc::clone(&self.lanes), *region.verified.desc(value));
-            let upload =
-                Upload { lanes, engine, label: self.label(engine), number, to, desc, is_constant, name: name.clone() };
+            let upload = Upload {
+                lanes,
+                engine,
+                label: self.label(engine),
+                number,
+                to,
+                desc,
+                is_constant,
+                is_recorded,
+                name: name.clone(),
+            };
             let source = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
             let mut node = self.node(&name, Arc::new(upload), vec![source, region.token], 0)?;
             if let (Some(order), None) = (order_of(&region.old.nodes[value.0]), region.device[value.0]) {
@@ -264,6 +316,7 @@ impl Placer {
         let mut tails: Vec<Option<usize>> = vec![None; on.plan.num_streams];
         let mut seen = vec![Copies::new(on.upload_values.len()); on.plan.num_streams];
         let mut behind: Vec<Copies> = Vec::with_capacity(on.nodes.len());
+        let mut issued = Vec::with_capacity(on.nodes.len());
         let position: HashMap<Value, usize> =
             on.upload_values.iter().enumerate().map(|(at, &value)| (value, at)).collect();
         for (at, &node) in on.nodes.iter().enumerate() {
@@ -310,7 +363,6 @@ impl Placer {
                 given.extend(own.map(|_| desc));
                 outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
             }
-            let num_given = given.len();
             let issue = Issue {
                 lanes: Arc::clone(&self.lanes),
                 engine,
@@ -327,16 +379,17 @@ impl Placer {
                 given,
                 name: format!("node '{}'", old.name),
             };
-            let mut placed_node = self.node(&old.name, Arc::new(issue), reads, num_given)?;
-            placed_node.after = after;
-            region.new[node] = placed_node;
-            region.work.push(node);
+            issued.push(Issued { node, issue, reads, after });
         }
-        Ok(())
+        self.join(region, on, issued, &turns)
     }
 }
 
 impl Region<'_> {
+    pub fn copy_name(&self, value: Value, label: &str) -> String {
+        format!("copy of '{}' to {label}", self.old.nodes[value.0].name)
+    }
+
     fn is_kernel(&self, node: usize) -> bool {
         matches!(self.old.nodes[node].body, Body::Kernel { .. })
     }

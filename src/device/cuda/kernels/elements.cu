@@ -56,7 +56,7 @@ DEVICE float eltwise_of(u32 op, float x, float alpha, float beta) {
     }
 }
 
-extern "C" __global__ void weir_eltwise(const __grid_constant__ Eltwise p) {
+extern "C" __global__ void __launch_bounds__(256) weir_eltwise(const __grid_constant__ Eltwise p) {
     FOR_EACH(i, p.count) store_float(p.y, p.dtype, i, eltwise_of(p.op, load_float(p.x, p.dtype, i), p.alpha, p.beta));
 }
 
@@ -105,7 +105,7 @@ DEVICE int integer_of(u32 op, int a, int b) {
     }
 }
 
-extern "C" __global__ void weir_binary(const __grid_constant__ Binary p) {
+extern "C" __global__ void __launch_bounds__(256) weir_binary(const __grid_constant__ Binary p) {
     u32 to = p.op >= 8 ? BOOL : p.dtype;
     FOR_EACH(i, p.count) {
         i64 at[2];
@@ -114,7 +114,7 @@ extern "C" __global__ void weir_binary(const __grid_constant__ Binary p) {
     }
 }
 
-extern "C" __global__ void weir_binary_integers(const __grid_constant__ Binary p) {
+extern "C" __global__ void __launch_bounds__(256) weir_binary_integers(const __grid_constant__ Binary p) {
     FOR_EACH(i, p.count) {
         i64 at[2];
         offsets(p.walk, i, at);
@@ -134,7 +134,7 @@ struct Select {
     Walk<3> walk;
 };
 
-extern "C" __global__ void weir_select(const __grid_constant__ Select p) {
+extern "C" __global__ void __launch_bounds__(256) weir_select(const __grid_constant__ Select p) {
     FOR_EACH(i, p.count) {
         i64 at[3];
         offsets(p.walk, i, at);
@@ -158,7 +158,7 @@ struct Convert {
     float scale, shift;
 };
 
-extern "C" __global__ void weir_convert(const __grid_constant__ Convert p) {
+extern "C" __global__ void __launch_bounds__(256) weir_convert(const __grid_constant__ Convert p) {
     FOR_EACH(i, p.count) {
         float x = load(p.x, p.from, i);
         store(p.y, p.to, i, p.plain ? x : x * p.scale + p.shift);
@@ -174,7 +174,7 @@ struct Quantization {
     u32 count, from, to, channels, inner, reserved;
 };
 
-extern "C" __global__ void weir_quantize(const __grid_constant__ Quantization p) {
+extern "C" __global__ void __launch_bounds__(256) weir_quantize(const __grid_constant__ Quantization p) {
     FOR_EACH(i, p.count) {
         u32 channel = p.channels == 1 ? 0 : i / p.inner % p.channels;
         float zero = p.zero ? (float)p.zero[channel] : 0.0f;
@@ -182,7 +182,7 @@ extern "C" __global__ void weir_quantize(const __grid_constant__ Quantization p)
     }
 }
 
-extern "C" __global__ void weir_dequantize(const __grid_constant__ Quantization p) {
+extern "C" __global__ void __launch_bounds__(256) weir_dequantize(const __grid_constant__ Quantization p) {
     FOR_EACH(i, p.count) {
         u32 channel = p.channels == 1 ? 0 : i / p.inner % p.channels;
         float zero = p.zero ? (float)p.zero[channel] : 0.0f;

@@ -48,8 +48,9 @@ template <int EACH, int DEPTH, int FROM> DEVICE void product(const Matmul &p) {
     }
 }
 
+// Registers are for two blocks at a time on a multiprocessor, so that one computes while the other waits.
 #define PRODUCT(name, each, depth, from) \
-    extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Matmul p) { product<each, depth, from>(p); }
+    extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ Matmul p) { product<each, depth, from>(p); }
 
 PRODUCT(weir_matmul_16_f32, 1, 16, F32)
 PRODUCT(weir_matmul_16_f16, 1, 16, F16)

@@ -17,11 +17,11 @@ template <class T> DEVICE void copy(const Copy &p) {
     }
 }
 
-extern "C" __global__ void weir_copy_1(const __grid_constant__ Copy p) { copy<u8>(p); }
-extern "C" __global__ void weir_copy_2(const __grid_constant__ Copy p) { copy<u16>(p); }
-extern "C" __global__ void weir_copy_4(const __grid_constant__ Copy p) { copy<u32>(p); }
-extern "C" __global__ void weir_copy_8(const __grid_constant__ Copy p) { copy<u64>(p); }
-extern "C" __global__ void weir_copy_16(const __grid_constant__ Copy p) { copy<uint4>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_copy_1(const __grid_constant__ Copy p) { copy<u8>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_copy_2(const __grid_constant__ Copy p) { copy<u16>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_copy_4(const __grid_constant__ Copy p) { copy<u32>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_copy_8(const __grid_constant__ Copy p) { copy<u64>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_copy_16(const __grid_constant__ Copy p) { copy<uint4>(p); }
 
 // Where neighbours of x are not neighbours in y: squares of 32 by 32 go through shared memory, so that both sides are read and written along rows.
 struct Turn {
@@ -96,6 +96,6 @@ template <class T> DEVICE void pad(const Pad &p) {
     }
 }
 
-extern "C" __global__ void weir_pad_1(const __grid_constant__ Pad p) { pad<u8>(p); }
-extern "C" __global__ void weir_pad_2(const __grid_constant__ Pad p) { pad<u16>(p); }
-extern "C" __global__ void weir_pad_4(const __grid_constant__ Pad p) { pad<u32>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_pad_1(const __grid_constant__ Pad p) { pad<u8>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_pad_2(const __grid_constant__ Pad p) { pad<u16>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_pad_4(const __grid_constant__ Pad p) { pad<u32>(p); }

@@ -16,7 +16,7 @@ struct Norm {
 };
 
 // A block for each row.
-extern "C" __global__ void weir_norm_rows(const __grid_constant__ Norm p) {
+extern "C" __global__ void __launch_bounds__(1024) weir_norm_rows(const __grid_constant__ Norm p) {
     const u32 channels = p.len / p.inner;
     const double inverse = 1.0 / (double)p.len;
     for (u32 row = blockIdx.x; row < p.rows; row += gridDim.x) {
@@ -54,7 +54,7 @@ extern "C" __global__ void weir_norm_rows(const __grid_constant__ Norm p) {
 }
 
 // A thread for each place in a row of channels and their elements, which goes through rows.
-extern "C" __global__ void weir_norm_channels(const __grid_constant__ Norm p) {
+extern "C" __global__ void __launch_bounds__(256) weir_norm_channels(const __grid_constant__ Norm p) {
     FOR_EACH(place, p.len) {
         const u32 channel = place / p.inner;
         const double scale = p.scale ? (double)load_float(p.scale, p.of_scale, channel) : 1.0;

@@ -13,7 +13,7 @@ struct Pooling {
 // A NaN stays, and is taken over.
 DEVICE float greater_or_nan(float most, float x) { return x > most || x != x ? x : most; }
 
-extern "C" __global__ void weir_pooling(const __grid_constant__ Pooling p) {
+extern "C" __global__ void __launch_bounds__(256) weir_pooling(const __grid_constant__ Pooling p) {
     FOR_EACH(i, p.count) {
         const u32 line = i / p.columns.output, across = i - line * p.columns.output;
         const u32 plane = line / p.rows.output, down = line - plane * p.rows.output;

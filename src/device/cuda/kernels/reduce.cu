@@ -61,7 +61,7 @@ DEVICE float number_of(const Reduce &p, i64 first, u32 place) {
 }
 
 // A block for each output.
-extern "C" __global__ void weir_reduce_rows(const __grid_constant__ Reduce p) {
+extern "C" __global__ void __launch_bounds__(1024) weir_reduce_rows(const __grid_constant__ Reduce p) {
     const Fold fold = {p.op};
     for (u32 number = blockIdx.x; number < p.outputs; number += gridDim.x) {
         i64 first;
@@ -74,7 +74,7 @@ extern "C" __global__ void weir_reduce_rows(const __grid_constant__ Reduce p) {
 }
 
 // A thread for each output, where neighbouring outputs have neighbouring numbers, or few.
-extern "C" __global__ void weir_reduce_columns(const __grid_constant__ Reduce p) {
+extern "C" __global__ void __launch_bounds__(256) weir_reduce_columns(const __grid_constant__ Reduce p) {
     const Fold fold = {p.op};
     FOR_EACH(number, p.outputs) {
         i64 first;
@@ -111,7 +111,7 @@ struct Choose {
     }
 };
 
-extern "C" __global__ void weir_place_rows(const __grid_constant__ Reduce p) {
+extern "C" __global__ void __launch_bounds__(1024) weir_place_rows(const __grid_constant__ Reduce p) {
     const Choose choose = {p.op == 11};
     for (u32 number = blockIdx.x; number < p.outputs; number += gridDim.x) {
         i64 first;
@@ -123,7 +123,7 @@ extern "C" __global__ void weir_place_rows(const __grid_constant__ Reduce p) {
     }
 }
 
-extern "C" __global__ void weir_place_columns(const __grid_constant__ Reduce p) {
+extern "C" __global__ void __launch_bounds__(256) weir_place_columns(const __grid_constant__ Reduce p) {
     const Choose choose = {p.op == 11};
     FOR_EACH(number, p.outputs) {
         i64 first;

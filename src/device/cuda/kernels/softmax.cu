@@ -39,7 +39,7 @@ DEVICE float result(const Softmax &p, float x, float max, float last) {
 }
 
 // A block for each row.
-extern "C" __global__ void weir_softmax_rows(const __grid_constant__ Softmax p) {
+extern "C" __global__ void __launch_bounds__(1024) weir_softmax_rows(const __grid_constant__ Softmax p) {
     for (u32 number = blockIdx.x; number < p.outer * p.inner; number += gridDim.x) {
         const u32 block = number / p.inner;
         const i64 first = (i64)block * p.len * p.inner + (number - block * p.inner);
@@ -61,7 +61,7 @@ extern "C" __global__ void weir_softmax_rows(const __grid_constant__ Softmax p) 
 }
 
 // A thread for each row, where neighbouring rows lie side by side, or are short.
-extern "C" __global__ void weir_softmax_columns(const __grid_constant__ Softmax p) {
+extern "C" __global__ void __launch_bounds__(256) weir_softmax_columns(const __grid_constant__ Softmax p) {
     FOR_EACH(number, p.outer * p.inner) {
         const u32 block = number / p.inner;
         const i64 first = (i64)block * p.len * p.inner + (number - block * p.inner);

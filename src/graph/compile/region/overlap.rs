@@ -95,7 +95,7 @@ impl Work<'_> {
         let mut laid = Vec::with_capacity(count as usize);
         for slot in 0..count {
             // What was done is told of the first copy only.
-            let facts = self.flat.facts;
+            let facts = self.flat.facts.clone();
             laid.push(self.lay_slot(&parts, slot as usize)?);
             if slot > 0 {
                 self.flat.facts = facts;

@@ -165,7 +165,7 @@ pub fn insert(width: u32) -> Option<F4> {
 /// `b` bits set from bit `a` on.
 pub fn mask(a: u64, b: u64, wrap: bool) -> u64 {
     let (at, length) = if wrap { (a & 31, b & 31) } else { (a.min(32), b.min(32)) };
-    (((1 << length) - 1) << at) as u32 as u64
+    (((1u64 << length) - 1) << at) as u32 as u64
 }
 
 /// a as a number of `b` bits, extended to 32.

@@ -126,7 +126,7 @@ pub fn convert(a: u64, code: u64) -> u64 {
     }
     let mut value = value;
     if conversion.integral
-        && let Value::Finite { negative, .. } = value
+        && let Value::Finite { negative, exponent: ..0, .. } = value
     {
         value = Value::exact(negative, 0, value.to_integer(rounding));
     }

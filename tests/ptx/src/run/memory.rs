@@ -156,7 +156,7 @@ impl Reach<'_> {
             Window::Global => self.global(address, size, access),
             Window::Shared => self.shared.at(address, size, "shared memory"),
             Window::Local => self.local.at(address, size, "local memory"),
-            Window::Frame => self.local.at(self.frame + address, size, "local memory"),
+            Window::Frame => self.local.at(self.frame.wrapping_add(address), size, "local memory"),
             Window::Parameters => self.parameter(address, size, access),
             Window::Generic => match address {
                 SHARED.. if address - SHARED < SPAN => self.shared.at(address - SHARED, size, "shared memory"),

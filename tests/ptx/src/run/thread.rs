@@ -230,7 +230,7 @@ impl Thread {
                 Op::FrameAddress { d, offset } => at!(d) = reach.frame + u64::from(offset),
                 Op::Clock { d, wide } => {
                     // One operation a cycle, over all threads.
-                    let now = world.steps.wrapping_add_signed(-*left) + (1 << 20);
+                    let now = world.steps.wrapping_add_signed(-*left).wrapping_add(1 << 20);
                     at!(d) = if wide { now } else { now as u32 as u64 };
                 }
                 Op::Atomic { site } => {

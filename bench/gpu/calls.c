@@ -1,0 +1,169 @@
+/* One call: what weir adds to a launch, to a launch that is waited for, to events, and to waits for everything.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#include "bench.h"
+#include "kernels.h"
+#include "weir_side.h"
+
+enum { BURST = 500, SLOTS = 32 };
+
+typedef struct calls {
+    void *raw_stream, *function, *event;
+    weir_stream *stream;
+    weir_event *weir_event;
+    weir_kernel *kernel;
+    weir_tensor *inputs[2], *outputs[2];
+    void *streams[SLOTS];
+    weir_stream *weir_streams[SLOTS];
+    int dirty;
+} calls;
+
+static void launch_raw(calls *c, void *stream) {
+    raw_pointer a = 0;
+    void *arguments[] = {&a, &a, &a, &a};
+    RAW(cuLaunchKernel(c->function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void launch_weir(calls *c, weir_stream *stream) {
+    OK(weir_enqueue(stream, c->kernel, c->inputs, 2, c->outputs, 2));
+}
+
+/* A burst is shorter than what the driver queues without waiting; the device catches up untimed. */
+static double raw_burst(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < BURST; i++) launch_raw(c, c->raw_stream);
+    const double took = now_ns() - start;
+    RAW(cuStreamSynchronize(c->raw_stream));
+    return took / BURST;
+}
+
+static double weir_burst(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < BURST; i++) launch_weir(c, c->stream);
+    const double took = now_ns() - start;
+    OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
+    return took / BURST;
+}
+
+static double raw_launch_and_wait(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < 100; i++) {
+        launch_raw(c, c->raw_stream);
+        RAW(cuStreamSynchronize(c->raw_stream));
+    }
+    return (now_ns() - start) / 100;
+}
+
+static double weir_launch_and_wait(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < 100; i++) {
+        launch_weir(c, c->stream);
+        OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
+    }
+    return (now_ns() - start) / 100;
+}
+
+static double raw_record(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < 200; i++) RAW(cuEventRecord(c->event, c->raw_stream));
+    const double took = now_ns() - start;
+    RAW(cuStreamSynchronize(c->raw_stream));
+    return took / 200;
+}
+
+static double weir_record(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < 200; i++) OK(weir_event_record(c->weir_event, c->stream));
+    const double took = now_ns() - start;
+    OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
+    return took / 200;
+}
+
+static double raw_idle(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < 1000; i++) RAW(cuStreamSynchronize(c->raw_stream));
+    return (now_ns() - start) / 1000;
+}
+
+static double weir_idle(void *with) {
+    calls *c = with;
+    const double start = now_ns();
+    for (int i = 0; i < 1000; i++) OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
+    return (now_ns() - start) / 1000;
+}
+
+static double raw_all(void *with) {
+    calls *c = with;
+    double took = 0;
+    for (int i = 0; i < 20; i++) {
+        for (int s = 0; s < c->dirty; s++) launch_raw(c, c->streams[s]);
+        const double start = now_ns();
+        for (int s = 0; s < c->dirty; s++) RAW(cuStreamSynchronize(c->streams[s]));
+        took += now_ns() - start;
+    }
+    return took / 20;
+}
+
+static double weir_all(void *with) {
+    calls *c = with;
+    double took = 0;
+    for (int i = 0; i < 20; i++) {
+        for (int s = 0; s < c->dirty; s++) launch_weir(c, c->weir_streams[s]);
+        const double start = now_ns();
+        OK(weir_sync_devices());
+        took += now_ns() - start;
+    }
+    return took / 20;
+}
+
+void bench_calls(raw_device *device) {
+    (void)device;
+    calls c = {.raw_stream = raw_stream(), .event = raw_event(RAW_EVENT_NO_TIMING)};
+    weir_engine *engine = cuda_engine(1);
+    void *module = NULL;
+    c.function = raw_kernel(PTX_PLAIN, "empty", &module, NULL);
+    c.stream = cuda_stream(engine);
+    c.kernel = empty_kernel(engine, 16);
+    OK(weir_event_create(engine, 0, &c.weir_event));
+    for (int i = 0; i < 2; i++) {
+        c.inputs[i] = floats_on(engine, 16);
+        c.outputs[i] = floats_on(engine, 16);
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        c.streams[i] = raw_stream();
+        c.weir_streams[i] = cuda_stream(engine);
+    }
+    table("Calls");
+    compare("enqueue an empty kernel, bursts of 500 (goal: + 50 ns)", raw_burst, weir_burst, &c, 31);
+    compare("launch to completion (goal: 1.03)", raw_launch_and_wait, weir_launch_and_wait, &c, 31);
+    compare("record an event", raw_record, weir_record, &c, 31);
+    compare("wait for an idle stream", raw_idle, weir_idle, &c, 15);
+    for (c.dirty = 1; c.dirty <= SLOTS; c.dirty *= 4) {
+        char what[64];
+        snprintf(what, sizeof what, "wait for %d streams with an empty kernel each", c.dirty);
+        compare(what, raw_all, weir_all, &c, 31);
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        RAW(cuStreamDestroy_v2(c.streams[i]));
+        weir_stream_release(c.weir_streams[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        weir_tensor_release(c.inputs[i]);
+        weir_tensor_release(c.outputs[i]);
+    }
+    weir_event_release(c.weir_event);
+    weir_kernel_release(c.kernel);
+    weir_stream_release(c.stream);
+    weir_engine_release(engine);
+    RAW(cuModuleUnload(module));
+    RAW(cuEventDestroy_v2(c.event));
+    RAW(cuStreamDestroy_v2(c.raw_stream));
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A program whose work on a device is recorded: what the device is asked for in each run, the same results with and without, the report.
+ */
+
+#include "make.h"
+
+enum { LEN = 64, CHAINS = 3, LENGTH = 6, RUNS = 5, NODES = CHAINS * LENGTH + CHAINS - 1 };
+
+static weir_emulated_counters counters_of(weir_engine *engine) {
+    weir_emulated_counters counters = {.struct_size = sizeof counters};
+    CHECK_OK(weir_emulated_get_counters(engine, &counters));
+    return counters;
+}
+
+/* Chains of tanh side by side, and their sum. */
+static weir_program *make_program(weir_engine *cpu, weir_engine *device, const weir_compile_options *options) {
+    weir_engine *engines[2] = {cpu, device};
+    const weir_tensor_desc desc = vector_desc(LEN);
+    const weir_eltwise_desc tanh = {.struct_size = sizeof tanh, .op = WEIR_ELTWISE_TANH};
+    weir_graph *graph = make_graph("chains");
+    weir_kernel *kernel = NULL, *add = NULL;
+    weir_program *program = NULL;
+    weir_value x, sum = {0};
+    CHECK_OK(weir_kernel_create_eltwise(device, &tanh, NULL, &kernel));
+    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &add));
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
+    for (int chain = 0; chain < CHAINS; chain++) {
+        weir_value value = x;
+        char name[32];
+        for (int i = 0; i < LENGTH; i++) {
+            (void)snprintf(name, sizeof name, "tanh %d of %d", i, chain);
+            CHECK_OK(weir_graph_add_kernel(graph, name, kernel, &value, 1, &value, 1, NULL));
+        }
+        const weir_value both[] = {sum, value};
+        (void)snprintf(name, sizeof name, "add %d", chain);
+        if (chain == 0) sum = value;
+        else CHECK_OK(weir_graph_add_kernel(graph, name, add, both, 2, &sum, 1, NULL));
+    }
+    CHECK_OK(weir_graph_add_output(graph, "sum", sum));
+    CHECK_OK(weir_graph_compile(graph, engines, 2, options, &program));
+    weir_kernel_release(kernel);
+    weir_kernel_release(add);
+    weir_graph_destroy(graph);
+    return program;
+}
+
+static void check_report(weir_program *program, const char *fact) {
+    char report[8192];
+    CHECK_OK(weir_program_report(program, WEIR_REPORT_JSON, report, sizeof report, NULL));
+    CHECK_TEXT(report, fact);
+}
+
+int main(void) {
+    const weir_runtime_info started = runtime_info();
+    weir_engine *cpu = make_engine(NULL), *device = NULL;
+    const weir_emulation emulation = {.struct_size = sizeof emulation, .flags = WEIR_EMULATION_CHECK};
+    weir_engine_attr *attr = NULL;
+    weir_compile_options *options = NULL;
+    int32_t kept = -1;
+    float first[LEN];
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
+    CHECK_OK(weir_engine_attr_set_emulation(attr, &emulation));
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, attr, &device));
+    weir_engine_attr_destroy(attr);
+    CHECK_OK(weir_compile_options_create(&options));
+    CHECK_OK(weir_compile_options_get_segments(options, &kept));
+    CHECK_EQ(kept, 1);
+
+    for (int32_t segments = 1; segments >= 0; segments--) {
+        CHECK_OK(weir_compile_options_set_segments(options, segments));
+        CHECK_OK(weir_compile_options_get_segments(options, &kept));
+        CHECK_EQ(kept, segments);
+        weir_program *program = make_program(cpu, device, options);
+        weir_tensor *x = make_tensor(cpu, vector_desc(LEN)), *y = make_tensor(cpu, vector_desc(LEN));
+        uint64_t allocations = 0;
+        for (int i = 0; i < LEN; i++) floats(x)[i] = (float)i / LEN;
+        for (int run = 0; run < RUNS; run++) {
+            const weir_emulated_counters before = counters_of(device);
+            const uint64_t allocated = runtime_info().allocations;
+            CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+            if (run > 2) allocations += runtime_info().allocations - allocated;
+            const weir_emulated_counters after = counters_of(device);
+            CHECK_EQ(after.launches - before.launches, NODES);
+            CHECK_EQ(after.replays - before.replays, segments == 1 && run > 0 ? 1 : 0);
+            if (segments == 1 && run > 0) CHECK_EQ(after.records - before.records, 2);
+            if (segments == 1 && run == 0) memcpy(first, floats(y), sizeof first);
+            CHECK(memcmp(first, floats(y), sizeof first) == 0);
+        }
+        CHECK_EQ(allocations, 0);
+        check_report(program, segments == 1 ? "\"segments\":1" : "\"segments\":0");
+        check_report(program, segments == 1 ? "\"replayed_runs\":4" : "\"replayed_runs\":0");
+        check_report(program, segments == 1 ? "\"segments_why\":\"yes, " : "\"segments_why\":\"no, the compile options");
+        weir_tensor_release(x);
+        weir_tensor_release(y);
+        weir_program_release(program);
+    }
+    CHECK_EQ(counters_of(device).races, 0);
+    weir_compile_options_destroy(options);
+    weir_engine_release(device);
+    weir_engine_release(cpu);
+    check_released(&started);
+    return 0;
+}

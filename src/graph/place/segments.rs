@@ -1,0 +1,320 @@
+//! Which segments there are, what each waits for where it is submitted as one, and the nodes that stand for them.
+#![forbid(unsafe_code)]
+
+use super::Placer;
+use super::copies::{Copies, Turn};
+use super::kernels::{Before, Issue, Source};
+use super::plan::{self, Piece, Plan};
+use super::region::{OnDevice, Region};
+use super::segment::{CopyIn, Segment};
+use super::units::{self, FEWEST, Role, Units};
+use crate::base::{Reach, Result};
+use crate::graph::builder::{Body, Value};
+use crate::graph::verify;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Why a program has segments, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    #[default]
+    NoDevices,
+    Off,
+    NoRecordings,
+    TooShort,
+    Segments,
+}
+
+impl Why {
+    pub fn text(self) -> &'static str {
+        match self {
+            Why::NoDevices => "no, there are no other engines",
+            Why::Off => "no, the compile options say so",
+            Why::NoRecordings => "no, no engine records work",
+            Why::TooShort => "no, nowhere are there four nodes of an engine's with nothing between them",
+            Why::Segments => "yes, where there are four nodes of an engine's or more with nothing between them",
+        }
+    }
+}
+
+/// The segments of an engine in one graph.
+#[derive(Debug)]
+pub(super) struct Segments {
+    /// The number of the first, among the engine's.
+    first: usize,
+    /// The positions of each one's pieces.
+    ranges: Vec<Range<usize>>,
+    /// For each position.
+    of: Vec<usize>,
+    /// On which streams they go as one, and whom they wait for.
+    pub plan: Plan,
+    /// Copies to the engine that are part of one.
+    copies: HashMap<Value, usize>,
+}
+
+/// A piece that is to become a node, or part of one.
+pub(super) struct Issued {
+    pub node: usize,
+    pub issue: Issue,
+    /// The node's inputs.
+    pub reads: Vec<Value>,
+    pub after: Vec<usize>,
+}
+
+impl Segments {
+    /// The segment of a piece, from 0 in this graph.
+    pub fn of(&self, at: usize) -> usize {
+        self.of[at]
+    }
+
+    pub fn number_of(&self, at: usize) -> usize {
+        self.first + self.of[at]
+    }
+
+    /// Whether one piece is over when another one begins, whatever the timing; those of one segment may be told to.
+    pub fn is_over(&self, before: usize, then: usize) -> bool {
+        self.of[before] == self.of[then] || self.plan.is_over(self.of[before], self.of[then])
+    }
+
+    pub fn is_copy(&self, value: Value) -> bool {
+        self.copies.contains_key(&value)
+    }
+
+    /// Which copies to the engine are part of a segment: those that only its pieces read, and that would begin no sooner by themselves.
+    pub fn take_copies(
+        &mut self,
+        region: &Region<'_>,
+        nodes: &[usize],
+        units: &Units,
+        uploads: &[Value],
+    ) -> Result<()> {
+        let mut readers: HashMap<Value, Vec<usize>> = HashMap::new();
+        for (at, &node) in nodes.iter().enumerate() {
+            region.old.nodes[node].inputs().iter().for_each(|&value| readers.entry(value).or_default().push(at));
+        }
+        for value in uploads {
+            let at = &readers[value];
+            let segment = self.of[at[0]];
+            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+            let begins_then = units.before.row(value.0) == units.before.row(nodes[at[0]]);
+            let has_one = at.iter().all(|&at| self.of[at] == segment) && self.ranges[segment].len() >= FEWEST;
+            if !is_constant && begins_then && has_one && region.verified.desc(*value).bytes()? > 0 {
+                self.copies.insert(*value, segment);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Placer {
+    /// Finds the segments of each engine, and an order of all nodes in which each one's lie together.
+    pub(super) fn cut(&mut self, region: &Region<'_>, order: Vec<u32>) -> (Vec<Option<Units>>, Vec<u32>) {
+        let none = |placer: &Placer| (0..placer.devices.len()).map(|_| None).collect();
+        if !self.wants_segments {
+            self.placement.why = self.placement.why.max(Why::Off);
+            return (none(self), order);
+        }
+        let nodes = &region.old.nodes;
+        let after: Vec<Vec<usize>> = nodes.iter().map(|node| verify::predecessors(node).collect()).collect();
+        let is_issued =
+            |node: usize| matches!(&nodes[node].body, Body::Kernel { kernel, .. } if kernel.kernel().is_issued());
+        let mut all = none(self);
+        for (engine, units) in all.iter_mut().enumerate() {
+            let role = |node: usize| match nodes[node].body {
+                _ if region.is_piece(node) && region.device[node] == Some(engine) => match is_issued(node) {
+                    true => Role::Alone,
+                    false => Role::Piece,
+                },
+                Body::Input(_) | Body::Constant(_) => Role::Source,
+                _ => Role::Other,
+            };
+            let roles: Vec<Role> = (0..nodes.len()).map(role).collect();
+            if !roles.contains(&Role::Piece) {
+                continue;
+            }
+            let can_record = self.devices[engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
+            let found = can_record.then(|| units::units(&roles, &order, &after)).flatten();
+            let why = if can_record { Why::TooShort } else { Why::NoRecordings };
+            *units = found.filter(|found| found.units.iter().any(|unit| unit.len() >= FEWEST));
+            self.placement.why = self.placement.why.max(if units.is_some() { Why::Segments } else { why });
+        }
+        let joined: Vec<Vec<usize>> = all.iter().flatten().flat_map(|units: &Units| units.units.clone()).collect();
+        let order = if joined.is_empty() { order } else { units::together(&joined, &order, &after) };
+        (all, order)
+    }
+
+    /// The segments of an engine's pieces, whose nodes lie together for each.
+    pub(super) fn segments(
+        &mut self,
+        region: &Region<'_>,
+        engine: usize,
+        (nodes, pieces): (&[usize], &[Piece]),
+        units: &Units,
+    ) -> Segments {
+        let range = |unit: &Vec<usize>| region.position[unit[0]]..region.position[unit[0]] + unit.len();
+        let mut ranges: Vec<Range<usize>> = units.units.iter().map(range).collect();
+        ranges.sort_by_key(|range| range.start);
+        let mut of = vec![0; nodes.len()];
+        for (segment, range) in ranges.iter().enumerate() {
+            of[range.clone()].fill(segment);
+        }
+        let whole: Vec<Piece> = ranges
+            .iter()
+            .enumerate()
+            .map(|(segment, range)| {
+                let pieces = &pieces[range.clone()];
+                let before = pieces.iter().flat_map(|piece| &piece.after).map(|&at| of[at]);
+                let after = before.filter(|&before| before != segment).collect();
+                Piece { after, cost_ns: pieces.iter().map(|piece| piece.cost_ns).fold(0, u64::saturating_add) }
+            })
+            .collect();
+        let plan = plan::plan(&whole, self.devices[engine].max_streams());
+        let needs = &mut self.needs[engine];
+        let first = needs.segments.len();
+        needs.segments.extend(plan.placed.iter().map(|placed| placed.records));
+        needs.num_streams = needs.num_streams.max(plan.num_streams);
+        let facts = &mut self.placement;
+        let recorded = ranges.iter().filter(|range| range.len() >= FEWEST);
+        facts.segments += recorded.clone().count() as u32;
+        facts.segment_nodes += recorded.map(|range| range.len() as u32).sum::<u32>();
+        Segments { first, ranges, of, plan, copies: HashMap::new() }
+    }
+
+    /// Makes nodes of an engine's pieces: one for each, or one for each segment.
+    pub(super) fn join(
+        &mut self,
+        region: &mut Region<'_>,
+        on: &OnDevice,
+        issued: Vec<Issued>,
+        turns: &HashMap<Value, Turn>,
+    ) -> Result<()> {
+        let Some(segments) = &on.segments else {
+            for Issued { node, issue, reads, after } in issued {
+                let num_outputs = issue.given.len();
+                let name = region.old.nodes[node].name.clone();
+                let mut placed = self.node(&name, Arc::new(issue), reads, num_outputs)?;
+                placed.after = after;
+                region.new[node] = placed;
+                region.work.push(node);
+            }
+            return Ok(());
+        };
+        let position: HashMap<Value, usize> =
+            on.upload_values.iter().enumerate().map(|(at, &value)| (value, at)).collect();
+        let mut seen = vec![Copies::new(on.upload_values.len()); segments.plan.num_streams];
+        let mut behind: Vec<Copies> = Vec::with_capacity(segments.ranges.len());
+        let mut tails: Vec<Option<usize>> = vec![None; segments.plan.num_streams];
+        let mut issued = issued.into_iter();
+        for (segment, range) in segments.ranges.iter().enumerate() {
+            let placed = &segments.plan.placed[segment];
+            let last = on.nodes[range.end - 1];
+            let seen = &mut seen[placed.stream];
+            let mut before = Vec::new();
+            let mut after: Vec<usize> = tails[placed.stream].replace(last).into_iter().collect();
+            for &wait in &placed.waits {
+                before.push(Before::Segment(segments.first + wait));
+                after.push(on.nodes[segments.ranges[wait].end - 1]);
+                seen.join(&behind[wait]);
+            }
+            let reads = on.nodes[range.clone()].iter().flat_map(|&node| region.old.nodes[node].inputs());
+            let mut copied: Vec<Value> = reads.copied().filter(|value| on.uploads.contains_key(value)).collect();
+            copied.sort_by_key(|value| (std::cmp::Reverse(turns.get(value)), *value));
+            copied.dedup();
+            let mut copies = Vec::new();
+            for value in copied {
+                let (number, to) = on.uploads[&value];
+                let Some(number) = number else { continue };
+                if segments.is_copy(value) {
+                    let bytes = region.verified.desc(value).bytes()?;
+                    let name = region.copy_name(value, &self.devices[on.engine].label());
+                    copies.push((value, CopyIn { upload: number, to, bytes, name }));
+                } else if !matches!(region.old.nodes[value.0].body, Body::Constant(_))
+                    && !seen.meet(position[&value], turns.get(&value).copied())
+                {
+                    before.push(Before::Upload(number));
+                }
+            }
+            behind.push(seen.clone());
+            let is_recorded = range.len() >= FEWEST;
+            let edges = is_recorded.then(|| on.edges(region, range, &copies));
+            if is_recorded {
+                let facts = &mut self.placement;
+                facts.segment_copies += copies.len() as u32;
+                facts.segment_edges += edges.iter().flatten().map(|after| after.len() as u32).sum::<u32>();
+            }
+            let mut inputs = vec![region.token];
+            let mut given = Vec::new();
+            let mut issues = Vec::with_capacity(range.len());
+            for Issued { node, mut issue, reads, after: waits } in issued.by_ref().take(range.len()) {
+                after.extend(waits);
+                let own = given.len();
+                region.joined.join(node, last, own);
+                let moved: Vec<Source> = reads
+                    .into_iter()
+                    .map(|read| match region.joined.value(read) {
+                        (of, output) if of == last => Source::Output(output),
+                        _ => {
+                            inputs.push(read);
+                            Source::Input(inputs.len() - 1)
+                        }
+                    })
+                    .collect();
+                for (source, _) in issue.inputs.iter_mut().chain(&mut issue.outputs) {
+                    *source = match *source {
+                        Source::Input(input) => moved[input],
+                        Source::Output(output) => Source::Output(own + output),
+                        there => there,
+                    };
+                }
+                given.append(&mut issue.given);
+                issues.push(issue);
+            }
+            after.retain(|&before| region.joined.of(before) != last);
+            let first = &region.old.nodes[on.nodes[range.start]].name;
+            let name = match range.len() {
+                1 => first.clone(),
+                n => format!("{n} nodes from '{first}' to '{}'", region.old.nodes[last].name),
+            };
+            let (num_inputs, num_outputs) = (inputs.len(), given.len());
+            let node = Segment {
+                lanes: Arc::clone(&self.lanes),
+                engine: on.engine,
+                label: self.label(on.engine),
+                number: segments.first + segment,
+                name: name.clone(),
+                issues,
+                num_inputs,
+                given,
+                stream: placed.stream,
+                before,
+                copies: copies.into_iter().map(|(_, copy)| copy).collect(),
+                after: edges,
+            };
+            let mut node = self.node(&name, Arc::new(node), inputs, num_outputs)?;
+            node.after = after;
+            region.new[last] = node;
+            region.work.push(last);
+        }
+        Ok(())
+    }
+}
+
+impl OnDevice {
+    /// What each step of a segment's recording comes after: its copies, then its pieces. Edges that others imply are left out.
+    fn edges(&self, region: &Region<'_>, range: &Range<usize>, copies: &[(Value, CopyIn)]) -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new(); copies.len()];
+        let mut reach = Reach::new(copies.len() + range.len());
+        let step = |at: usize| copies.len() + at - range.start;
+        for at in range.clone() {
+            let inputs = region.old.nodes[self.nodes[at]].inputs();
+            let copied = copies.iter().enumerate().filter(|(_, (value, _))| inputs.contains(value));
+            let mut after: Vec<usize> = copied.map(|(step, _)| step).collect();
+            let pieces = self.pieces[at].after.iter().chain(self.overwritten[at].iter());
+            after.extend(pieces.filter(|before| range.contains(before)).map(|&before| step(before)));
+            reach.add(step(at), &mut after);
+            all.push(after);
+        }
+        all
+    }
+}
