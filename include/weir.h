@@ -204,6 +204,11 @@ typedef enum weir_dtype_value {
   WEIR_BF16 = 6,
   /** One byte, 0 or 1. */
   WEIR_BOOL = 7,
+  /**
+   * Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and kernels that move elements
+   * (transpose, concat, slice, reshape, gather). No kernel computes with it.
+   */
+  WEIR_S64 = 8,
 } weir_dtype_value;
 
 /** Limits of the API. */
@@ -2022,7 +2027,7 @@ typedef struct weir_reshape_desc {
 /**
  * Rows of a table by their numbers: an embedding.
  *
- * Inputs: table; indices, s32, of any shape. Output: the table with the indices' shape in the place of the axis. A call
+ * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
  * with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
  */
 typedef struct weir_gather_desc {
@@ -6813,6 +6818,53 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_table_export(const struct weir_resource *table,
                               struct weir_table_contents *contents);
+
+/**
+ * Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys that are not
+ * there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each was there. It sees all
+ * of an insert or nothing of it. The kernel knows the table by its id and does not keep it alive; a program does that was compiled with
+ * the kernel.
+ *
+ * A graph must say in which order its nodes insert into a table, and in which order they insert and look (docs/resources.md). The kernels run in every
+ * run of a program, whether or not anybody uses what they find.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an engine whose work
+ * the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_table_find(struct weir_engine *engine,
+                                          const struct weir_resource *table,
+                                          const struct weir_kernel_attr *attr,
+                                          struct weir_kernel **out_kernel);
+
+/**
+ * Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No
+ * output. As weir_table_insert: in the order of the keys, all or none. Otherwise as weir_kernel_create_table_find.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_table_insert(struct weir_engine *engine,
+                                            const struct weir_resource *table,
+                                            const struct weir_kernel_attr *attr,
+                                            struct weir_kernel **out_kernel);
+
+/**
+ * Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as weir_kernel_create_table_find.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: those of weir_kernel_create_table_find.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_table_size(struct weir_engine *engine,
+                                          const struct weir_resource *table,
+                                          const struct weir_kernel_attr *attr,
+                                          struct weir_kernel **out_kernel);
 
 #ifdef __cplusplus
 }  // extern "C"

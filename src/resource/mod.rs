@@ -37,6 +37,7 @@ mod on_device;
 mod operations;
 mod registry;
 mod table;
+mod table_kernels;
 mod variable;
 mod versions;
 
@@ -47,12 +48,14 @@ pub use on_device::Side;
 pub use operations::{Operation, kernel};
 pub use registry::{Listed, Registry};
 pub use table::{Key, KeyKind, Keys, Table};
+pub use table_kernels::{TableOperation, table_kernel};
 pub use variable::Variable;
 
 use crate::abi::{weir_resource_kind, weir_resource_kind_value as V};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::sync::{OnceLock, fork};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 /// Kinds of resources.
@@ -91,6 +94,12 @@ impl ResourceKind {
             ResourceKind::Host => "host object",
         }
     }
+}
+
+/// A number that no other thing of this process has which nodes of graphs read and write. ORDERING: Relaxed; only that no two are alike.
+fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
 }
 
 /// What a resource is.

@@ -67,6 +67,7 @@ pub fn kernel(
         name: resource.text().into(),
         writes: operation != Operation::Read,
         is_ordered: !variable.is_optimistic(),
+        remedy: "add a control edge, or create it with WEIR_VARIABLE_OPTIMISTIC",
     };
     Ok(Arc::new(VariableKernel {
         operation,

@@ -1,6 +1,7 @@
 //! A tensor that lives between runs.
 
 use super::access::{Access, Held};
+use super::next_serial;
 use super::on_device::{OnDevice, Side};
 use super::versions::Versions;
 use crate::base::{Desc, Error, Result};
@@ -10,7 +11,6 @@ use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
 use crate::memory::{Buffer, Pool, View};
 use crate::threadpool::Span;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a piece of a copy, and the time to copy a byte, at 10 GB/s.
 const PIECE: usize = 128 << 10;
@@ -203,12 +203,6 @@ fn checked(desc: Desc, initial: Option<&View>) -> Result<Desc> {
         }
         None => Ok(desc),
     }
-}
-
-/// ORDERING: Relaxed; only that no two are alike.
-fn next_serial() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Relaxed)
 }
 
 fn elsewhere() -> Error {
