@@ -283,9 +283,10 @@ impl Drop for Compiled<'_> {
     }
 }
 
-/// A file of an example.
+/// A file of an example; where those are WEIR_TEST_EXAMPLES may say.
 pub fn example(path: &str) -> Vec<u8> {
-    let path = format!("{}/examples/{path}", env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::var("WEIR_TEST_EXAMPLES");
+    let path = format!("{}/{path}", folder.unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/examples").to_owned()));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

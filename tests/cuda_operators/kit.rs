@@ -6,7 +6,7 @@ use weir::abi::{weir_kernel_attr, weir_status, weir_tensor_desc};
 use weir::base::{Code, Desc, dtype};
 use weir::device::Recipe;
 use weir::device::cuda::operator;
-use weir::device::cuda::plan::IMAGES;
+use weir::device::cuda::plan::{IMAGES, KernelLaunch, Operator};
 use weir::kernel::vector::isa::Isa;
 use weir::memory::View;
 use weir_ptx::{Module, NoCalls, Slice};
@@ -21,11 +21,11 @@ pub struct Kernel {
     _opaque: [u8; 0],
 }
 #[repr(C)]
-struct Stream {
+pub struct Stream {
     _opaque: [u8; 0],
 }
 #[repr(C)]
-struct Held {
+pub struct Held {
     _opaque: [u8; 0],
 }
 
@@ -35,10 +35,10 @@ pub type Create<D> =
 
 #[allow(improper_ctypes, reason = "attributes are opaque here: NULL is all that is passed")]
 unsafe extern "C" {
-    fn weir_engine_create(kind: u32, index: u32, attr: *const u8, out: *mut *mut Engine) -> weir_status;
-    fn weir_stream_create(engine: *mut Engine, flags: u64, attr: *const u8, out: *mut *mut Stream) -> weir_status;
-    fn weir_stream_release(stream: *mut Stream);
-    fn weir_tensor_create_from(
+    pub fn weir_engine_create(kind: u32, index: u32, attr: *const u8, out: *mut *mut Engine) -> weir_status;
+    pub fn weir_stream_create(engine: *mut Engine, flags: u64, attr: *const u8, out: *mut *mut Stream) -> weir_status;
+    pub fn weir_stream_release(stream: *mut Stream);
+    pub fn weir_tensor_create_from(
         engine: *mut Engine,
         desc: *const weir_tensor_desc,
         data: *mut u8,
@@ -46,7 +46,7 @@ unsafe extern "C" {
         ctx: *mut u8,
         out: *mut *mut Held,
     ) -> weir_status;
-    fn weir_tensor_release(tensor: *mut Held);
+    pub fn weir_tensor_release(tensor: *mut Held);
     fn weir_kernel_infer(
         kernel: *const Kernel,
         inputs: *const weir_tensor_desc,
@@ -54,8 +54,8 @@ unsafe extern "C" {
         outputs: *mut weir_tensor_desc,
         num_outputs: usize,
     ) -> weir_status;
-    fn weir_kernel_release(kernel: *mut Kernel);
-    fn weir_enqueue(
+    pub fn weir_kernel_release(kernel: *mut Kernel);
+    pub fn weir_enqueue(
         stream: *mut Stream,
         kernel: *mut Kernel,
         inputs: *const *mut Held,
@@ -67,7 +67,7 @@ unsafe extern "C" {
 }
 
 #[track_caller]
-fn ok(status: weir_status) {
+pub fn ok(status: weir_status) {
     if status != 0 {
         // SAFETY: the text of this thread's last failure, until its next call.
         let text = unsafe { std::ffi::CStr::from_ptr(weir_last_error_message()) };
@@ -76,7 +76,7 @@ fn ok(status: weir_status) {
 }
 
 /// The processor's engine. Its kernels are those of AVX2 where there is one, whose formulas the PTX has.
-fn engine() -> *mut Engine {
+pub fn engine() -> *mut Engine {
     static ENGINE: OnceLock<usize> = OnceLock::new();
     *ENGINE.get_or_init(|| {
         if std::env::var_os("WEIR_MAX_ISA").is_none() && Isa::detected() > Isa::Avx2 {
@@ -184,13 +184,13 @@ impl Random {
 }
 
 /// A tensor's bytes in words, so that elements are aligned.
-fn words(tensor: &Tensor) -> Vec<u64> {
+pub fn words(tensor: &Tensor) -> Vec<u64> {
     let mut words = vec![0; tensor.bytes.len() / 8 + 1];
     as_bytes(&mut words)[..tensor.bytes.len()].copy_from_slice(&tensor.bytes);
     words
 }
 
-fn as_bytes(words: &mut [u64]) -> &mut [u8] {
+pub fn as_bytes(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: the same memory; all bits of both mean something.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
@@ -270,13 +270,13 @@ pub fn module(name: &str) -> &'static Module {
     })
 }
 
-/// A call on the interpreter: the outputs, which begin with other bytes than they get, and the names of the kernels.
-pub fn on_device(
+/// An operation, and a call's tensors, of which the outputs begin with other bytes than they get, with addresses on a device.
+fn prepared(
     operation: &str,
     attributes: &[u8],
     inputs: &[Tensor],
     outputs: &[Desc],
-) -> (Vec<Tensor>, Vec<String>) {
+) -> (Box<dyn Operator>, Vec<Tensor>, Vec<View>) {
     let recipe = Recipe {
         name: operation,
         operation,
@@ -292,16 +292,36 @@ pub fn on_device(
         output.bytes.fill(0xcd);
         output
     }));
-    // Far apart, and as aligned as memory of a device's is, but for one.
+    // Far apart, and as aligned as memory of a device's is.
     let mut next = 0x7_0000_0000usize;
-    let views: Vec<View> = tensors
-        .iter()
-        .map(|tensor| {
-            let view = View::new(std::ptr::without_provenance_mut(next), tensor.bytes.len(), tensor.desc);
-            next += (tensor.bytes.len() + 4096).next_multiple_of(4096);
-            view
-        })
-        .collect();
+    let views = tensors.iter().map(|tensor| {
+        let view = View::new(std::ptr::without_provenance_mut(next), tensor.bytes.len(), tensor.desc);
+        next += (tensor.bytes.len() + 4096).next_multiple_of(4096);
+        view
+    });
+    let views = views.collect();
+    (operator, tensors, views)
+}
+
+fn name(launch: &KernelLaunch<'_>) -> String {
+    launch.entry.name.to_str().unwrap().to_owned()
+}
+
+/// The names of the kernels that a call launches.
+fn plan(operation: &str, attributes: &[u8], inputs: &[Tensor], outputs: &[Desc]) -> Vec<String> {
+    let (operator, _, views) = prepared(operation, attributes, inputs, outputs);
+    let mut names = Vec::new();
+    let planned = operator.launches(&views[..inputs.len()], &views[inputs.len()..], &mut |launch| {
+        names.push(name(launch));
+        Ok(())
+    });
+    planned.unwrap_or_else(|error| panic!("{operation}: {}", error.message()));
+    names
+}
+
+/// A call on the interpreter: the outputs, and the names of the kernels.
+fn on_device(operation: &str, attributes: &[u8], inputs: &[Tensor], outputs: &[Desc]) -> (Vec<Tensor>, Vec<String>) {
+    let (operator, mut tensors, views) = prepared(operation, attributes, inputs, outputs);
     let (of_inputs, of_outputs) = views.split_at(inputs.len());
     let mut memories: Vec<_> = tensors.iter().map(words).collect();
     let mut names = Vec::new();
@@ -311,11 +331,11 @@ pub fn on_device(
         for ((view, tensor), words) in views.iter().zip(&tensors).zip(&mut memories) {
             memory.add(view.data().addr() as u64, &mut as_bytes(words)[..tensor.bytes.len()]);
         }
-        let name = launch.entry.name.to_str().unwrap();
-        let entry = module(launch.entry.image.name).entry(name).unwrap();
-        let ran = entry.run(launch.grid, launch.block, launch.shared_bytes, launch.params, &mut memory, &mut NoCalls);
+        let entry = module(launch.entry.image.name).entry(&name(launch)).unwrap();
+        let (grid, block, shared) = (launch.grid, launch.block, launch.shared_bytes);
+        let ran = entry.run(grid, block, shared, launch.params, &mut memory, &mut NoCalls);
         ran.unwrap_or_else(|fault| panic!("{operation}: {fault}"));
-        names.push(name.to_owned());
+        names.push(name(launch));
         Ok(())
     });
     launched.unwrap_or_else(|error| panic!("{operation}: {}", error.message()));
@@ -345,14 +365,26 @@ pub fn check_outputs<D>(
 ) -> Vec<String> {
     let want = on_processor(create, desc, inputs, num_outputs);
     let of_outputs: Vec<Desc> = want.iter().map(|tensor| tensor.desc).collect();
+    if crate::engine::is_wanted() {
+        let got = crate::engine::call(create, desc, inputs, &of_outputs);
+        compare(operation, inputs, &want, &got, distance, &["the engine".to_owned()]);
+        // What is launched is what the interpreter runs; which kernels that are the planning alone says.
+        return plan(operation, attributes(desc), inputs, &of_outputs);
+    }
     let (got, names) = on_device(operation, attributes(desc), inputs, &of_outputs);
+    compare(operation, inputs, &want, &got, distance, &names);
+    names
+}
+
+#[track_caller]
+fn compare(operation: &str, inputs: &[Tensor], want: &[Tensor], got: &[Tensor], distance: Distance, names: &[String]) {
     let most = match distance {
         Distance::None => 0.0,
         Distance::Formula(_) if is_exact() => 0.0,
         Distance::Formula(most) | Distance::Near(most) => most,
     };
     let shapes: Vec<String> = inputs.iter().map(|input| input.desc.text()).collect();
-    for (number, (want, got)) in want.iter().zip(&got).enumerate() {
+    for (number, (want, got)) in want.iter().zip(got).enumerate() {
         for i in 0..want.desc.elements().unwrap() {
             let (a, b) = (want.number(i), got.number(i));
             let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= most * a.abs().max(1.0);
@@ -363,7 +395,6 @@ pub fn check_outputs<D>(
             );
         }
     }
-    names
 }
 
 /// The text with which an operation is refused.

@@ -5,13 +5,15 @@ use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
 use super::facts::Facts;
+use super::graph::{CudaGraph, Functions};
+use super::host::Host;
 use super::kernel::CudaKernel;
 use super::memory::{ALIGNMENT, Memory};
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Factory, Recipe, Settings, StreamAttr,
-    Then, Watch, label,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Factory, Pinning, Recipe,
+    Recording, Settings, StreamAttr, Then, Watch, label,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ pub struct CudaDevice {
     facts: Facts,
     settings: Settings,
     memory: Memory,
+    host: Host,
     spare: Arc<Spare>,
     watch: Watch,
     modules: Modules,
@@ -37,6 +40,7 @@ impl CudaDevice {
             facts,
             settings: *settings,
             memory: Memory::new(&context)?,
+            host: Host(Arc::clone(&context)),
             spare: Spare::new(&context),
             watch: Watch::new(format!("cuda:{index}")),
             modules: Modules::new(&context),
@@ -142,8 +146,20 @@ impl Accelerator for CudaDevice {
         Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.modules, recipe)?))
     }
 
+    fn can_record(&self) -> bool {
+        Functions::of(self.context.table()).is_some()
+    }
+
+    fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(CudaGraph::new(&self.context, recording)?))
+    }
+
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
         self.watch.add(event, then);
+    }
+
+    fn pinning(&self) -> Option<&dyn Pinning> {
+        Some(&self.host)
     }
 
     fn is_peer(&self, peer: &dyn Accelerator) -> bool {

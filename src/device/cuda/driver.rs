@@ -58,7 +58,8 @@ impl Driver {
             failure => Err(format!("{function}: {}", status::text(&table, failure))),
         };
         // SAFETY: the driver's function.
-        match unsafe { (table.init)(0) } {
+        let init = unsafe { (table.init)(0) };
+        match init {
             status::NO_DEVICE => {}
             status::STUB_LIBRARY => {
                 return Err("libcuda is the stub of the CUDA toolkit, which only programs are linked against: the folder of the \
@@ -73,10 +74,10 @@ impl Driver {
         if version < OLDEST {
             return Err(format!("the driver is for CUDA {}, weir needs 12.0 or later", version_text(version)));
         }
-        // SAFETY: as above.
-        match unsafe { (table.device_get_count)(&raw mut count) } {
-            status::NO_DEVICE => count = 0,
-            status => check("cuDeviceGetCount", status)?,
+        // Without a device the driver has not begun, and answers no more than this.
+        if init == status::SUCCESS {
+            // SAFETY: as above.
+            check("cuDeviceGetCount", unsafe { (table.device_get_count)(&raw mut count) })?;
         }
         let count = u32::try_from(count).unwrap_or(0);
         let waits = match std::env::var("WEIR_CUDA_SYNC").as_deref() {

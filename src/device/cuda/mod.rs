@@ -2,9 +2,10 @@
 //!
 //! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
 //! - `context`: whose context is current, calls, and what happens when a device is lost.
-//! - `stream`, `event`, `memory`: what their names say.
+//! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
 //! - `kernel`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches; those of the host's, from source to image.
 //! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules that ship with the library.
+//! - `graph`: recordings, as graphs of the driver's.
 //! - `facts`, `device`: the device behind the traits of the room `device`.
 //!
 //! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes calls of its own
@@ -18,6 +19,8 @@ mod device;
 mod driver;
 mod event;
 mod facts;
+mod graph;
+mod host;
 mod images;
 mod kernel;
 mod memory;

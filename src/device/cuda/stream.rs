@@ -7,10 +7,11 @@
 
 use super::context::{Context, Handle, exposed};
 use super::event::CudaEvent;
+use super::graph::CudaGraph;
 use super::kernel::CudaKernel;
 use super::table::{CUcontext, CUevent, CUfunction, CUstream, Status, Table};
 use crate::base::{Code, Error, Result};
-use crate::device::{Accelerator, DeviceEvent, DeviceStream, Fill, Launch, Place, StreamAttr, Transfer};
+use crate::device::{Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, StreamAttr, Transfer};
 use cudarc::driver::sys::CUstream_flags_enum as F;
 use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
@@ -217,6 +218,10 @@ impl DeviceStream for CudaStream {
         self.issue("cuMemsetD8Async", &fill.name, |table, stream| unsafe {
             (table.memset_d8_async)(fill.address as u64, fill.value, fill.bytes, stream)
         })
+    }
+
+    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+        CudaGraph::launch(executable, &self.context, self)
     }
 
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {

@@ -11,8 +11,13 @@
 use cudarc::driver::sys;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+/// Nodes of graphs, as they are given to the driver.
 pub use sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmemPoolProps, CUmemoryPool, CUmodule, CUstream,
+    CUDA_KERNEL_NODE_PARAMS_v2_st as KernelNode, CUDA_MEMCPY3D_st as CopyNode, CUDA_MEMSET_NODE_PARAMS_st as FillNode,
+};
+pub use sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemPoolProps,
+    CUmemoryPool, CUmodule, CUstream,
 };
 
 /// What a function of the driver returns.
@@ -109,6 +114,10 @@ table! {
 
         mem_alloc = "cuMemAlloc_v2" (*mut CUdeviceptr, usize);
         mem_free = "cuMemFree_v2" (CUdeviceptr);
+        mem_host_alloc = "cuMemHostAlloc" (*mut *mut c_void, usize, c_uint);
+        mem_free_host = "cuMemFreeHost" (*mut c_void);
+        mem_host_register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
+        mem_host_unregister = "cuMemHostUnregister" (*mut c_void);
         mem_get_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
 
         memcpy_htod_async = "cuMemcpyHtoDAsync_v2" (CUdeviceptr, *const c_void, usize, CUstream);
@@ -133,6 +142,24 @@ table! {
         mem_pool_destroy = "cuMemPoolDestroy" (CUmemoryPool);
         mem_alloc_from_pool_async = "cuMemAllocFromPoolAsync" (*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
         mem_free_async = "cuMemFreeAsync" (CUdeviceptr, CUstream);
+        graph_create = "cuGraphCreate" (*mut CUgraph, c_uint);
+        graph_destroy = "cuGraphDestroy" (CUgraph);
+        graph_add_kernel_node = "cuGraphAddKernelNode_v2"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const KernelNode);
+        graph_add_memcpy_node = "cuGraphAddMemcpyNode"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CopyNode, CUcontext);
+        graph_add_memset_node = "cuGraphAddMemsetNode"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const FillNode, CUcontext);
+        graph_add_empty_node = "cuGraphAddEmptyNode" (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize);
+        graph_instantiate = "cuGraphInstantiateWithFlags" (*mut CUgraphExec, CUgraph, u64);
+        graph_exec_destroy = "cuGraphExecDestroy" (CUgraphExec);
+        graph_launch = "cuGraphLaunch" (CUgraphExec, CUstream);
+        graph_exec_kernel_node_set_params = "cuGraphExecKernelNodeSetParams_v2"
+            (CUgraphExec, CUgraphNode, *const KernelNode);
+        graph_exec_memcpy_node_set_params = "cuGraphExecMemcpyNodeSetParams"
+            (CUgraphExec, CUgraphNode, *const CopyNode, CUcontext);
+        graph_exec_memset_node_set_params = "cuGraphExecMemsetNodeSetParams"
+            (CUgraphExec, CUgraphNode, *const FillNode, CUcontext);
         func_get_param_info = "cuFuncGetParamInfo" (CUfunction, usize, *mut usize, *mut usize);
     }
 }

@@ -165,7 +165,7 @@ fn before(name: &'static str) -> Result {
     if ENDED.load(SeqCst) {
         return Err(Code::DEINITIALIZED);
     }
-    if !INITIALIZED.load(SeqCst) || PROCESS.load(SeqCst) != std::process::id() {
+    if !INITIALIZED.load(SeqCst) {
         return Err(Code::NOT_INITIALIZED);
     }
     if !is_of_no_context(name) {
@@ -194,6 +194,10 @@ impl Display for Line<'_> {
 }
 
 pub fn enter(name: &'static str, arguments: &[&dyn Show], body: impl FnOnce() -> Result) -> i32 {
+    // The child of a fork has no threads, and perhaps the locks of those that it had: it gets an answer and nothing else.
+    if INITIALIZED.load(SeqCst) && PROCESS.load(SeqCst) != std::process::id() {
+        return Code::NOT_INITIALIZED.0;
+    }
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| before(name).and_then(|()| body())));
     let Ok(result) = result else { stop(&format!("{name} panicked")) };
     let status = result.err().map_or(0, |code| code.0);

@@ -7,7 +7,8 @@
 //!
 //! - `api` has the entry points, by the driver's names; `call` is what each call goes through.
 //! - `schedule` orders and runs tasks; `operation` and `execute` are what they do; `modules`, `ptx` and `builtin` the kernels.
-//! - `space` is memory; `access`, `clock` and `checker` find what is not ordered; `report` tells.
+//! - `space` is memory; `access`, `clock` and `checker` find what is not ordered, `guard` what the host does meanwhile; `report`
+//!   tells.
 //! - `graph`, `exec` and `capture` are graphs. `settings` is what the environment asks for.
 //! - `testing` is for the side of the tests: it puts the library where a program finds it, and runs programs with it.
 
@@ -24,6 +25,7 @@ mod clock;
 mod exec;
 mod execute;
 mod graph;
+mod guard;
 mod modules;
 mod operation;
 mod ptx;

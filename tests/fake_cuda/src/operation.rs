@@ -167,6 +167,11 @@ impl Copy {
         side.staged.is_none() && space::look(|space| matches!(space.owner(side.address), Some(Owner::Pageable)))
     }
 
+    /// One row, so that it can become another one in an executable graph.
+    pub fn is_row(&self) -> bool {
+        self.height == 1 && self.depth == 1
+    }
+
     pub fn is_to_pageable(&self) -> bool {
         self.is_pageable(&self.to)
     }
@@ -212,6 +217,34 @@ impl Fill {
     pub fn check(&self) -> Result {
         check_rows(&self.rows())
     }
+}
+
+impl Operation {
+    /// Whether an executable graph's node that does this can be made to do that: rows of bytes in memory of the same sort, a kernel of the
+    /// same context.
+    pub fn can_become(&self, new: &Operation) -> bool {
+        match (self, new) {
+            (Operation::Copy(old), Operation::Copy(new)) => {
+                let is_same = |old: &Side, new: &Side| sort(old.address) == sort(new.address);
+                old.is_row() && new.is_row() && is_same(&old.to, &new.to) && is_same(&old.from, &new.from)
+            }
+            (Operation::Fill(old), Operation::Fill(new)) => {
+                old.height == 1 && new.height == 1 && sort(old.to.address) == sort(new.to.address)
+            }
+            (Operation::Launch(old), Operation::Launch(new)) => old.function.context == new.function.context,
+            _ => true,
+        }
+    }
+}
+
+/// Of a device, pinned or neither.
+fn sort(address: u64) -> u32 {
+    space::look(|space| match space.owner(address) {
+        Some(Owner::Pinned(_)) => 1,
+        Some(Owner::Pageable) => 0,
+        // Also of memory that has ended.
+        Some(Owner::Device(_)) | None => 2,
+    })
 }
 
 /// Addresses of devices must be in one of their blocks, or have been.

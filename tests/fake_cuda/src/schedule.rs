@@ -251,6 +251,7 @@ impl World {
     pub fn learn(&mut self, point: &Point) {
         if let Some(clock) = point.clock.get() {
             self.host.join(clock);
+            self.unguard();
         }
     }
 
@@ -312,6 +313,7 @@ fn work() {
         if let Operation::Host(_) = task.operation {
             // From here on the host can know.
             world.host.join(&task.clock);
+            world.unguard();
         }
         drop(world);
         if let Some(delay) = delay {

@@ -12,6 +12,7 @@
 //! | `FAKE_CUDA_DROP` | function,... | cuGetProcAddress does not find it |
 //! | `FAKE_CUDA_LOG` | file | one line for each call |
 //! | `FAKE_CUDA_RACES` | abort, report, off | what a find of the checker does: else abort |
+//! | `FAKE_CUDA_PINNED` | guard | pinned memory faults that the host touches too soon |
 //! | `FAKE_CUDA_LEAKS` | list, abort, off | what handles that are left at the end do: else list |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,7 @@ pub struct Settings {
     pub log: Option<String>,
     pub races: OnFind,
     pub leaks: OnFind,
+    pub guards: bool,
 }
 
 pub static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
@@ -79,6 +81,11 @@ impl Settings {
                 pair.ok_or_else(|| format!("FAKE_CUDA_DELAY has '{item}', expected stream:microseconds"))?;
             delays.insert(stream, us);
         }
+        let guards = match get("FAKE_CUDA_PINNED").as_deref() {
+            None => false,
+            Some("guard") => true,
+            Some(other) => return Err(format!("FAKE_CUDA_PINNED is '{other}', expected guard")),
+        };
         let failures = list("FAKE_CUDA_FAIL").iter().map(|item| Failure::read(item)).collect::<Result<_, _>>()?;
         Ok(Settings {
             version: number("FAKE_CUDA_VERSION", 13_000)? as i32,
@@ -91,6 +98,7 @@ impl Settings {
             log: get("FAKE_CUDA_LOG"),
             races: on_find("FAKE_CUDA_RACES", ["abort", "report", "off"], OnFind::Abort)?,
             leaks: on_find("FAKE_CUDA_LEAKS", ["abort", "list", "off"], OnFind::Report)?,
+            guards,
         })
     }
 
@@ -166,6 +174,7 @@ mod tests {
             ("FAKE_CUDA_FAIL", "cuInit:1"),
             ("FAKE_CUDA_DELAY", "1"),
             ("FAKE_CUDA_RACES", "list"),
+            ("FAKE_CUDA_PINNED", "yes"),
         ] {
             let why = read(name, value).unwrap_err();
             assert!(why.contains(name) && why.contains(value), "{why}");

@@ -8,6 +8,7 @@
 //! New memory is full of ones (floats that are no numbers), up to a size.
 
 use crate::abi::Handle;
+use crate::guard::TwoViews;
 use crate::status::{Code, Result};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
@@ -36,14 +37,14 @@ unsafe impl Send for Bytes {}
 unsafe impl Sync for Bytes {}
 
 impl Bytes {
-    fn new(bytes: usize, is_filled: bool) -> Option<Bytes> {
+    fn new(bytes: usize) -> Option<Bytes> {
         let layout = Layout::from_size_align(bytes.max(1), 4096).ok()?;
         // SAFETY: the size is not zero.
         let start = unsafe { std::alloc::alloc_zeroed(layout) };
         if start.is_null() {
             return None;
         }
-        if is_filled && bytes <= FILLED {
+        if bytes <= FILLED {
             // SAFETY: so many bytes were allocated just now.
             unsafe { start.write_bytes(0xff, bytes) };
         }
@@ -80,7 +81,13 @@ pub struct Pinned {
     pub context: Handle,
     pub flags: u32,
     /// Ours; else the program's, registered.
-    bytes: Option<Bytes>,
+    bytes: Option<TwoViews>,
+}
+
+impl Pinned {
+    pub fn has_views(&self) -> bool {
+        self.bytes.is_some()
+    }
 }
 
 /// Where bytes are; alive while this is.
@@ -180,7 +187,7 @@ impl Space {
             return Err(Code::OUT_OF_MEMORY);
         }
         let start = self.gap(room).ok_or(Code::OUT_OF_MEMORY)?;
-        let bytes = Bytes::new(size as usize, true).ok_or(Code::OUT_OF_MEMORY)?;
+        let bytes = Bytes::new(size as usize).ok_or(Code::OUT_OF_MEMORY)?;
         let stale: Vec<u64> = self
             .dead
             .range(..start + room)
@@ -239,8 +246,8 @@ impl Space {
         if size == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let bytes = Bytes::new(size, false).ok_or(Code::OUT_OF_MEMORY)?;
-        let start = bytes.start as u64;
+        let bytes = TwoViews::new(size).ok_or(Code::OUT_OF_MEMORY)?;
+        let start = bytes.host as u64;
         self.pinned.insert(start, Pinned { start, size: size as u64, context, flags, bytes: Some(bytes) });
         Ok(start)
     }
@@ -292,7 +299,11 @@ impl Space {
         }
         match self.pinned(bytes.start) {
             Some(pinned) if bytes.end <= pinned.start + pinned.size => {
-                Ok(Place { at: bytes.start as *mut u8, _block: None })
+                let at = match &pinned.bytes {
+                    Some(views) => views.device.wrapping_add((bytes.start - pinned.start) as usize),
+                    None => bytes.start as *mut u8,
+                };
+                Ok(Place { at, _block: None })
             }
             _ => Err(self.describe(bytes)),
         }
@@ -368,7 +379,12 @@ mod tests {
     fn pinned_memory_is_the_hosts_and_the_devices() {
         let mut space = Space::new();
         let start = space.host_allocate(64, Handle::NULL, 0).unwrap();
-        assert_eq!(space.translate(&(start..start + 64)).unwrap().at as u64, start);
+        let place = space.translate(&(start..start + 64)).unwrap();
+        // SAFETY: both views of memory that is alive.
+        unsafe {
+            (start as *mut u8).write(7);
+            assert_eq!(place.at.read(), 7);
+        }
         assert!(space.translate(&(start..start + 65)).is_err());
         assert_eq!(space.host_register(start + 32, 64, Handle::NULL, 0), Err(Code::HOST_MEMORY_ALREADY_REGISTERED));
         assert!(space.host_free(start, false).is_err());

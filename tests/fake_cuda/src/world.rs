@@ -5,6 +5,7 @@ use crate::capture::{Captures, Joined};
 use crate::checker::Checker;
 use crate::clock::{Chains, Clock};
 use crate::graph::{Exec, Graph};
+use crate::guard::Guard as Guarded;
 use crate::modules::{Function, Module};
 use crate::operation::Operation;
 use crate::schedule::{Origin, Point, Schedule};
@@ -109,6 +110,7 @@ pub struct World {
     pub host: Clock,
     pub checker: Checker,
     pub races: Vec<String>,
+    pub guards: Vec<Guarded>,
     /// What a context had when it ended.
     pub leaks: Vec<String>,
 }
@@ -170,6 +172,7 @@ impl World {
             host: Clock::default(),
             checker: Checker::default(),
             races: Vec::new(),
+            guards: Vec::new(),
             leaks: Vec::new(),
         };
         for device in 0..SETTINGS.devices {

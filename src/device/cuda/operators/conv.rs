@@ -52,9 +52,9 @@ pub struct Conv {
     activation: u32,
 }
 
-/// Filters of a group that are too few for tiles; windows that are few enough for a warp each.
+/// Filters of a group that are too few for tiles; windows of an image that are few enough for a warp each.
 const FEW_FILTERS: usize = 8;
-const FEW_WINDOWS: usize = 16;
+const FEW_WINDOWS: usize = 8;
 /// Tiles that fill a device.
 const ENOUGH: usize = 128;
 
@@ -83,7 +83,9 @@ impl Operator for Conv {
         }
         let [images, groups] = [x.dims[0] as usize, self.groups as usize];
         let (channels, filters) = (x.dims[1] as usize / groups, weights.dims[0] as usize / groups);
-        let windows = images * y.shape()[2..].iter().product::<i64>() as usize;
+        // How the windows of an image are made does not depend on how many images there are.
+        let of_image = y.shape()[2..].iter().product::<i64>() as usize;
+        let windows = images * of_image;
         let mut params = Params::new();
         params.view(&inputs[0]).view(&inputs[1]).optional(inputs.get(2)).view(&outputs[0]);
         for size in [images, groups, channels, filters] {
@@ -97,7 +99,7 @@ impl Operator for Conv {
         let planes = small(&[groups, filters])? as usize;
         let tiles = |side: usize| filters.div_ceil(side) * windows.div_ceil(side);
         match () {
-            () if windows <= FEW_WINDOWS => params.launch(emit, &CONV_DOT, (planes.div_ceil(4), windows), 128),
+            () if of_image <= FEW_WINDOWS => params.launch(emit, &CONV_DOT, (planes.div_ceil(4), windows), 128),
             () if filters < FEW_FILTERS => params.launch(emit, &CONV_DIRECT, (windows.div_ceil(128), planes), 128),
             () if filters > 32 && tiles(64) * groups >= ENOUGH => {
                 params.launch(emit, &CONV_64, (tiles(64), groups), 256)

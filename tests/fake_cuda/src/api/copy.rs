@@ -27,7 +27,8 @@ fn copy(name: &str, mut copy: Copy, stream: Option<Handle>) -> Result {
     copy.stage();
     let waits = is_sync || copy.is_to_pageable();
     let context = world.streams[&stream].context;
-    let point = world.enqueue(stream, name.to_owned(), Operation::Copy(copy), &[]);
+    let point = world.enqueue(stream, name.to_owned(), Operation::Copy(copy.clone()), &[]);
+    world.guard(name, stream, &copy, &point);
     if waits {
         let world = World::wait(world, &[point]);
         return world.lost(context).map_or(Ok(()), Err);

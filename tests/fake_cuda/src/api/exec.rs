@@ -4,6 +4,7 @@ use super::node::{host, kernel, memcpy, memset};
 use crate::abi::{Copy3D, ExecUpdateResult, Handle, HostNodeParams, In, KernelNodeParams, MemsetNodeParams, Out};
 use crate::exec::{Act, Body, Step};
 use crate::graph::{InUse, Work};
+use crate::operation::Operation;
 use crate::status::{Code, Result};
 use crate::world::{World, lock};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 /// The result codes of an update that is refused.
 const TOPOLOGY_CHANGED: i32 = 2;
 const NODE_TYPE_CHANGED: i32 = 3;
+const PARAMETERS_CHANGED: i32 = 5;
 const NOT_SUPPORTED: i32 = 6;
 
 fn step(world: &mut World, exec: Handle, node: Handle) -> Result<&mut Step> {
@@ -24,12 +26,17 @@ fn set(exec: Handle, node: Handle, work: impl FnOnce(&World) -> Result<Work>) ->
     let mut world = lock();
     let Work::Operation(operation) = work(&world)? else { return Err(Code::INVALID_VALUE) };
     let step = step(&mut world, exec, node)?;
-    let act = Act::Operation(operation);
-    if step.act.kind() != act.kind() {
-        return Err(Code::INVALID_VALUE);
+    match &step.act {
+        Act::Operation(old) if step.act.kind() == work_kind(&operation) && old.can_become(&operation) => {
+            step.act = Act::Operation(operation);
+            Ok(())
+        }
+        _ => Err(Code::INVALID_VALUE),
     }
-    step.act = act;
-    Ok(())
+}
+
+fn work_kind(operation: &Operation) -> i32 {
+    Act::Operation(operation.clone()).kind()
 }
 
 /// Why a body cannot become another one, with the node.
@@ -47,6 +54,7 @@ fn refusal(old: &Body, new: &Body) -> Option<(i32, Handle)> {
         }
         match (&old.act, &new.act) {
             (Act::Child(old), Act::Child(new)) => refusal(old, new),
+            (Act::Operation(old), Act::Operation(of)) if !old.can_become(of) => Some((PARAMETERS_CHANGED, new.node)),
             (Act::Conditional { handle: old_handle, .. }, Act::Conditional { handle, .. }) if old_handle != handle => {
                 Some((NOT_SUPPORTED, new.node))
             }

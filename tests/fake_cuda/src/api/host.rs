@@ -66,7 +66,8 @@ fn end(what: &str, address: *mut c_void, is_ours: bool) -> Result {
     let size = space::look(|space| space.pinned(start).map(|pinned| pinned.size)).unwrap_or(0);
     world.check_end(what, &(start..start + size));
     let tails = world.tails(context);
-    let _world = World::wait(world, &tails);
+    let mut world = World::wait(world, &tails);
+    world.drop_guards(&(start..start + size));
     space::with(|space| space.host_free(start, is_ours)).map(drop)
 }
 

@@ -254,3 +254,42 @@ fn pools_count_what_they_gave() {
     };
     run.succeeds();
 }
+
+#[test]
+fn a_forked_child_has_no_driver() {
+    let Some(run) = Driver::new().child("basics::a_forked_child_has_no_driver") else {
+        start();
+        // SAFETY: the child only calls the driver and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let status = call!(cuMemAlloc_v2(out(&mut 0u64), 4usize));
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = 0;
+        // SAFETY: the child from above, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 3);
+        memory(4);
+        return;
+    };
+    run.succeeds();
+}
+
+#[test]
+fn other_programs_run_with_the_driver() {
+    let test = "basics::other_programs_run_with_the_driver";
+    if std::env::var_os("FAKE_CUDA_CHILD").is_some() {
+        let mut version = 0i32;
+        ok!(cuDriverGetVersion(out(&mut version)));
+        assert_eq!((version, call!(cuInit(0u32))), (12_040, 100));
+        assert!(symbol("cuMemPoolCreate").is_none());
+        return;
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_with-fake-cuda"));
+    command.args(["--version", "12040", "--without", "cuMemPoolCreate", "DEVICES=0"]);
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact"]).env("FAKE_CUDA_CHILD", "1");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+}

@@ -2,7 +2,9 @@
 
 #![allow(non_snake_case)]
 
-use fake_cuda::abi::{Copy3D, Handle, KernelNodeParams, MemsetNodeParams};
+use fake_cuda::abi::{
+    ConditionalNodeParams, Copy3D, EdgeData, GraphNodeParams, Handle, KernelNodeParams, MemsetNodeParams, NodeUnion,
+};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::LazyLock;
 
@@ -234,6 +236,30 @@ pub fn instantiate(graph: Handle) -> Handle {
     let mut exec = Handle::NULL;
     ok!(cuGraphInstantiateWithFlags(out(&mut exec), graph, 0u64));
     exec
+}
+
+/// A conditional node; gives its bodies.
+pub fn conditional(graph: Handle, before: &[Handle], handle: u64, kind: u32, size: u32) -> Result<Vec<Handle>, i32> {
+    let of = ConditionalNodeParams { handle, kind, size, bodies: std::ptr::null_mut(), context: Handle::NULL };
+    let mut params = GraphNodeParams { kind: 13, reserved0: [0; 3], of: NodeUnion { reserved: [0; 29] }, reserved2: 0 };
+    params.of.conditional = of;
+    let mut node = Handle::NULL;
+    let edges = std::ptr::null::<EdgeData>();
+    let status =
+        call!(cuGraphAddNode_v2(out(&mut node), graph, before.as_ptr(), edges, before.len(), out(&mut params)));
+    if status != 0 {
+        return Err(status);
+    }
+    // SAFETY: the driver has filled in so many bodies.
+    Ok(unsafe { std::slice::from_raw_parts(params.of.conditional.bodies, size as usize) }.to_vec())
+}
+
+/// A conditional handle, with a value at each launch if one is given.
+pub fn handle(graph: Handle, value: Option<u32>) -> u64 {
+    let mut handle = 0u64;
+    let (value, flags) = value.map_or((0, 0), |value| (value, 1));
+    ok!(cuGraphConditionalHandleCreate(out(&mut handle), graph, Handle::NULL, value, flags));
+    handle
 }
 
 /// Races that were found, with RACES=report.

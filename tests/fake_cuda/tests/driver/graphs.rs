@@ -2,9 +2,7 @@
 
 use crate::cuda::*;
 use crate::{call, ok};
-use fake_cuda::abi::{
-    ConditionalNodeParams, EdgeData, ExecUpdateResult, GraphNodeParams, Handle, HostNodeParams, NodeUnion,
-};
+use fake_cuda::abi::{ExecUpdateResult, Handle, HostNodeParams};
 use fake_cuda::testing::Driver;
 use std::ffi::{CString, c_void};
 use std::time::{Duration, Instant};
@@ -117,6 +115,17 @@ fn a_graph_becomes_another_of_the_same_shape() {
         assert_eq!(result.result, 0);
         assert_eq!(call!(cuGraphExecUpdate_v2(exec, chain(&[5, 6, 7]), out(&mut result))), 910);
         assert_eq!(result.result, 2, "another shape");
+        // Memory of another sort.
+        let (one, context) = (graph(), start());
+        let (from, held) = (memory(64), pinned(16));
+        let (to, mut node) = (copy(address, from, 64), Handle::NULL);
+        ok!(cuGraphAddMemcpyNode(out(&mut node), one, NONE, 0usize, &raw const to, context));
+        let copies = instantiate(one);
+        let mut other = copy(held.as_mut_ptr() as u64, from, 64);
+        other.dst_type = 4;
+        assert_eq!(call!(cuGraphExecMemcpyNodeSetParams(copies, node, &raw const other, context)), 1);
+        let other = copy(address + 32, from, 32);
+        ok!(cuGraphExecMemcpyNodeSetParams(copies, node, &raw const other, context));
         ok!(cuGraphLaunch(exec, stream));
         ok!(cuStreamSynchronize(stream));
         assert_eq!(read(address, 1), [4]);
@@ -165,28 +174,6 @@ fn children_events_and_host_functions_are_nodes() {
         return;
     };
     run.succeeds();
-}
-
-fn conditional(graph: Handle, before: &[Handle], handle: u64, kind: u32, size: u32) -> Result<Vec<Handle>, i32> {
-    let of = ConditionalNodeParams { handle, kind, size, bodies: std::ptr::null_mut(), context: Handle::NULL };
-    let mut params = GraphNodeParams { kind: 13, reserved0: [0; 3], of: NodeUnion { reserved: [0; 29] }, reserved2: 0 };
-    params.of.conditional = of;
-    let mut node = Handle::NULL;
-    let edges = std::ptr::null::<EdgeData>();
-    let status =
-        call!(cuGraphAddNode_v2(out(&mut node), graph, before.as_ptr(), edges, before.len(), out(&mut params)));
-    if status != 0 {
-        return Err(status);
-    }
-    // SAFETY: the driver has filled in so many bodies.
-    Ok(unsafe { std::slice::from_raw_parts(params.of.conditional.bodies, size as usize) }.to_vec())
-}
-
-fn handle(graph: Handle, value: Option<u32>) -> u64 {
-    let mut handle = 0u64;
-    let (value, flags) = value.map_or((0, 0), |value| (value, 1));
-    ok!(cuGraphConditionalHandleCreate(out(&mut handle), graph, Handle::NULL, value, flags));
-    handle
 }
 
 #[test]

@@ -5,4 +5,5 @@ mod capture;
 mod cuda;
 mod graphs;
 mod ptx;
+mod random;
 mod streams;

@@ -132,3 +132,53 @@ fn what_is_no_ptx_is_refused_with_a_text() {
         run.succeeds();
     }
 }
+
+const CHOOSE: &str = "
+.version 7.0
+.target sm_75
+.address_size 64
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+.visible .entry choose(.param .u64 handle, .param .u64 flag)
+{
+    .reg .u32 %r<2>;
+    .reg .u64 %rd<3>;
+    ld.param.u64 %rd1, [handle];
+    ld.param.u64 %rd2, [flag];
+    ld.global.u32 %r1, [%rd2];
+    {
+        .param .b64 p0;
+        .param .b32 p1;
+        st.param.b64 [p0], %rd1;
+        st.param.b32 [p1], %r1;
+        call cudaGraphSetConditional, (p0, p1);
+    }
+    ret;
+}
+";
+
+#[test]
+fn a_kernel_decides_for_its_graph() {
+    let Some(run) = Driver::new().child("ptx::a_kernel_decides_for_its_graph") else {
+        start();
+        let (stream, fill, choose) = (stream(), function("fill"), named(load(CHOOSE), "choose"));
+        let (flag, address, graph) = (memory(4), memory(4), graph());
+        let handle = handle(graph, None);
+        let first = add_kernel(graph, &[], choose, &[handle, flag]);
+        let body = conditional(graph, &[first], handle, 0, 1).unwrap()[0];
+        add_kernel(body, &[], fill, &[address, 1, 7]);
+        let exec = instantiate(graph);
+        ok!(cuMemsetD32_v2(address, 0u32, 1usize));
+        for (value, expected) in [(0, 0), (1, 7)] {
+            ok!(cuMemsetD32_v2(flag, value, 1usize));
+            ok!(cuGraphLaunch(exec, stream));
+            ok!(cuStreamSynchronize(stream));
+            assert_eq!(read(address, 1), [expected]);
+        }
+        // Outside of its graph.
+        assert_eq!(launch(choose, stream, &[handle, flag]), 0);
+        assert_eq!(call!(cuStreamSynchronize(stream)), 700);
+        return;
+    };
+    run.succeeds();
+    assert!(run.output.contains("sets a conditional handle"), "{}", run.output);
+}

@@ -282,3 +282,38 @@ fn a_stream_can_be_slow() {
     };
     run.succeeds();
 }
+
+#[test]
+fn a_host_that_touches_pinned_memory_too_soon_is_told() {
+    let test = "streams::a_host_that_touches_pinned_memory_too_soon_is_told";
+    let words = 3 * 4096 / 4;
+    for (case, text) in [(0, ""), (1, "cuMemcpyDtoHAsync"), (2, "cuMemcpyHtoDAsync")] {
+        let driver = Driver::new().set("PINNED", "guard").variable("CASE", case);
+        let Some(run) = driver.child(test) else {
+            start();
+            let (stream, held, address) = (stream(), pinned(words), memory(words * 4));
+            let case = std::env::var("CASE").unwrap();
+            ok!(cuMemsetD32Async(address, 5u32, words, stream));
+            ok!(cuMemcpyDtoHAsync_v2(held.as_mut_ptr(), address, words * 4, stream));
+            if case != "1" {
+                ok!(cuStreamSynchronize(stream));
+            }
+            assert_eq!(held[words / 2], 5);
+            ok!(cuMemcpyHtoDAsync_v2(address, held.as_ptr(), words * 4, stream));
+            assert_eq!(held[words / 2], 5, "reading is fine");
+            if case == "2" {
+                held[words / 2] = 6;
+            }
+            let done = event();
+            ok!(cuEventRecord(done, stream));
+            while call!(cuEventQuery(done)) == 600 {}
+            held.fill(7);
+            ok!(cuMemFreeHost(held.as_mut_ptr()));
+            return;
+        };
+        match case {
+            0 => run.succeeds(),
+            _ => run.fails_with(text).fails_with("it has not waited for that"),
+        };
+    }
+}

@@ -286,7 +286,10 @@ impl<'a, 'm> Builder<'a, 'm> {
                     Ok(slot)
                 }
             }
-            Some(found) if kind.width() != 64 => Err(format!("{found:?}: an address has 64 bits, not those of {kind}")),
+            // Within its own window an address fits 32 bits too.
+            Some(_) if ![32, 64].contains(&kind.width()) => {
+                Err(format!("'{name}' is an address, which does not go with {kind}"))
+            }
             Some(Name::Frame { offset: place, .. }) => {
                 let slot = self.temporary();
                 self.emit(Op::FrameAddress { d: slot, offset: (i64::from(place) + offset) as u32 });
@@ -298,9 +301,15 @@ impl<'a, 'm> Builder<'a, 'm> {
             Some(Name::Group(..)) => Err(format!("'{name}' is a group of registers")),
             None if name == "WARP_SZ" => Ok(self.constant(32)),
             None if name.starts_with('%') => self.special_register(name, kind),
-            None if kind.width() == 64 => self.module_symbol(name, offset),
+            None if kind.width() == 64 || kind.width() == 32 && self.is_shared(name) => {
+                self.module_symbol(name, offset)
+            }
             None => Err(format!("'{name}' is not declared")),
         }
+    }
+
+    fn is_shared(&self, name: &str) -> bool {
+        self.linker.variable(name).is_some_and(|variable| variable.space == Space::Shared)
     }
 
     fn module_symbol(&mut self, name: &str, offset: i64) -> Result<u32, String> {

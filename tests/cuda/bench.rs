@@ -1,0 +1,184 @@
+//! An engine on the first device, a stream, and arrays of 32-bit numbers.
+
+use std::sync::Arc;
+use weir::abi::WEIR_TIMEOUT_INFINITE;
+use weir::abi::weir_cuda_argument_kind_value as A;
+use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
+use weir::base::{Desc, Ref, Result, dtype};
+use weir::device::{CUDA_KERNEL, DeviceKind};
+use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelAttr, Operation, Stream, StreamAttr, Tensor};
+use weir::kernel::{Kernel, KernelContext};
+
+pub const LEN: usize = 1000;
+
+pub struct Bench {
+    pub engine: Ref<Engine>,
+    pub cpu: Ref<Engine>,
+    pub stream: Ref<Stream>,
+}
+
+pub fn desc() -> Desc {
+    Desc::new(dtype::S32, &[LEN as i64])
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        Bench::with(None).unwrap()
+    }
+
+    pub fn with(attr: Option<&EngineAttr>) -> Result<Bench> {
+        let engine = Engine::create(DeviceKind::CUDA, 0, attr)?;
+        let stream = Stream::create(engine.clone(), StreamAttr::new(DeviceKind::CUDA))?;
+        Ok(Bench { engine, cpu: Engine::create(DeviceKind::CPU, 0, None)?, stream })
+    }
+
+    pub fn stream(&self, name: &str) -> Ref<Stream> {
+        let mut attr = StreamAttr::new(DeviceKind::CUDA);
+        attr.name = name.to_owned();
+        Stream::create(self.engine.clone(), attr).unwrap()
+    }
+
+    pub fn on_device(&self) -> Result<Ref<Tensor>> {
+        Tensor::create(self.engine.clone(), desc())
+    }
+
+    pub fn on_host(&self, value: impl Fn(usize) -> i32) -> Ref<Tensor> {
+        let tensor = Tensor::create(self.cpu.clone(), desc()).unwrap();
+        for i in 0..LEN {
+            // SAFETY: an array of so many numbers that nobody uses yet.
+            unsafe { tensor.data().cast::<i32>().add(i).write(value(i)) };
+        }
+        tensor
+    }
+
+    pub fn event(&self) -> Ref<Event> {
+        Event::create(self.engine.clone(), false)
+    }
+
+    /// A kernel of the fake driver's.
+    pub fn kernel(
+        &self,
+        function: &'static str,
+        inputs: usize,
+        arguments: &[weir_cuda_argument],
+    ) -> Result<Ref<BoundKernel>> {
+        self.kernel_of(&format!("WEIRFAKE1\n{function}\n"), function, inputs, arguments)
+    }
+
+    pub fn kernel_of(
+        &self,
+        ptx: &str,
+        function: &'static str,
+        inputs: usize,
+        arguments: &[weir_cuda_argument],
+    ) -> Result<Ref<BoundKernel>> {
+        let entry = std::ffi::CString::new(function).unwrap();
+        let desc = weir_cuda_kernel_desc {
+            struct_size: size_of::<weir_cuda_kernel_desc>(),
+            source: ptx.as_ptr().cast(),
+            source_bytes: ptx.len(),
+            source_kind: weir_cuda_source_value::WEIR_CUDA_SOURCE_PTX as u32,
+            shared_bytes: 0,
+            entry: entry.as_ptr(),
+            options: std::ptr::null(),
+            num_options: 0,
+            grid: [1; 3],
+            block: [1; 3],
+            arguments: arguments.as_ptr(),
+            num_arguments: arguments.len(),
+            num_inputs: inputs,
+            inputs: std::ptr::null(),
+            num_outputs: 1,
+            outputs: std::ptr::null(),
+            infer: None,
+            user: std::ptr::null_mut(),
+            destroy: None,
+        };
+        self.create(function, inputs, &desc)
+    }
+
+    pub fn create(&self, name: &'static str, inputs: usize, desc: &weir_cuda_kernel_desc) -> Result<Ref<BoundKernel>> {
+        // SAFETY: the bytes of a plain struct.
+        let attributes =
+            unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
+        let operation = Operation { name: CUDA_KERNEL, attributes, ..Operation::default() };
+        let signature = Arc::new(Signature { name, inputs });
+        BoundKernel::create_as(self.engine.clone(), signature, operation, &KernelAttr::default())
+    }
+
+    /// out[i] = fill, a kernel of the fake driver's.
+    pub fn fill(&self, value: u32) -> Ref<BoundKernel> {
+        let value = [value];
+        self.kernel("fill", 0, &[output(0), output_elements(0), number(&value)]).unwrap()
+    }
+
+    pub fn wait(&self) -> Result<()> {
+        self.stream.synchronize(WEIR_TIMEOUT_INFINITE)
+    }
+
+    /// The numbers of a tensor on the device.
+    pub fn read(&self, tensor: &Ref<Tensor>) -> Result<Vec<i32>> {
+        let host = self.on_host(|_| -1);
+        self.stream.enqueue_copy(tensor.clone(), host.clone())?;
+        self.wait()?;
+        Ok(values(&host))
+    }
+}
+
+pub fn values(tensor: &Tensor) -> Vec<i32> {
+    // SAFETY: numbers on the host that no work uses any more.
+    (0..LEN).map(|i| unsafe { tensor.data().cast::<i32>().add(i).read() }).collect()
+}
+
+fn argument(kind: A, index: u32) -> weir_cuda_argument {
+    weir_cuda_argument { kind: kind as u32, index, value: std::ptr::null(), bytes: 0 }
+}
+
+pub fn output(index: u32) -> weir_cuda_argument {
+    argument(A::WEIR_CUDA_ARGUMENT_OUTPUT, index)
+}
+
+pub fn input(index: u32) -> weir_cuda_argument {
+    argument(A::WEIR_CUDA_ARGUMENT_INPUT, index)
+}
+
+pub fn output_elements(index: u32) -> weir_cuda_argument {
+    argument(A::WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS, index)
+}
+
+pub fn number<T>(value: &[T; 1]) -> weir_cuda_argument {
+    let (value, bytes) = (value.as_ptr().cast(), size_of_val(value));
+    weir_cuda_argument { value, bytes, ..argument(A::WEIR_CUDA_ARGUMENT_VALUE, 0) }
+}
+
+/// Arrays in, an array out, and no body on the host.
+struct Signature {
+    name: &'static str,
+    inputs: usize,
+}
+
+impl Kernel for Signature {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.inputs
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(vec![desc()])
+    }
+
+    fn is_on_host(&self) -> bool {
+        false
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>) -> Result<()> {
+        unreachable!("a kernel without a body")
+    }
+}

@@ -1,0 +1,126 @@
+//! Each test runs in a process of its own, which finds the fake driver of `tests/fake_cuda` where libraries are looked for: a process has one
+//! driver for its life, and the settings of the fake one are in the environment.
+
+use fake_cuda::testing::Driver;
+use std::ffi::{CString, c_char, c_void};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const NO_DRIVER: &str = "WEIR_TEST_NO_DRIVER";
+/// Longer than anything takes that is to come.
+const LONG: Duration = Duration::from_secs(30);
+
+fn this_test() -> String {
+    std::thread::current().name().unwrap().to_owned()
+}
+
+/// Runs `body` in a process of its own with the fake driver of these settings: "VERSION", "SEED", ..., or other variables in full. What the
+/// process has written is given back; in that process, nothing.
+pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
+    let mut driver = Driver::new().set("LEAKS", "abort").set("RACES", "abort");
+    for (name, value) in settings {
+        driver = match *name {
+            "VERSION" => driver.version(value.parse().unwrap()),
+            "WITHOUT" => driver.without(value),
+            name if name.starts_with("WEIR_") => driver.variable(name, value),
+            name => driver.set(name, value),
+        };
+    }
+    match driver.child(&this_test()) {
+        Some(run) => Some(run.succeeds().output.clone()),
+        None => {
+            body();
+            None
+        }
+    }
+}
+
+/// Runs `body` in a process of its own without the fake driver.
+pub fn without_driver(body: impl FnOnce()) {
+    if std::env::var_os(NO_DRIVER).is_some() {
+        return body();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([&this_test(), "--exact", "--nocapture"]).env(NO_DRIVER, "1").env_remove("LD_LIBRARY_PATH");
+    let output = command.output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("1 passed"), "{}:\n{text}", output.status);
+}
+
+/// A function of the driver that this process has loaded, or of the fake one alone.
+pub fn symbol(name: &str) -> *mut c_void {
+    let name = CString::new(name).unwrap();
+    // The name that weir looks for first. SAFETY: the library is loaded already, or opened now.
+    unsafe {
+        let library = libc::dlopen(c"libcuda.so".as_ptr(), libc::RTLD_NOW);
+        assert!(!library.is_null());
+        let found = libc::dlsym(library, name.as_ptr());
+        assert!(!found.is_null(), "no {name:?}");
+        found
+    }
+}
+
+/// Calls a function of the driver: `raw!(cuCtxGetCurrent(&raw mut context): *mut Pointer)`.
+macro_rules! raw {
+    ($name:ident($($argument:expr),*): $($type:ty),*) => {{
+        // SAFETY: the driver's function with this name has this type.
+        let function: unsafe extern "C" fn($($type),*) -> i32 = unsafe { std::mem::transmute($crate::kit::symbol(stringify!($name))) };
+        // SAFETY: as the test says.
+        let status = unsafe { function($($argument),*) };
+        assert_eq!(status, 0, "{}", stringify!($name));
+    }};
+}
+pub(crate) use raw;
+
+pub mod fake {
+    use super::*;
+
+    fn text(text: &str) -> CString {
+        CString::new(text).unwrap()
+    }
+
+    /// How often a function was called.
+    pub fn count(name: &str) -> u64 {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(*const c_char) -> u64 =
+            unsafe { std::mem::transmute(symbol("fakeCudaCount")) };
+        // SAFETY: a text that lives during the call.
+        unsafe { function(text(name).as_ptr()) }
+    }
+
+    /// The n-th call from now on fails; 0 = each one.
+    pub fn fail(name: &str, call: u64, code: i32) {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(*const c_char, u64, i32) =
+            unsafe { std::mem::transmute(symbol("fakeCudaFail")) };
+        // SAFETY: a text that lives during the call.
+        unsafe { function(text(name).as_ptr(), call, code) }
+    }
+
+    /// All that the program has not given back.
+    pub fn all_live() -> u64 {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(*const c_char) -> u64 =
+            unsafe { std::mem::transmute(symbol("fakeCudaLive")) };
+        // SAFETY: NULL asks for everything.
+        unsafe { function(std::ptr::null()) }
+    }
+
+    /// Things that the program has not given back: "stream", "event", ...
+    pub fn live(kind: &str) -> u64 {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(*const c_char) -> u64 =
+            unsafe { std::mem::transmute(symbol("fakeCudaLive")) };
+        // SAFETY: a text that lives during the call.
+        unsafe { function(text(kind).as_ptr()) }
+    }
+}
+
+/// Waits for something that another thread does.
+pub fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
