@@ -67,7 +67,8 @@ fn products_of_all_layouts() {
         vec![WEIR_MATMUL_TRANSPOSE_B],
         vec![WEIR_MATMUL_TRANSPOSE_A, WEIR_MATMUL_TRANSPOSE_B],
     ];
-    for (m, n, k) in [(1, 1, 1), (3, 5, 7), (17, 33, 16), (16, 16, 40), (1, 40, 20), (5, 1, 9), (4, 4, 0)] {
+    for (m, n, k) in [(1, 1, 1), (3, 5, 7), (17, 33, 16), (16, 16, 40), (5, 18, 150), (1, 40, 20), (5, 1, 9), (4, 4, 0)]
+    {
         for flags in &flags {
             let a = if flags.contains(&WEIR_MATMUL_TRANSPOSE_A) { [k, m] } else { [m, k] };
             let b = if flags.contains(&WEIR_MATMUL_TRANSPOSE_B) { [n, k] } else { [k, n] };

@@ -5,7 +5,8 @@
 //! as an error of the launch is a [`Fault`] that names the kernel, block, thread, line and instruction.
 //!
 //! Stricter than a GPU on purpose: registers, shared and local memory begin with bits that are no numbers, each thread
-//! runs ahead of the others as far as it may, and a barrier that can never be passed is found.
+//! runs ahead of the others as far as it may, and a barrier that can never be passed is found. A [`Schedule`] turns the
+//! order of threads around: what a kernel computes must not change with it.
 //!
 //! ```
 //! use weir_ptx::{Dim, Module, NoCalls, Slice};
@@ -48,6 +49,7 @@ mod types;
 
 pub use module::{Dim, Done, Entry, Global, Module, SHARED_LIMIT};
 pub use program::EntryParameter;
+pub use run::block::Schedule;
 pub use run::call::{Call, Calls, NoCalls};
 pub use run::fault::{Fault, FaultKind};
 pub use run::memory::{Access, Memory, Plain, Slice};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::decode;
 use crate::program::{EntryParameter, Program, Symbol, function_address};
-use crate::run::block::Block;
+use crate::run::block::{Block, Schedule};
 use crate::run::call::Calls;
 use crate::run::fault::{Fault, FaultKind};
 use crate::run::memory::{Bytes, Memory};
@@ -87,7 +87,7 @@ impl Module {
 
     pub fn entry(&self, name: &str) -> Option<Entry> {
         let program = self.programs.iter().find(|program| program.name == name)?;
-        Some(Entry { program: program.clone(), limit: STEP_LIMIT })
+        Some(Entry { program: program.clone(), limit: STEP_LIMIT, schedule: Schedule::default() })
     }
 
     pub fn globals(&self) -> Vec<Global> {
@@ -149,6 +149,7 @@ impl Module {
 pub struct Entry {
     program: Arc<Program>,
     limit: u64,
+    schedule: Schedule,
 }
 
 /// What a launch did.
@@ -198,6 +199,12 @@ impl Entry {
         self
     }
 
+    /// In which order the threads of a block get their turns.
+    pub fn with_schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
     /// Runs all blocks, one after the other.
     pub fn run(
         &self,
@@ -237,14 +244,15 @@ impl Entry {
             memory,
             calls,
             steps: 0,
+            limit: self.limit,
         };
-        let mut threads = Block::new(block.iter().product());
+        let mut threads = Block::new(block.iter().product(), self.schedule);
         for number in blocks {
             let (x, y) = (u64::from(grid[0]), u64::from(grid[1]));
             world.block = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
             world.shared.clear();
             world.shared.resize(total_shared.into());
-            threads.run(&mut world, self.limit)?;
+            threads.run(&mut world)?;
         }
         Ok(Done { steps: world.steps })
     }

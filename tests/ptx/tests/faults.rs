@@ -170,6 +170,8 @@ fn barriers_that_cannot_be_passed_are_named() {
 #[test]
 fn loops_traps_and_depth() {
     faults(FaultKind::Endless, 1, "L: bra L;", &["kernel 'k'", "5000000 operations"]);
+    faults(FaultKind::Endless, 32, "L: bar.warp.sync -1; bra L;", &["5000000 operations"]);
+    faults(FaultKind::Endless, 64, "L: bar.sync 0; bra L;", &["5000000 operations"]);
     faults(
         FaultKind::Trap,
         3,

@@ -1,6 +1,6 @@
 //! Kernels as NVRTC compiles them: reductions, softmax and the largest element, run and compared with plain loops.
 
-use weir_ptx::{Module, NoCalls, Slice};
+use weir_ptx::{Module, NoCalls, Schedule, Slice};
 
 const X: u64 = 0x10_0000;
 const Y: u64 = 0x20_0000;
@@ -34,6 +34,7 @@ fn a_sum_with_shuffles_and_shared_memory() {
         memory.add(X, &mut x);
         memory.add(Y, &mut sum);
         let parameters = parameters(&[X, Y], count as u32);
+        let entry = entry.clone().with_schedule(Schedule::Shuffled(count as u64));
         entry.run([blocks, 1, 1], [threads, 1, 1], 0, &parameters, &mut memory, &mut NoCalls).unwrap();
         // The values are multiples of 1/64 and small: every sum of them is exact.
         assert_eq!(f64::from(sum[0]), expected, "{count} numbers by {blocks} blocks of {threads}");
@@ -52,6 +53,7 @@ fn softmax_of_rows() {
     memory.add(X, &mut x);
     memory.add(Y, &mut y);
     let parameters = parameters(&[X, Y], columns as u32);
+    let entry = entry.with_schedule(Schedule::Backward);
     entry.run([rows as u32, 1, 1], [threads, 1, 1], threads * 4, &parameters, &mut memory, &mut NoCalls).unwrap();
     for (row, found) in x_before.chunks(columns).zip(y.chunks(columns)) {
         let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);

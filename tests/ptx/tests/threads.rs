@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::launch::{Loaded, Parameters, buffer, load};
-use weir_ptx::{Dim, Module, NoCalls, Slice};
+use weir_ptx::{Dim, Module, NoCalls, Schedule, Slice};
 
 fn module() -> Loaded {
     load(include_str!("../samples/threads.ptx"))
@@ -84,7 +84,7 @@ fn loops_of_different_lengths_over_local_arrays() {
 
 #[test]
 fn votes_matches_and_reductions_at_barriers() {
-    for high in [9, 8] {
+    for (high, schedule) in [(9, SCHEDULES[0]), (8, SCHEDULES[1]), (9, SCHEDULES[2])] {
         let mut x: Vec<i32> = (0..64).map(|i| (i * i + i / 32) % high).collect();
         let before = x.clone();
         let mut y = vec![0u32; 64 * 8];
@@ -92,7 +92,9 @@ fn votes_matches_and_reductions_at_barriers() {
         memory.add(buffer(0), &mut x);
         memory.add(buffer(1), &mut y);
         let parameters = Parameters::new().pointer(buffer(0)).pointer(buffer(1));
-        module().run("votes", ONE, [64, 1, 1], &parameters.0, &mut memory).unwrap();
+        let mut module = module();
+        module.schedule = schedule;
+        module.run("votes", ONE, [64, 1, 1], &parameters.0, &mut memory).unwrap();
         for (i, found) in y.chunks(8).enumerate() {
             let warp = &before[i / 32 * 32..][..32];
             let mask = |holds: &dyn Fn(i32) -> bool| {
@@ -110,6 +112,46 @@ fn votes_matches_and_reductions_at_barriers() {
             assert_eq!(found[7], odd + 100 * u32::from(before.contains(&3)) + 1000);
         }
     }
+}
+
+/// The orders that kernels are tried in.
+const SCHEDULES: [Schedule; 4] =
+    [Schedule::Forward, Schedule::Backward, Schedule::Shuffled(1), Schedule::Shuffled(0x5EED)];
+
+/// Without its barrier, thread 1 reads what thread 0 has written only if thread 0 goes first.
+#[test]
+fn an_order_that_nothing_asks_for_is_not_kept() {
+    let source = |barrier: &str| {
+        kit::kernel(
+            ".param .u64 out",
+            &format!(
+                ".reg .b32 %r<5>; .reg .b64 %rd<5>; .reg .pred %p; .shared .b32 s[64];
+                 mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, s; add.u64 %rd2, %rd2, %rd1;
+                 ld.param.u64 %rd3, [out]; add.u64 %rd3, %rd3, %rd1; mov.u32 %r2, 0;
+                 st.shared.u32 [%rd2], %r1;
+                 {barrier}
+                 setp.eq.u32 %p, %r1, 0;
+                 @!%p ld.shared.u32 %r2, [%rd2-4];
+                 st.global.u32 [%rd3], %r2;"
+            ),
+        )
+    };
+    let expected: Vec<u32> = (0..64u32).map(|i| i.saturating_sub(1)).collect();
+    let right = |barrier: &str| {
+        SCHEDULES.map(|schedule| {
+            let entry = Module::parse(&source(barrier)).unwrap().entry("k").unwrap().with_schedule(schedule);
+            let mut out = [0u32; 64];
+            let mut memory = Slice::new();
+            memory.add(buffer(0), &mut out);
+            let parameters = Parameters::new().pointer(buffer(0));
+            entry.run([1; 3], [64, 1, 1], 0, &parameters.0, &mut memory, &mut NoCalls).unwrap();
+            out[..] == expected
+        })
+    };
+    assert_eq!(right("bar.sync 0;"), [true; 4]);
+    assert_eq!(right(""), [true, false, false, false]);
+    // A barrier of the warp alone does not reach from thread 31 to thread 32.
+    assert_eq!(right("bar.warp.sync -1;")[..2], [true, false]);
 }
 
 #[test]
@@ -162,13 +204,17 @@ fn atomic_operations() {
 
 #[test]
 fn threads_of_a_warp_wait_for_each_others_lock() {
-    let (mut held, mut count) = ([0i32], [0i32]);
-    let mut memory = Slice::new();
-    memory.add(buffer(0), &mut held);
-    memory.add(buffer(1), &mut count);
-    let parameters = Parameters::new().pointer(buffer(0)).pointer(buffer(1));
-    module().run("lock", [2, 1, 1], [64, 1, 1], &parameters.0, &mut memory).unwrap();
-    assert_eq!((held[0], count[0]), (0, 128));
+    for schedule in SCHEDULES {
+        let (mut held, mut count) = ([0i32], [0i32]);
+        let mut memory = Slice::new();
+        memory.add(buffer(0), &mut held);
+        memory.add(buffer(1), &mut count);
+        let parameters = Parameters::new().pointer(buffer(0)).pointer(buffer(1));
+        let mut module = module();
+        module.schedule = schedule;
+        module.run("lock", [2, 1, 1], [64, 1, 1], &parameters.0, &mut memory).unwrap();
+        assert_eq!((held[0], count[0]), (0, 128));
+    }
 }
 
 #[test]

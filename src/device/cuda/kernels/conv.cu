@@ -42,18 +42,18 @@ DEVICE Patches patches_of(const Conv &p, u32 group) {
     return Patches{p, group, p.rows.taps * p.columns.taps, p.rows.output * p.columns.output};
 }
 
-template <int EACH> DEVICE void tiles(const Conv &p) {
+template <int EACH, int DEPTH> DEVICE void tiles(const Conv &p) {
     constexpr u32 SIDE = 16 * EACH;
     for (u32 group = blockIdx.y; group < p.groups; group += gridDim.y) {
         const Patches patches = patches_of(p, group);
         const u32 n = p.images * patches.windows, across = (n + SIDE - 1) / SIDE;
         const u32 row = blockIdx.x / across * SIDE, column = blockIdx.x % across * SIDE;
-        tile<EACH, 16>(patches, p.filters, n, p.channels * patches.taps, row, column);
+        tile<EACH, DEPTH>(patches, p.filters, n, p.channels * patches.taps, row, column);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) weir_conv_16(const __grid_constant__ Conv p) { tiles<1>(p); }
-extern "C" __global__ void __launch_bounds__(256) weir_conv_64(const __grid_constant__ Conv p) { tiles<4>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_conv_16(const __grid_constant__ Conv p) { tiles<1, 32>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_conv_64(const __grid_constant__ Conv p) { tiles<4, 16>(p); }
 
 // For few filters of a group: a thread for each element, along K in its order.
 extern "C" __global__ void __launch_bounds__(128) weir_conv_direct(const __grid_constant__ Conv p) {

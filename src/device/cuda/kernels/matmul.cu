@@ -52,9 +52,10 @@ template <int EACH, int DEPTH, int FROM> DEVICE void product(const Matmul &p) {
 #define PRODUCT(name, each, depth, from) \
     extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ Matmul p) { product<each, depth, from>(p); }
 
-PRODUCT(weir_matmul_16_f32, 1, 16, F32)
-PRODUCT(weir_matmul_16_f16, 1, 16, F16)
-PRODUCT(weir_matmul_16_bf16, 1, 16, BF16)
+// Small tiles are for products that are too small to keep a device busy: what they wait for is memory, so they ask for much at a time.
+PRODUCT(weir_matmul_16_f32, 1, 64, F32)
+PRODUCT(weir_matmul_16_f16, 1, 64, F16)
+PRODUCT(weir_matmul_16_bf16, 1, 64, BF16)
 PRODUCT(weir_matmul_64_f32, 4, 16, F32)
 PRODUCT(weir_matmul_64_f16, 4, 16, F16)
 PRODUCT(weir_matmul_64_bf16, 4, 16, BF16)

@@ -36,9 +36,9 @@ template <int EACH> DEVICE void multiply(const float *a_line, const float *b_lin
 
 template <int EACH, int DEPTH, class Source>
 DEVICE void tile(const Source &source, u32 m, u32 n, u32 k, u32 row, u32 column) {
-    constexpr u32 SIDE = 16 * EACH, SHARE = SIDE * DEPTH / 256;
-    // Rows begin at multiples of 16 bytes, and not all in the same banks.
-    __shared__ __align__(16) float a_tile[DEPTH][SIDE + 4], b_tile[DEPTH][SIDE + 4];
+    // Rows do not all begin in the same banks; what is read by fours begins at multiples of 16 bytes.
+    constexpr u32 SIDE = 16 * EACH, SHARE = SIDE * DEPTH / 256, LINE = SIDE + (EACH % 4 == 0 ? 4 : 1);
+    __shared__ __align__(16) float a_tile[DEPTH][LINE], b_tile[DEPTH][LINE];
     const u32 thread = threadIdx.x, across = thread % 16, down = thread / 16;
     const bool a_along_k = source.a_along_k(), b_along_k = source.b_along_k();
     float sums[EACH][EACH], a_next[SHARE], b_next[SHARE];

@@ -10,27 +10,61 @@ const QUANTUM: i64 = 1 << 16;
 /// Barriers of a block.
 const BARRIERS: usize = 16;
 
+/// Who goes first where nothing orders threads: a kernel must not depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Schedule {
+    /// By their numbers: warp 0 and in it thread 0 first.
+    #[default]
+    Forward,
+    Backward,
+    /// Another order at each turn, the same for the same seed.
+    Shuffled(u64),
+}
+
+impl Schedule {
+    /// Puts what is in order into this schedule's.
+    fn arrange(&mut self, turns: &mut [usize]) {
+        match self {
+            Self::Forward => {}
+            Self::Backward => turns.reverse(),
+            Self::Shuffled(state) => {
+                for at in (1..turns.len()).rev() {
+                    // A linear congruential generator, whose upper bits are the good ones.
+                    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    turns.swap(at, (*state >> 33) as usize % (at + 1));
+                }
+            }
+        }
+    }
+}
+
 pub struct Block {
     threads: Vec<Thread>,
+    schedule: Schedule,
     /// For each barrier, the threads that have arrived without waiting.
     arrived: Vec<Vec<u32>>,
 }
 
 impl Block {
-    pub fn new(threads: u32) -> Self {
-        Self { threads: (0..threads).map(|_| Thread::default()).collect(), arrived: vec![Vec::new(); BARRIERS] }
+    pub fn new(threads: u32, schedule: Schedule) -> Self {
+        let threads = (0..threads).map(|_| Thread::default()).collect();
+        Self { threads, schedule, arrived: vec![Vec::new(); BARRIERS] }
     }
 
     /// Runs the block `world.block` to its end.
-    pub fn run(&mut self, world: &mut World, limit: u64) -> Result<(), Fault> {
+    pub fn run(&mut self, world: &mut World) -> Result<(), Fault> {
         for (number, thread) in self.threads.iter_mut().enumerate() {
             thread.begin(world, number as u32);
         }
         self.arrived.iter_mut().for_each(Vec::clear);
+        let mut warps: Vec<usize> = Vec::new();
         loop {
             let mut moved = false;
-            for first in (0..self.threads.len()).step_by(32) {
-                moved |= self.warp(first, world)?;
+            warps.clear();
+            warps.extend((0..self.threads.len()).step_by(32));
+            self.schedule.arrange(&mut warps);
+            for first in &warps {
+                moved |= self.warp(*first, world)?;
             }
             if self.threads.iter().all(|thread| thread.state() == State::Exited) {
                 return Ok(());
@@ -38,10 +72,6 @@ impl Block {
             moved |= self.barriers(world)?;
             if !moved {
                 return Err(self.deadlock(world));
-            }
-            if world.steps > limit {
-                let text = format!("kernel '{}': more than {limit} operations: it has no end?", world.program.name);
-                return Err(Fault { kind: FaultKind::Endless, text });
             }
         }
     }
@@ -51,12 +81,20 @@ impl Block {
         let end = self.threads.len().min(first + 32);
         let mut moved = false;
         loop {
-            for number in first..end {
+            let mut lanes: [usize; 32] = std::array::from_fn(|lane| first + lane);
+            let lanes = &mut lanes[..end - first];
+            self.schedule.arrange(lanes);
+            for number in lanes.iter().copied() {
                 let thread = &mut self.threads[number];
                 if thread.state() == State::Ready {
                     moved = true;
                     thread.run(world, QUANTUM).map_err(|trouble| located(&self.threads[number], world, trouble))?;
                 }
+            }
+            if world.steps > world.limit {
+                let (name, limit) = (&world.program.name, world.limit);
+                let text = format!("kernel '{name}': more than {limit} operations: it has no end?");
+                return Err(Fault { kind: FaultKind::Endless, text });
             }
             if !self.exchanges(first, end, world)? {
                 return Ok(moved);

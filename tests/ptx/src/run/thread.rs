@@ -58,6 +58,8 @@ pub struct World<'a> {
     pub calls: &'a mut dyn Calls,
     /// Operations so far.
     pub steps: u64,
+    /// More than so many are a fault.
+    pub limit: u64,
 }
 
 impl Thread {

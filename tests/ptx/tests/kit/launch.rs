@@ -1,6 +1,6 @@
 //! Whole kernels: their parameters and the variables of their modules.
 
-use weir_ptx::{Dim, Done, Fault, Module, NoCalls, Slice};
+use weir_ptx::{Dim, Done, Fault, Module, NoCalls, Schedule, Slice};
 
 /// Where a test's buffers are: one each 16 MiB.
 pub const fn buffer(number: u64) -> u64 {
@@ -15,6 +15,7 @@ pub struct Loaded {
     pub module: Module,
     /// Each variable's name, address and bytes.
     pub variables: Vec<(String, u64, Vec<u8>)>,
+    pub schedule: Schedule,
 }
 
 pub fn load(source: &str) -> Loaded {
@@ -30,7 +31,7 @@ pub fn load(source: &str) -> Loaded {
     for (name, _, bytes) in &mut variables {
         *bytes = module.image(name).unwrap();
     }
-    Loaded { module, variables }
+    Loaded { module, variables, schedule: Schedule::Forward }
 }
 
 impl Loaded {
@@ -51,7 +52,7 @@ impl Loaded {
         for (_, address, bytes) in &mut self.variables {
             memory.add(*address, bytes);
         }
-        entry.run(grid, block, 0, parameters, memory, &mut NoCalls)
+        entry.with_schedule(self.schedule).run(grid, block, 0, parameters, memory, &mut NoCalls)
     }
 }
 
