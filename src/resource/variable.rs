@@ -25,7 +25,7 @@ pub struct Variable {
 enum Value {
     Exclusive { access: Access, view: View, _memory: Buffer },
     Optimistic(Versions),
-    OnDevice { on: OnDevice, is_optimistic: bool },
+    OnDevice { on: Box<OnDevice>, is_optimistic: bool },
 }
 
 impl Variable {
@@ -60,7 +60,7 @@ impl Variable {
         initial: Option<(&View, Side)>,
     ) -> Result<Variable> {
         let desc = checked(desc, initial.map(|(view, _)| view))?;
-        let on = OnDevice::create(device, pool, desc)?;
+        let on = Box::new(OnDevice::create(device, pool, desc)?);
         if let Some((view, side)) = initial {
             on.set(view, side)?;
         }
