@@ -4261,8 +4261,8 @@ weir_status weir_engine_attr_get_pinned_limit(const struct weir_engine_attr *att
 
 /**
  * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
- * one of them, and the other is a CPU engine or a device of the same kind; between devices of two kinds it takes two copies,
- * through a tensor of a CPU engine. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+ * one of them, and of a device if one of them is. Between devices that do not reach one another's memory, those of two kinds above all, the copy goes
+ * through the host's: it then begins when the stream has got there, on a stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
  *
  * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
  * references to both tensors until it is done.
@@ -6007,7 +6007,8 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * as before run at once; with open shapes, while no value is larger than before.
  *
  * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
- * enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+ * enqueued later begins when the run is over; the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
+ * the program's first engine. On another stream, or without one,
  * tensors on devices must be ready when the run begins.
  *
  * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that

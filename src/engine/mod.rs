@@ -21,6 +21,7 @@ mod memory;
 mod native;
 mod packed;
 mod pinned;
+mod staged;
 mod stream;
 mod tensor;
 mod threads;

@@ -1,10 +1,11 @@
 //! Copies between tensors, also of two engines, and fills.
 //!
 //! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be reached. A copy
-//! between devices of two kinds goes through the host's memory, in two copies on two streams.
+//! between other devices goes through the host's memory (`staged`).
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;
+use super::staged::Staged;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
@@ -34,9 +35,12 @@ pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) ->
             target.desc().text()
         )));
     }
-    check_reach(stream, &source, &target)?;
+    let is_straight = is_straight(stream, &source, &target)?;
     if super::check_overlaps(1, &|_| at(&source), 1, &|_| at(&target)).is_err() && is_one_memory(&source, &target) {
         return Err(Error::invalid("target shares memory with source"));
+    }
+    if !is_straight {
+        return Ok(Arc::new(Staged::new(stream, source, target)?));
     }
     Ok(Arc::new(Copy { source, target }))
 }
@@ -70,8 +74,8 @@ fn check_fixed(what: &str, tensor: &Tensor) -> Result<()> {
     }
 }
 
-/// Refuses a copy that the stream's device cannot make.
-fn check_reach(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<()> {
+/// Whether the stream's device can make the copy by itself, and not only through the host's memory.
+fn is_straight(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<bool> {
     let here = stream.engine();
     let is_near = |engine: &Engine| engine.is_same_device(here) || engine.accelerator().is_none();
     let is_peer = |engine: &Engine| match (here.accelerator(), engine.accelerator()) {
@@ -79,12 +83,16 @@ fn check_reach(stream: &Stream, source: &Tensor, target: &Tensor) -> Result<()> 
         _ => false,
     };
     let (from, to) = (source.engine(), target.engine());
-    let is_here = from.is_same_device(here) || to.is_same_device(here);
-    if is_here && [from, to].iter().all(|engine| is_near(engine) || is_peer(engine)) {
-        return Ok(());
+    if from.is_same_device(here) || to.is_same_device(here) {
+        if [from, to].iter().all(|engine| is_near(engine) || is_peer(engine)) {
+            return Ok(true);
+        }
+        if here.accelerator().is_some() {
+            return Ok(false);
+        }
     }
     Err(Error::invalid(format!(
-        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of the two, and the host's memory in between where they are two kinds of devices",
+        "a copy from engine {} to engine {} cannot be made by stream '{}' of engine {}: it takes a stream of one of the two, that of a device if one is",
         from.label(),
         to.label(),
         stream.queue().name(),

@@ -79,7 +79,8 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// as before run at once; with open shapes, while no value is larger than before.
 ///
 /// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
-/// enqueued later begins when the run is over; a thread of the stream's own does the host's part. On another stream, or without one,
+/// enqueued later begins when the run is over; the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
+/// the program's first engine. On another stream, or without one,
 /// tensors on devices must be ready when the run begins.
 ///
 /// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that

@@ -6,8 +6,8 @@ use crate::abi::*;
 use crate::base::Error;
 
 /// Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
-/// one of them, and the other is a CPU engine or a device of the same kind; between devices of two kinds it takes two copies,
-/// through a tensor of a CPU engine. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+/// one of them, and of a device if one of them is. Between devices that do not reach one another's memory, those of two kinds above all, the copy goes
+/// through the host's: it then begins when the stream has got there, on a stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
 ///
 /// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
 /// references to both tensors until it is done.

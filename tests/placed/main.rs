@@ -5,6 +5,7 @@
 mod kit;
 mod ports;
 mod segments;
+mod staged;
 mod wrapped;
 
 use kit::integers::Builder;

@@ -140,8 +140,8 @@ impl Bound<'_> {
     fn pool<'p>(&'p self, stream: Option<&'p Stream>, options: Option<&'p RunOptions>) -> Option<&'p Ref<ThreadPool>> {
         let own = options.and_then(|options| options.threadpool.as_ref());
         own.or_else(|| match stream {
-            Some(stream) if stream.engine().accelerator().is_none() => stream.pool(),
-            // A device's stream has none: the pool is for the host's part of the work.
+            Some(stream) if stream.pool().is_some() || stream.engine().accelerator().is_none() => stream.pool(),
+            // On a device's stream the pool is for the host's part of the work.
             _ => self.program.layout.engines[0].pool(),
         })
     }

@@ -7,3 +7,4 @@ mod graphs;
 mod ptx;
 mod random;
 mod streams;
+mod threads;

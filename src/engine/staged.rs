@@ -1,0 +1,113 @@
+//! A copy between two devices that do not reach one another's memory: through the host's, in two copies on two streams.
+//!
+//! The half on the stream's own device goes onto the stream, the other one onto a stream of the other device made for it. The stream goes
+//! on when the second half is over, or when that was issued to the stream itself; no thread is held in between.
+#![forbid(unsafe_code)]
+
+use super::engine::Engine;
+use super::stream::Stream;
+use super::tensor::Tensor;
+use crate::base::{Error, Ref, Result};
+use crate::device::{DeviceEvent, DeviceStream, Place, StreamAttr, Then, Transfer, label};
+use crate::memory::Buffer;
+use crate::stream::{Queue, Work};
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Which half is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    None,
+    First,
+    Second,
+}
+
+pub(super) struct Staged {
+    source: Ref<Tensor>,
+    target: Ref<Tensor>,
+    memory: Buffer,
+    /// A stream of the other device's, and an event behind each half.
+    aside: Box<dyn DeviceStream>,
+    read: Arc<dyn DeviceEvent>,
+    written: Arc<dyn DeviceEvent>,
+    half: Mutex<Half>,
+}
+
+impl Staged {
+    /// The stream is of one of the two tensors' devices.
+    pub fn new(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) -> Result<Staged> {
+        let other = if source.engine().is_same_device(stream.engine()) { target.engine() } else { source.engine() };
+        let name = format!("copies of stream '{}'", stream.queue().name());
+        Ok(Staged {
+            memory: Buffer::zeroed(source.bytes(), "a copy between two devices")?,
+            aside: accelerator(other)?.stream(&StreamAttr { name: &name, priority: 0 })?,
+            read: accelerator(source.engine())?.event(false)?,
+            written: accelerator(target.engine())?.event(false)?,
+            half: Mutex::new(Half::None),
+            source,
+            target,
+        })
+    }
+
+    fn go_on(&self, queue: &Arc<Queue>, half: &mut Half) -> Result<bool> {
+        let Some(line) = queue.line() else { return Err(Error::internal("a device's copy on a stream of the host's")) };
+        let staging = Place::Host(self.memory.data() as usize);
+        let bytes = self.source.bytes();
+        let of = |tensor: &Tensor| Place::Device(tensor.data() as usize);
+        let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), line.device());
+        let copy = |tensor: &Tensor, to: Place<'_>, from: Place<'_>| {
+            let stream = if is_here(tensor) { line.stream() } else { &*self.aside };
+            stream.copy(&Transfer { name: "copy", to, from, bytes }).map(|()| stream)
+        };
+        match *half {
+            _ if bytes == 0 => Ok(true),
+            Half::None => {
+                copy(&self.source, staging, of(&self.source))?.record(&self.read)?;
+                *half = Half::First;
+                tell(&self.source, &self.read, queue)?;
+                Ok(false)
+            }
+            Half::First if !self.read.is_reached()? => Ok(false),
+            Half::First => {
+                let stream = copy(&self.target, of(&self.target), staging)?;
+                *half = Half::Second;
+                if is_here(&self.target) {
+                    return Ok(true);
+                }
+                stream.record(&self.written)?;
+                tell(&self.target, &self.written, queue)?;
+                Ok(false)
+            }
+            Half::Second => self.written.is_reached(),
+        }
+    }
+}
+
+fn accelerator(engine: &Engine) -> Result<&dyn crate::device::Accelerator> {
+    engine.accelerator().ok_or_else(|| Error::internal("a copy between devices to or from an engine of the host's"))
+}
+
+fn tell(tensor: &Tensor, event: &Arc<dyn DeviceEvent>, queue: &Arc<Queue>) -> Result<()> {
+    let queue = Arc::clone(queue);
+    accelerator(tensor.engine())?.when_reached(event, Then::once(move || queue.resume()));
+    Ok(())
+}
+
+impl Work for Staged {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        match self.go_on(queue, &mut self.half.lock()) {
+            Ok(false) => Poll::Pending,
+            Ok(true) => Poll::Ready(Ok(())),
+            Err(error) => {
+                let (from, to) = (label(&**self.source.engine().device()), label(&**self.target.engine().device()));
+                Poll::Ready(Err(error.within(format!("copy of {} from {from} to {to}", self.source.desc().text()))))
+            }
+        }
+    }
+
+    /// It begins when the stream's device has done what comes before.
+    fn is_hosts(&self) -> bool {
+        true
+    }
+}
