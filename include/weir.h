@@ -3344,7 +3344,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(struct weir_engine
 
 /**
  * What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The address of a
- * tensor is weir_tensor_data.
+ * tensor is weir_tensor_get_data.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
  * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.

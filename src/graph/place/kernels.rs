@@ -61,6 +61,8 @@ pub(super) enum Before {
     Piece(usize),
     Segment(usize),
     Upload(usize),
+    /// If it was copied just now, and not by an earlier run.
+    Constant(usize),
 }
 
 impl Before {
@@ -68,7 +70,7 @@ impl Before {
         match self {
             Before::Piece(piece) => event_of(&on.events[piece]),
             Before::Segment(segment) => event_of(&on.segments[segment].event),
-            Before::Upload(upload) => Ok(&on.uploads[upload].event),
+            Before::Upload(upload) | Before::Constant(upload) => Ok(&on.uploads[upload].event),
         }
     }
 }
@@ -192,7 +194,9 @@ impl Kernel for Upload {
         let on = &lane.engines[self.engine];
         let upload = &on.uploads[self.number];
         // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.
-        if self.is_constant && upload.is_there.swap(true, Relaxed) {
+        let is_old = self.is_constant && upload.is_there.swap(true, Relaxed);
+        upload.is_new.store(!is_old, Relaxed);
+        if is_old {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();

@@ -64,7 +64,10 @@ impl Segment {
         let on = &lane.engines[self.engine];
         let stream = on.streams[self.stream].lock();
         for before in &self.before {
-            stream.wait(before.event(on)?)?;
+            // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
+            if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
+                stream.wait(before.event(on)?)?;
+            }
         }
         self.submit(lane, &**stream, context)?;
         match &on.segments[self.number].event {

@@ -229,10 +229,9 @@ impl Placer {
                     let bytes = region.verified.desc(value).bytes()?;
                     let name = region.copy_name(value, &self.devices[on.engine].label());
                     copies.push((value, CopyIn { upload: number, to, bytes, name }));
-                } else if !matches!(region.old.nodes[value.0].body, Body::Constant(_))
-                    && !seen.meet(position[&value], turns.get(&value).copied())
-                {
-                    before.push(Before::Upload(number));
+                } else if !seen.meet(position[&value], turns.get(&value).copied()) {
+                    let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
+                    before.push(if is_constant { Before::Constant(number) } else { Before::Upload(number) });
                 }
             }
             behind.push(seen.clone());
