@@ -47,7 +47,7 @@ else
     found=$(libraries)
     [ -z "$found" ] || export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$found"
 fi
-export WEIR_CUDA_CACHE_DIR="$out/cache"
+export WEIR_CUDA_CACHE="$out/cache"
 
 # step <name> <seconds at most> <command...>: runs it with what is left of the time.
 step() {
@@ -99,12 +99,11 @@ step smoke 30 bin/gpu_bench smoke
 step questions 60 "${bench[@]}" questions
 step conformance 60 bin/weir_conformance --device cuda
 for test in tests/*; do
-    [ -x "$test" ] && step "test-$(basename "$test")" 60 bash gpu/test.sh "$test"
+    [ -x "$test" ] && step "test-$(basename "$test")" 120 bash gpu/test.sh "$test"
 done
 step bench-calls 40 "${bench[@]}" calls
 step bench-graphs 60 "${bench[@]}" graphs
 step bench-loops 30 "${bench[@]}" loops
-step bench-products 40 "${bench[@]}" products
 step bench-memory 30 "${bench[@]}" memory
 if have python3; then
     step interop 60 python3 gpu/interop.py
@@ -113,9 +112,8 @@ else
 fi
 if [ -z "$fake" ] && have compute-sanitizer; then
     step sanitizer-smoke 60 compute-sanitizer --error-exitcode 9 bin/gpu_bench smoke
-    for test in tests/digits_cuda tests/api_cuda; do
-        [ -x "$test" ] && step "sanitizer-$(basename "$test")" 60 compute-sanitizer --error-exitcode 9 bash gpu/test.sh "$test"
-    done
+    WEIR_TEST_CUDA=1 WEIR_TEST_EXAMPLES=$PWD/examples step sanitizer-networks 90 \
+        compute-sanitizer --error-exitcode 9 tests/cuda_networks --test-threads=1
 elif [ -z "$fake" ]; then
     echo "| sanitizer | not run: no compute-sanitizer | |" >>"$report"
 fi
@@ -123,7 +121,7 @@ fi
 {
     echo
     echo "In all $((SECONDS - begun)) s."
-    for name in load questions bench-calls bench-graphs bench-loops bench-products bench-memory interop; do
+    for name in load questions bench-calls bench-graphs bench-loops bench-memory interop; do
         [ -s "$out/$name.log" ] || continue
         echo
         echo "<!-- $name -->"

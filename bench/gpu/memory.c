@@ -5,6 +5,10 @@
 #include "bench.h"
 #include "weir_side.h"
 
+static int calls(void) {
+    return quick ? 2 : 200;
+}
+
 typedef struct memory {
     void *raw_stream;
     weir_stream *stream;
@@ -17,21 +21,21 @@ typedef struct memory {
 static double raw_allocate(void *with) {
     memory *m = with;
     const double start = now_ns();
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < calls(); i++) {
         raw_pointer pointer = 0;
         RAW(cuMemAllocAsync(&pointer, m->bytes, m->raw_stream));
         RAW(cuMemFreeAsync(pointer, m->raw_stream));
     }
     const double took = now_ns() - start;
     RAW(cuStreamSynchronize(m->raw_stream));
-    return took / 200;
+    return took / calls();
 }
 
 static double weir_allocate(void *with) {
     memory *m = with;
     const double start = now_ns();
-    for (int i = 0; i < 200; i++) weir_tensor_release(floats_on(m->engine, (int64_t)(m->bytes / 4)));
-    return (now_ns() - start) / 200;
+    for (int i = 0; i < calls(); i++) weir_tensor_release(floats_on(m->engine, (int64_t)(m->bytes / 4)));
+    return (now_ns() - start) / calls();
 }
 
 static double raw_copy(void *with) {

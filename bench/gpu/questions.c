@@ -142,27 +142,28 @@ static void targets(void) {
 
 static void costs(void) {
     enum { ROUNDS = 9, CALLS = 1000 };
+    const int allocations = quick ? 1 : 100, rounds = quick ? 3 : ROUNDS;
     void *stream = raw_stream(), *context = NULL;
     raw_pointer pointer = 0;
     double current[ROUNDS], allocate[2][ROUNDS];
     const size_t sizes[] = {64 << 10, 64 << 20};
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         double start = now_ns();
         for (int i = 0; i < CALLS; i++) RAW(cuCtxGetCurrent(&context));
         current[round] = (now_ns() - start) / CALLS;
         for (int size = 0; size < 2; size++) {
             start = now_ns();
-            for (int i = 0; i < CALLS / 10; i++) {
+            for (int i = 0; i < allocations; i++) {
                 RAW(cuMemAllocAsync(&pointer, sizes[size], stream));
                 RAW(cuMemFreeAsync(pointer, stream));
             }
-            allocate[size][round] = (now_ns() - start) / (CALLS / 10);
+            allocate[size][round] = (now_ns() - start) / allocations;
         }
         RAW(cuStreamSynchronize(stream));
     }
-    printf("- cuCtxGetCurrent: %.1f ns.\n", median(current, ROUNDS));
+    printf("- cuCtxGetCurrent: %.1f ns.\n", median(current, rounds));
     printf("- cuMemAllocAsync and cuMemFreeAsync from the default pool: %.0f ns for 64 KiB, %.0f ns for 64 MiB.\n",
-           median(allocate[0], ROUNDS), median(allocate[1], ROUNDS));
+           median(allocate[0], rounds), median(allocate[1], rounds));
     RAW(cuStreamDestroy_v2(stream));
 }
 
@@ -177,6 +178,7 @@ static void tell(void *at) {
 /* From the end of a kernel to the host that knows of it: by looking, by sleeping, and by a host function. */
 static void completion(raw_device *device) {
     enum { ROUNDS = 201 };
+    const int rounds = quick ? 5 : ROUNDS;
     void *module = NULL, *spin = raw_kernel(PTX_PLAIN, "spin", &module, NULL);
     void *stream = raw_stream(), *events[] = {raw_event(RAW_EVENT_NO_TIMING), raw_event(RAW_EVENT_NO_TIMING | RAW_EVENT_BLOCKING)};
     raw_pointer x = raw_memory(8), y = x + 4;
@@ -184,7 +186,7 @@ static void completion(raw_device *device) {
     void *arguments[] = {&x, &y, &cycles};
     static double took[3][ROUNDS];
     RAW(cuMemsetD32Async(x, 0, 2, stream));
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         for (int way = 0; way < 3; way++) {
             seen told = {0};
             RAW(cuStreamSynchronize(stream));
@@ -206,10 +208,10 @@ static void completion(raw_device *device) {
         }
     }
     double least = took[0][0];
-    for (int round = 0; round < ROUNDS; round++) least = took[0][round] < least ? took[0][round] : least;
+    for (int round = 0; round < rounds; round++) least = took[0][round] < least ? took[0][round] : least;
     const char *const ways[] = {"looking", "sleeping in cuEventSynchronize", "a host function"};
     for (int way = 0; way < 3; way++) {
-        const double half = median(took[way], ROUNDS), late = quantile(took[way], ROUNDS, 0.99);
+        const double half = median(took[way], rounds), late = quantile(took[way], rounds, 0.99);
         printf("- A kernel of 50 us known of by %s: median %.1f us, p99 %.1f us after the least of looking.\n", ways[way],
                (half - least) / 1000, (late - least) / 1000);
     }

@@ -6,7 +6,7 @@ use super::handle;
 use crate::abi::*;
 
 /// What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The address of a
-/// tensor is weir_tensor_data.
+/// tensor is weir_tensor_get_data.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
 /// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.

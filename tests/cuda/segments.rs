@@ -13,7 +13,7 @@ use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     with_driver(settings, || {
         body();
-        eventually("everything is given back", || fake::all_live() == 0);
+        eventually("everything is given back", || fake::live(None) == 0);
     })
 }
 

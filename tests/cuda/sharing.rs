@@ -132,7 +132,7 @@ fn streams_of_the_hosts() {
             let values = values(&host);
             assert_eq!(values[..2], [0x0606_0606, 0x0505_0505]);
         }
-        assert_eq!(fake::live("stream"), 1 + 2, "the host's, weir's, and that of its memory");
+        assert_eq!(fake::live(Some("stream")), 1 + 2, "the host's, weir's, and that of its memory");
         // A stream of another context.
         let other = {
             let mut context = std::ptr::null_mut();

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+#     gpu/pack.sh [build tree [kit]]
+#
+# Makes the kit that gpu/run.sh runs: the library, the bench, the conformance program, tests, and the fake driver. Without a build tree it
+# makes one in build/gpu/tree; the tree of ./dev test (build/test) does as well. The kit, build/gpu/kit, needs glibc, Python for one step, and
+# nothing else of this machine.
+
+set -eu
+cd "$(dirname "$0")/.."
+tree=${1:-build/gpu/tree}
+kit=${2:-build/gpu/kit}
+
+if [ $# -eq 0 ]; then
+    cmake -S . -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEIR_CARGO_TARGET_DIR="$PWD/build/cargo" -DWEIR_BUILD_EXAMPLES=OFF
+    cmake --build "$tree" --target gpu_bench weir_conformance
+fi
+
+# The executable of a Rust test.
+rust_test() {
+    cargo test --locked --no-run --test "$1" --message-format=json 2>/dev/null |
+        python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("executable") and message["target"]["name"] == sys.argv[1]:
+        print(message["executable"])
+' "$1"
+}
+
+rm -rf "$kit"
+mkdir -p "$kit/lib" "$kit/bin" "$kit/tests" "$kit/gpu" "$kit/fake"
+library=$(ldd "$tree/bench/gpu/gpu_bench" | sed -n 's/.*=> \(.*libweir\.so[^ ]*\) .*/\1/p')
+[ -n "$library" ] || { echo "gpu/pack.sh: gpu_bench in $tree finds no libweir" >&2; exit 1; }
+cp -L "$library" "$kit/lib/$(basename "$library")"
+cp "$tree/bench/gpu/gpu_bench" "$(find "$tree" -name weir_conformance -type f -perm -u+x | head -n 1)" "$kit/bin/"
+for name in cuda cuda_networks cuda_operators; do
+    executable=$(rust_test "$name")
+    [ -n "$executable" ] || { echo "gpu/pack.sh: no test $name" >&2; exit 1; }
+    cp "$executable" "$kit/tests/$name"
+done
+mkdir -p "$kit/examples"
+cp -r examples/digits examples/voice "$kit/examples/"
+# The tests have built it.
+fake=$(find "${CARGO_TARGET_DIR:-target}/debug" -maxdepth 2 -name 'libfake_cuda.so' | head -n 1)
+[ -n "$fake" ] || { echo "gpu/pack.sh: no fake driver below target" >&2; exit 1; }
+cp "$fake" "$kit/fake/libcuda.so.1"
+cp "$fake" "$kit/fake/libcuda.so"
+cp gpu/test.sh gpu/interop.py "$kit/gpu/"
+strip -g "$kit"/bin/* "$kit"/tests/* "$kit"/lib/* "$kit"/fake/* 2>/dev/null || true
+du -sh "$kit" | sed 's/\t.*//; s/^/kit: /'
