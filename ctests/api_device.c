@@ -121,7 +121,7 @@ static void release_objects(objects *o) {
     weir_engine_release(o->cpu);
 }
 
-/* Everything once. Returns the first failure; its text is in `text`. */
+/* Everything once. Returns the code of the first failure; `text` says how it was told. */
 static weir_status run_once(const board *on, char *text, size_t capacity) {
     objects o;
     memset(&o, 0, sizeof o);
@@ -129,6 +129,20 @@ static weir_status run_once(const board *on, char *text, size_t capacity) {
     weir_status status = make_objects(on, &o);
     if (status == WEIR_OK) status = run_objects(&o);
     snprintf(text, capacity, "%s", status == WEIR_OK ? "" : weir_last_error_message());
+    /* A stream that has failed refuses what comes later, and one that waited for it was aborted: which of them was the first? */
+    if (status == WEIR_FAILED_PRECONDITION || status == WEIR_ABORTED) {
+        weir_stream *const streams[2] = {o.stream, o.other};
+        for (int i = 0; i < 2; i++) {
+            weir_status code = WEIR_OK;
+            char own[1024];
+            size_t length = 0;
+            if (streams[i] == NULL) continue;
+            CHECK_OK(weir_stream_error(streams[i], &code, own, sizeof own, &length));
+            if (code == WEIR_OK || code == WEIR_ABORTED) continue;
+            status = code;
+            break;
+        }
+    }
     /* What is under way reads and writes the arrays. */
     if (o.stream != NULL) (void)!weir_stream_synchronize(o.stream, WEIR_TIMEOUT_INFINITE);
     if (o.other != NULL) (void)!weir_stream_synchronize(o.other, WEIR_TIMEOUT_INFINITE);
@@ -265,7 +279,7 @@ static void test_sweep(void) {
         "copy_to_device", "copy_to_host", "copy_on_device", "fill", "kernel_create", "launch", "work"};
     static const int32_t codes[] = {WEIR_RESOURCE_EXHAUSTED, WEIR_DATA_LOSS, WEIR_DEVICE_LOST};
     board on = plug_in("swept-board", WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_OWN_MEMORY);
-    char text[1024], part[64];
+    char text[1024], part[96];
     int failures = 0;
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
         for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
@@ -283,18 +297,22 @@ static void test_sweep(void) {
                     CHECK(k > 1);
                     break;
                 }
-                if (status == WEIR_OK) continue; /* nobody looked: a milestone's event, after the last wait */
-                failures++;
-                /* What waits for a failed stream may say so in words of its own. */
-                if (status != codes[c] && status != WEIR_ABORTED && status != WEIR_FAILED_PRECONDITION) {
-                    check_failed(__FILE__, __LINE__, functions[f], text);
+                if (status == WEIR_OK) {
+                    /* Memory in a smaller piece; or an event that is recorded after the last wait for the result, where nobody looks. */
+                    CHECK(strcmp(functions[f], "allocate") == 0 || strncmp(functions[f], "event_", 6) == 0);
+                    check_result();
+                    continue;
                 }
-                snprintf(part, sizeof part, "swept-board:0");
-                if (status == codes[c]) check_text(__FILE__, __LINE__, functions[f], text, part);
+                failures++;
+                if (status != codes[c]) check_failed(__FILE__, __LINE__, functions[f], text);
+                /* Where it was, and why. What the device does late has failed at no call: there the engine must do. */
+                int is_late = strcmp(functions[f], "work") == 0;
+                snprintf(part, sizeof part, is_late ? "engine swept-board:0: " : "engine swept-board:0: %s: as planned", functions[f]);
+                check_text(__FILE__, __LINE__, functions[f], text, part);
             }
         }
     }
-    CHECK(failures > 60);
+    CHECK(failures >= 75);
     CHECK_EQ(run_once(&on, text, sizeof text), WEIR_OK);
     check_result();
     pull_out(&on);

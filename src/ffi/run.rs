@@ -119,7 +119,8 @@ pub unsafe extern "C" fn weir_program_run(
             let part = program.part(options)?;
             let program = part.as_ref().unwrap_or(&program);
             let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            ambient::call(|| run.run(stream, options))
+            let _call = ambient::calling();
+            run.run(stream, options)
         }
     })
 }

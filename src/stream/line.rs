@@ -10,10 +10,11 @@
 //!
 //! # Completing
 //!
-//! Nobody is told of each item. *Milestones* are events behind items: those that the host records itself, one behind every
-//! `STRIDE` items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first milestone that covers what it
+//! Nobody is told of each item. *Milestones* (`sync::Milestones`) are events behind items: those that the host records itself, one behind
+//! every 64 items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first milestone that covers what it
 //! waits for; who looks, asks the oldest. Then the items up to there are let go, with the tensors that they hold, and count as completed.
-//! One thread at a time does that (`retiring`), so that items complete in order; others leave it to that one, and wait for the count.
+//! One thread at a time does that, so that items complete in order; others leave it to that one, which looks again for them, and wait for
+//! the count.
 //!
 //! A thread that wants to know about items which are not issued yet leaves word (`asked`), and the milestone is recorded right
 //! behind them. So a wait covers what was submitted before it, and ends although others go on submitting.
@@ -32,15 +33,13 @@ use super::queue::{Op, Queue};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::sync::{Gate, Mutex, MutexGuard, OnceLock};
-use std::collections::VecDeque;
+use crate::sync::{Asked, Gate, Look, Milestone, Milestones, Mutex, MutexGuard, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// So many items lie between two milestones that nobody asked for.
-const STRIDE: u64 = 64;
-/// How long to wait for a thread that completes items before looking again.
-const LOOK_AGAIN_NS: u64 = 200_000;
+/// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a device that gives
+/// one thread another answer than the other must not keep anybody for ever.
+const LOOK_AGAIN_NS: u64 = 10_000_000;
 /// So many items may be under way before their submitter looks which are done.
 const LOOK_FROM: usize = 192;
 
@@ -83,32 +82,22 @@ impl Reached for Halt {
     }
 }
 
+type Event = Arc<dyn DeviceEvent>;
+
 /// What the device may still be at.
 #[derive(Default)]
 struct Flight {
-    /// Oldest first; the last one is number `issued`.
-    ops: VecDeque<Op>,
-    milestones: VecDeque<Milestone>,
+    under_way: Milestones<Op, Event>,
     /// Items that count as completed although nobody knows whether the device is done with them. They go with the next milestone that
     /// is reached, or behind the stream.
     unknown: Vec<Op>,
     /// Events of milestones that are behind us.
-    spare: Vec<Arc<dyn DeviceEvent>>,
-    /// Items behind which a milestone is wanted as soon as they are issued; ascending.
-    asked: Vec<u64>,
-    retiring: bool,
-}
-
-struct Milestone {
-    item: u64,
-    event: Arc<dyn DeviceEvent>,
-    /// Whether the event goes to `spare`, or is a mark's.
-    is_own: bool,
+    spare: Vec<Event>,
 }
 
 impl std::fmt::Debug for Flight {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} under way, {} milestones", self.ops.len(), self.milestones.len())
+        write!(f, "{} under way", self.under_way.count())
     }
 }
 
@@ -196,16 +185,13 @@ impl Line {
     /// An item was issued, or is skipped: `event` is the one that it recorded. By the thread that has the turn.
     pub(super) fn note(&self, op: Op, event: Option<Arc<dyn DeviceEvent>>) -> Result<()> {
         let mut flight = self.flight();
-        let item = self.issued.reached() + 1;
-        flight.ops.push_back(op);
-        let asked = flight.asked.iter().take_while(|&&asked| asked <= item).count();
-        flight.asked.drain(..asked);
+        let (item, is_wanted) = flight.under_way.issue(op);
         let recorded = match event {
             Some(event) => {
-                flight.milestones.push_back(Milestone { item, event, is_own: false });
+                flight.under_way.put(Milestone { item, event, is_own: false });
                 Ok(())
             }
-            None if asked > 0 || item.is_multiple_of(STRIDE) => self.milestone(&mut flight, item),
+            None if is_wanted => self.milestone(&mut flight, item),
             None => Ok(()),
         };
         // Under the lock, so that who asks sees either the count or finds its wish noted in time.
@@ -220,31 +206,22 @@ impl Line {
             None => self.new_event(false)?,
         };
         self.stream.record(&event)?;
-        flight.milestones.push_back(Milestone { item, event, is_own: true });
+        flight.under_way.put(Milestone { item, event, is_own: true });
         Ok(())
     }
 
     /// Sees to it that there is a milestone at or behind item `target`, or will be as soon as it is issued.
     fn ask(&self, target: u64) -> Result<()> {
         let mut flight = self.flight();
-        let issued = self.issued.reached();
-        if issued < target {
-            if let Err(at) = flight.asked.binary_search(&target) {
-                flight.asked.insert(at, target);
-            }
-            return Ok(());
+        match flight.under_way.ask(target) {
+            Asked::Seen => Ok(()),
+            Asked::Wanted(issued) => self.milestone(&mut flight, issued),
         }
-        let first = issued - flight.ops.len() as u64;
-        if target <= first || flight.milestones.back().is_some_and(|last| last.item >= target) {
-            return Ok(());
-        }
-        self.milestone(&mut flight, issued)
     }
 
     /// The first milestone at or behind item `target`.
-    fn milestone_for(&self, target: u64) -> Option<Arc<dyn DeviceEvent>> {
-        let flight = self.flight();
-        flight.milestones.iter().find(|milestone| milestone.item >= target).map(|found| Arc::clone(&found.event))
+    fn milestone_for(&self, target: u64) -> Option<Event> {
+        self.flight().under_way.covering(target)
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
@@ -252,22 +229,17 @@ impl Line {
     }
 
     fn is_retiring(&self) -> bool {
-        self.flight().retiring
+        self.flight().under_way.is_looking()
     }
 
     pub(super) fn is_crowded(&self) -> bool {
-        self.flight().ops.len() >= LOOK_FROM
+        self.flight().under_way.count() >= LOOK_FROM
     }
 }
 
 impl Queue {
     /// Issues an item, as far as that goes; gives the event that it recorded.
-    pub(super) fn issue(
-        self: &Arc<Self>,
-        line: &Line,
-        op: &Op,
-        hands: Hands,
-    ) -> Issued<Result<Option<Arc<dyn DeviceEvent>>>> {
+    pub(super) fn issue(self: &Arc<Self>, line: &Line, op: &Op, hands: Hands) -> Issued<Result<Option<Event>>> {
         let done = |result: Result<()>| Issued::Done(result.map(|()| None));
         match (op, self.cause()) {
             (Op::Record(mark), Some(cause)) => {
@@ -335,7 +307,7 @@ impl Queue {
     }
 
     /// The first item was issued, or failed to be.
-    pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Arc<dyn DeviceEvent>>>) {
+    pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Event>>) {
         line.leave_host();
         let event = event.unwrap_or_else(|error| {
             self.fail(error);
@@ -373,35 +345,31 @@ impl Queue {
     /// Lets go of what the device has done.
     pub(super) fn retire(&self, line: &Line) {
         loop {
-            let mut flight = line.flight();
-            if flight.retiring {
-                return;
-            }
-            let Some(oldest) = flight.milestones.front() else { return };
-            let event = Arc::clone(&oldest.event);
-            flight.retiring = true;
-            drop(flight);
+            let Some(event) = line.flight().under_way.begin() else { return };
             let reached = event.is_reached();
+            drop(event);
             let mut flight = line.flight();
-            flight.retiring = false;
-            match reached {
-                Ok(false) => return,
-                Ok(true) => self.complete(line, flight, None),
-                Err(error) => self.complete(line, flight, Some(error)),
+            match flight.under_way.answer(!matches!(reached, Ok(false))) {
+                Look::Over => return,
+                Look::Again => {}
+                Look::Reached(milestone, count) => self.complete(line, flight, milestone, count, reached.err()),
             }
         }
     }
 
-    /// Completes the items up to the oldest milestone.
-    fn complete(&self, line: &Line, mut flight: MutexGuard<'_, Flight>, failure: Option<Error>) {
-        let Some(milestone) = flight.milestones.pop_front() else { return };
-        let first = line.issued() - flight.ops.len() as u64;
-        let count = milestone.item.saturating_sub(first);
+    /// Completes the items up to a milestone.
+    fn complete(
+        &self,
+        line: &Line,
+        mut flight: MutexGuard<'_, Flight>,
+        milestone: Milestone<Event>,
+        count: u64,
+        failure: Option<Error>,
+    ) {
         // Not one that somebody is about to wait for, who would wait for its next place.
         if milestone.is_own && failure.is_none() && Arc::strong_count(&milestone.event) == 1 {
             flight.spare.push(milestone.event);
         }
-        flight.retiring = true;
         drop(flight);
         if let Some(error) = failure {
             self.fail_late(error);
@@ -415,7 +383,7 @@ impl Queue {
     /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
     fn let_go(&self, line: &Line, count: u64, over: bool) {
         for _ in 0..count {
-            let Some(op) = line.flight().ops.pop_front() else { break };
+            let Some(op) = line.flight().under_way.take() else { break };
             if let Op::Record(mark) = &op {
                 mark.reach_on_device();
             }
@@ -426,7 +394,7 @@ impl Queue {
             }
             self.complete_one();
         }
-        line.flight().retiring = false;
+        line.flight().under_way.end();
     }
 
     /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the device is lost,
@@ -434,16 +402,10 @@ impl Queue {
     fn give_up(&self, line: &Line, error: Error, target: u64) {
         let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
-        let mut flight = line.flight();
-        let covered = flight.milestones.back().map_or(0, |last| last.item);
-        if flight.retiring || covered >= target || line.issued() < target {
-            return;
+        let count = line.flight().under_way.give_up(target);
+        if let Some(count) = count {
+            self.let_go(line, count, is_lost);
         }
-        flight.milestones.clear();
-        flight.retiring = true;
-        let count = flight.ops.len() as u64;
-        drop(flight);
-        self.let_go(line, count, is_lost);
     }
 
     /// Waits until the items up to `target` are completed.
@@ -464,7 +426,7 @@ impl Queue {
                 let _ = event.synchronize(deadline);
             }
             if !self.look(line, target) && line.is_retiring() {
-                // Another thread is at it; it may leave without having seen this milestone.
+                // Another thread is at it, and has our word.
                 self.wait_completed(target, spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
             }
         }

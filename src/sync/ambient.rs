@@ -27,20 +27,34 @@ thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Functions of the host's may be called while this lives. By the address, since finding it is most of what this costs.
+#[derive(Debug)]
+pub struct Call(*const Cell<u32>);
+
+impl Drop for Call {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: of the thread that made it, which this has not left; the cell has no destructor and lives as long as the thread.
+        let calls = unsafe { &*self.0 };
+        calls.set(calls.get() - 1);
+    }
+}
+
+/// Functions of the host's are called from here on.
+#[inline(always)]
+#[must_use]
+pub fn calling() -> Call {
+    CALLS.with(|calls| {
+        calls.set(calls.get() + 1);
+        Call(calls)
+    })
+}
+
 /// Does something in which functions of the host's are called.
 #[inline]
 pub fn call<R>(f: impl FnOnce() -> R) -> R {
-    struct Out<'a>(&'a Cell<u32>);
-    impl Drop for Out<'_> {
-        fn drop(&mut self) {
-            self.0.set(self.0.get() - 1);
-        }
-    }
-    CALLS.with(|calls| {
-        calls.set(calls.get() + 1);
-        let _out = Out(calls);
-        f()
-    })
+    let _call = calling();
+    f()
 }
 
 thread_local! {

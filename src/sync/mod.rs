@@ -17,6 +17,7 @@
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
 //! - `Keepsake`: a value of each thread's own that is dropped with it.
+//! - `Milestones`: what is known of items that a device does in order, by events behind some of them.
 //! - `Arrivals`: what a node of a run still waits for.
 //! - `Merge`: the same for a node that goes on with the first value that comes.
 //! - `Ring`: which iterations of a loop may begin.
@@ -39,6 +40,7 @@ mod keepsake;
 mod loan;
 mod lock;
 mod merge;
+mod milestones;
 mod pending;
 mod places;
 mod promise;
@@ -61,6 +63,7 @@ pub use keepsake::Keepsake;
 pub use loan::{Lent, Loan};
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
+pub use milestones::{Asked, Look, Milestone, Milestones};
 pub use pending::{Meeting, Returns};
 pub use places::Places;
 pub use promise::Promise;
@@ -77,6 +80,8 @@ mod models;
 mod models_of_branches;
 #[cfg(all(test, loom))]
 mod models_of_loops;
+#[cfg(all(test, loom))]
+mod models_of_milestones;
 #[cfg(all(test, loom))]
 mod models_of_pending;
 #[cfg(all(test, loom))]
