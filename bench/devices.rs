@@ -1,4 +1,5 @@
-//! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the device idle.
+//! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the device idle; and what
+//! a run takes of the host's thread with segments and without.
 //! `cargo bench --bench devices`, with the number of rounds as an optional argument.
 
 use std::mem::ManuallyDrop;
@@ -25,23 +26,24 @@ fn cpu() -> Ref<Engine> {
     Engine::create(DeviceKind::CPU, 0, None).unwrap()
 }
 
-/// Forty chains of fifty kernels on a device of its own.
-fn program(index: u32, streams: u32) -> Ref<Program> {
+/// Chains of kernels on a device of its own, and their ends as outputs. Segments would run all of them side by side.
+fn program(index: u32, streams: u32, kernel_ns: u64, (chains, length): (usize, usize), segments: bool) -> Ref<Program> {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
-    attr.emulation = Some(Emulation { kernel_ns: KERNEL_NS, ..Emulation::default() });
+    attr.emulation = Some(Emulation { kernel_ns, ..Emulation::default() });
     attr.set_max_streams(streams).unwrap();
     let engine = Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap();
     let mut graph = Graph::new("chains");
     let x = graph.add_input("x", desc()).unwrap();
     let square = Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 });
     let kernel = BoundKernel::create(engine.clone(), square, &KernelAttr::default()).unwrap();
-    for chain in 0..CHAINS {
-        let end = (0..LENGTH).fold(x, |value, i| {
+    for chain in 0..chains {
+        let end = (0..length).fold(x, |value, i| {
             graph.add_kernel(&format!("{chain}.{i}"), kernel.clone(), &[value], 1).unwrap().output(0)
         });
         graph.add_output(&format!("end {chain}"), end).unwrap();
     }
-    Program::compile(&graph, vec![cpu(), engine], &CompileOptions::default()).unwrap()
+    let options = CompileOptions { without_segments: !segments, ..CompileOptions::default() };
+    Program::compile(&graph, vec![cpu(), engine], &options).unwrap()
 }
 
 fn desc() -> Desc {
@@ -53,8 +55,42 @@ fn run(program: &Ref<Program>, input: &Ref<Tensor>, outputs: &[Ref<Tensor>]) -> 
     let lend = |tensor: &Ref<Tensor>| ManuallyDrop::new(unsafe { std::ptr::read(tensor) });
     let start = Instant::now();
     let (get_in, get_out) = (|_: usize| Ok(lend(input)), |i: usize| Ok(lend(&outputs[i])));
-    Program::bind(program, (1, &get_in), (CHAINS, &get_out)).unwrap().run(None, None).unwrap();
+    Program::bind(program, (1, &get_in), (outputs.len(), &get_out)).unwrap().run(None, None).unwrap();
     start.elapsed().as_secs_f64()
+}
+
+/// Nanoseconds that this thread was on a processor.
+fn thread_ns() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Both ways in turn, in rounds of runs: what a run takes of the calling thread, and from begin to end.
+fn with_and_without_segments(first: u32, name: &str, shape: (usize, usize), rounds: usize, input: &Ref<Tensor>) {
+    const RUNS: usize = 50;
+    let outputs: Vec<_> = (0..shape.0).map(|_| Tensor::create(cpu(), desc()).unwrap()).collect();
+    let programs = [false, true].map(|segments| program(first + u32::from(segments), 1, 0, shape, segments));
+    // Of each way: on the thread, and in all.
+    let mut times = [[vec![], vec![]], [vec![], vec![]]];
+    for round in 0..=rounds {
+        for (program, times) in programs.iter().zip(&mut times) {
+            let (start, thread) = (Instant::now(), thread_ns());
+            (0..RUNS).for_each(|_| _ = run(program, input, &outputs));
+            let all = [(thread_ns() - thread) / 1e3, start.elapsed().as_secs_f64() * 1e6];
+            if round > 0 {
+                times.iter_mut().zip(all).for_each(|(times, time)| times.push(time / RUNS as f64));
+            }
+        }
+    }
+    let [[thread, all], [thread_as_one, all_as_one]] = times.map(|times| times.map(median));
+    println!(
+        "{name}, {} kernels: {thread:.1} us of the calling thread for a run, {thread_as_one:.1} with segments ({:.1} times less); \
+         {all:.0} us from begin to end, {all_as_one:.0} with segments",
+        shape.0 * shape.1,
+        thread / thread_as_one
+    );
 }
 
 fn main() {
@@ -62,7 +98,11 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(5);
     let input = Tensor::create(cpu(), desc()).unwrap();
     let outputs: Vec<_> = (0..CHAINS).map(|_| Tensor::create(cpu(), desc()).unwrap()).collect();
-    let programs: Vec<_> = [1, 2, 4].into_iter().zip(0..).map(|(k, index)| (k, program(index, k))).collect();
+    let programs: Vec<_> = [1, 2, 4]
+        .into_iter()
+        .zip(0..)
+        .map(|(k, index)| (k, program(index, k, KERNEL_NS, (CHAINS, LENGTH), false)))
+        .collect();
     let mut times = vec![Vec::new(); programs.len()];
     for _ in 0..rounds {
         for ((_, program), times) in programs.iter().zip(&mut times) {
@@ -83,4 +123,6 @@ fn main() {
             &engines[..engines.find('}').unwrap() + 1]
         );
     }
+    with_and_without_segments(3, "a chain", (1, 1000), rounds, &input);
+    with_and_without_segments(5, "40 chains side by side", (40, 25), rounds, &input);
 }

@@ -213,3 +213,28 @@ fn bodies_of_branches_and_loops_have_segments_of_their_own() {
     assert!(replays(&engine) >= 3, "an iteration or more in each of three runs");
     assert_eq!(races(&engine), Vec::<String>::new());
 }
+
+/// A constant comes to the device when a run first needs it, and that may be one that submits segments.
+#[test]
+fn a_branch_that_a_later_run_takes_first_waits_for_its_constants() {
+    for seed in 0..20 {
+        let engine = emulated(7, checked(seed), 1 + seed as u32 % 3);
+        let branch = |salt: i32| {
+            let (mut branch, x) = Builder::of("branch", 1);
+            let constants = [salt, salt + 1].map(|value| branch.constant(value));
+            branch.engine = engine.clone();
+            let end = (0..5).fold(x[0], |value, i| branch.op(&[value, constants[i % 2]], mix));
+            branch.giving(&[end])
+        };
+        let expected = |x: i32, salt: i32| (0..5).fold(x, |value, i| mix(&[value, salt + i % 2]));
+        let (mut builder, x) = Builder::of("cond", 2);
+        let taken = builder.graph.add_cond("cond", x[0], &branch(10), &branch(20), &[x[1]]).unwrap();
+        builder.output(taken.output(0));
+        let program = compile(&builder.graph, &engine, false);
+        for (taken, salt) in [(1, 10), (1, 10), (0, 20), (0, 20), (1, 10), (0, 20)] {
+            assert_eq!(run(&program, &[taken, 5], &RunOptions::default()).unwrap(), [expected(5, salt)], "seed {seed}");
+        }
+        assert_eq!(races(&engine), Vec::<String>::new(), "seed {seed}");
+        assert_eq!(["issued_runs", "recordings"].map(|name| fact(&program, name)), [1, 2]);
+    }
+}

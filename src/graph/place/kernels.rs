@@ -18,7 +18,7 @@ use super::lane::{Lane, Lanes, OnEngine};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{DeviceEvent, DeviceStream, Place, Transfer};
 use crate::engine::BoundKernel;
-use crate::kernel::{Completion, Kernel, KernelContext};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub(super) enum Before {
     Piece(usize),
     Segment(usize),
     Upload(usize),
+    /// If it was copied just now, and not by an earlier run.
+    Constant(usize),
 }
 
 impl Before {
@@ -68,7 +70,7 @@ impl Before {
         match self {
             Before::Piece(piece) => event_of(&on.events[piece]),
             Before::Segment(segment) => event_of(&on.segments[segment].event),
-            Before::Upload(upload) => Ok(&on.uploads[upload].event),
+            Before::Upload(upload) | Before::Constant(upload) => Ok(&on.uploads[upload].event),
         }
     }
 }
@@ -192,7 +194,9 @@ impl Kernel for Upload {
         let on = &lane.engines[self.engine];
         let upload = &on.uploads[self.number];
         // ORDERING: Relaxed; one run at a time has the lane, and edges order its nodes.
-        if self.is_constant && upload.is_there.swap(true, Relaxed) {
+        let is_old = self.is_constant && upload.is_there.swap(true, Relaxed);
+        upload.is_new.store(!is_old, Relaxed);
+        if is_old {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
@@ -223,6 +227,8 @@ pub(super) struct Issue {
     pub before: Vec<Before>,
     pub records: bool,
     pub kernel: Ref<BoundKernel>,
+    /// What issues it, if that is not one launch.
+    pub issuer: Option<Arc<dyn Issuer>>,
     pub inputs: Vec<(Source, Desc)>,
     pub outputs: Vec<(Source, Desc)>,
     /// How many inputs the node has.
@@ -260,6 +266,10 @@ impl Issue {
 impl Kernel for Issue {
     shape!("launch on a device", of self: self.num_inputs, self.given.len());
     on_engine!();
+
+    fn effects(&self) -> &[Effect] {
+        self.kernel.kernel().effects()
+    }
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.given.clone())

@@ -138,8 +138,10 @@ pub(super) struct Upload {
     pub event: Arc<dyn DeviceEvent>,
     /// The bytes on their way: so the host's own may change as soon as the copy was issued.
     pub staging: Block,
-    /// A constant is copied once.
+    /// A constant is copied once: by whoever comes first to the graph that it is in, which may be inside of a branch.
     pub is_there: AtomicBool,
+    /// It was copied when the run came to it last.
+    pub is_new: AtomicBool,
 }
 
 impl Lanes {
@@ -270,7 +272,7 @@ impl OnEngine {
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging =
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
-            Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false) })
+            Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
         });
         Ok(OnEngine {
             arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
