@@ -95,8 +95,8 @@ static void test_import(void) {
     f.managed.version.major = 2;
     CHECK_CODE(weir_tensor_from_dlpack(engine, &f.managed, 0, &tensor), WEIR_UNIMPLEMENTED, "DLPack 2.1, expected 1.x");
     make_foreign(&f);
-    f.managed.dl_tensor.dtype = (DLDataType){kDLInt, 64, 1};
-    CHECK_CODE(weir_tensor_from_dlpack(engine, &f.managed, 0, &tensor), WEIR_INVALID_ARGUMENT, "elements of int64 have no counterpart");
+    f.managed.dl_tensor.dtype = (DLDataType){kDLUInt, 64, 1};
+    CHECK_CODE(weir_tensor_from_dlpack(engine, &f.managed, 0, &tensor), WEIR_INVALID_ARGUMENT, "elements of uint64 have no counterpart");
     f.managed.dl_tensor.dtype = (DLDataType){kDLFloat, 32, 4};
     CHECK_CODE(weir_tensor_from_dlpack(engine, &f.managed, 0, &tensor), WEIR_INVALID_ARGUMENT, "elements of float32x4");
     make_foreign(&f);
@@ -124,7 +124,7 @@ static void test_export(void) {
         weir_dtype dtype;
         uint8_t code, bits;
     } types[] = {{WEIR_F32, kDLFloat, 32}, {WEIR_S32, kDLInt, 32},     {WEIR_U8, kDLUInt, 8}, {WEIR_S8, kDLInt, 8},
-                 {WEIR_F16, kDLFloat, 16}, {WEIR_BF16, kDLBfloat, 16}, {WEIR_BOOL, kDLBool, 8}};
+                 {WEIR_F16, kDLFloat, 16}, {WEIR_BF16, kDLBfloat, 16}, {WEIR_BOOL, kDLBool, 8}, {WEIR_S64, kDLInt, 64}};
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         weir_tensor *tensor = make_tensor(engine, make_desc(types[t].dtype, 3, 4, 1, 5)), *again = NULL;
         DLManagedTensorVersioned *managed = NULL;

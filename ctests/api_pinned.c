@@ -297,6 +297,10 @@ static void programs(void) {
     CHECK_TEXT(text, "\"for\":\"copies of program 'doubling' to the engine\"");
     CHECK_TEXT(text, "\"for\":\"copies of program 'doubling' from the engine\"");
     free(text);
+    const weir_tensor_desc huge = vector_desc(300000000);
+    weir_tensor *none = NULL;
+    CHECK_CODE(weir_tensor_create(device, &huge, &none), WEIR_RESOURCE_EXHAUSTED, "engine emulated:0: 1.1 GiB (1200000000 bytes) for tensor ");
+    CHECK_TEXT(weir_last_error_message(), "most is held by arena of program 'doubling' (");
     weir_tensor_release(from);
     weir_tensor_release(to);
     weir_program_release(program);

@@ -20,7 +20,7 @@ static void test_dtypes(void) {
         const char *name;
         size_t bytes;
     } types[] = {{WEIR_F32, "f32", 4}, {WEIR_S32, "s32", 4},   {WEIR_U8, "u8", 1},    {WEIR_S8, "s8", 1},
-                 {WEIR_F16, "f16", 2}, {WEIR_BF16, "bf16", 2}, {WEIR_BOOL, "bool", 1}};
+                 {WEIR_F16, "f16", 2}, {WEIR_BF16, "bf16", 2}, {WEIR_BOOL, "bool", 1}, {WEIR_S64, "s64", 8}};
     weir_engine *engine = make_engine(NULL);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         size_t bytes = 0;

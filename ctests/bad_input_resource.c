@@ -118,6 +118,18 @@ static void rows_of_variables(weir_resource *variable, weir_resource *table) {
     ROW(weir_kernel_create_variable_assign_add, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
 }
 
+static void rows_of_table_kernels(const weir_resource *table, const weir_resource *variable) {
+    ROW(weir_kernel_create_table_find, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_table_find, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "table is NULL");
+    ROW(weir_kernel_create_table_find, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
+    ROW(weir_kernel_create_table_find, (good.engine, table, WRONG(stream), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_table_find, (good.engine, table, NULL, NULL), INVALID, "out_kernel is NULL");
+    ROW(weir_kernel_create_table_insert, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
+    ROW(weir_kernel_create_table_insert, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
+    ROW(weir_kernel_create_table_size, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
+    ROW(weir_kernel_create_table_size, (good.engine, table, NULL, NULL), INVALID, "out_kernel is NULL");
+}
+
 static void rows_of_dlpack(void) {
     void *foreign[16] = {0};
     ROW(weir_tensor_to_dlpack, (NULL, NULL, NULL, 0, (void *)NEW(data)), INVALID, "tensor is NULL");
@@ -199,6 +211,7 @@ void bad_input_resource(void) {
     rows_of_variables(variable, table);
     rows_of_dlpack();
     rows_of_tables(variable, table);
+    rows_of_table_kernels(table, variable);
     CHECK_OK(weir_resource_clear(good.engine, NULL, NULL));
     weir_resource_release(variable);
     weir_resource_release(table);

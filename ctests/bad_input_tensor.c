@@ -12,7 +12,7 @@ static void never_released(void *ctx) {
 
 void bad_input_tensor(void) {
     weir_tensor_desc four = vector_desc(4), huge = make_desc(WEIR_F32, 3, INT64_MAX, 2, 2), deep = vector_desc(4);
-    weir_tensor_desc negative = matrix_desc(3, -1), strange = make_desc(8, 1, 4, 0, 0);
+    weir_tensor_desc negative = matrix_desc(3, -1), strange = make_desc(9, 1, 4, 0, 0);
     float memory[8] = {0};
     deep.rank = 9;
 
@@ -20,7 +20,7 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
     ROW(weir_tensor_create, (good.engine, &four, NULL), INVALID, "out_tensor is NULL");
     ROW(weir_tensor_create, (WRONG(stream), &four, NEW(tensor)), INVALID, "engine is not a engine (it is a stream)");
-    ROW(weir_tensor_create, (good.engine, &strange, NEW(tensor)), INVALID, "dtype is 8");
+    ROW(weir_tensor_create, (good.engine, &strange, NEW(tensor)), INVALID, "dtype is 9");
     ROW(weir_tensor_create, (good.engine, &deep, NEW(tensor)), INVALID, "rank is 9");
     ROW(weir_tensor_create, (good.engine, &negative, NEW(tensor)), INVALID, "dims[1] is -1");
     ROW(weir_tensor_create, (good.engine, &huge, NEW(tensor)), RANGE, "f32[9223372036854775807,2,2]");
@@ -59,7 +59,7 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create_from, (good.engine, &four, (char *)memory + 2, never_released, NULL, NEW(tensor)),
         INVALID, "data");
     ROW(weir_tensor_create_from, (good.engine, &strange, memory, never_released, NULL, NEW(tensor)),
-        INVALID, "dtype is 8");
+        INVALID, "dtype is 9");
     ROW(weir_tensor_create_from, (good.engine, &deep, memory, never_released, NULL, NEW(tensor)), INVALID, "rank is 9");
     ROW(weir_tensor_create_from, (good.engine, &negative, memory, never_released, NULL, NEW(tensor)),
         INVALID, "dims[1] is -1");

@@ -152,6 +152,22 @@ void test_cache(const bench &b) {
     EXPECT_THROWS(weir::kernel_cache::set_capacity(SIZE_MAX), WEIR_OUT_OF_RANGE, "expected 0 to 1048576");
 }
 
+
+/// What a CPU engine has none of.
+void test_native(const bench &b) {
+    auto desc = weir::sized<weir_cuda_kernel_desc>();
+    desc.entry = "scale";
+    const weir::event event(b.engine);
+    EXPECT_THROWS(b.engine.native_handle(), WEIR_UNIMPLEMENTED, "engine cpu:0 has no native handles");
+    EXPECT_THROWS(b.stream.native_handle(), WEIR_UNIMPLEMENTED, "no native handles");
+    EXPECT_THROWS(event.native_handle(), WEIR_UNIMPLEMENTED, "no native handles");
+    EXPECT_THROWS(b.engine.cuda_device_info(), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
+    EXPECT_THROWS(weir::stream::wrap_cuda(b.engine, nullptr), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
+    EXPECT_THROWS((b.stream.wait_cuda_event(&desc), 0), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
+    EXPECT_THROWS((b.stream.record_cuda_event(&desc), 0), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
+    EXPECT_THROWS(weir::kernel::cuda(b.engine, desc), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
+}
+
 } // namespace
 
 int main() {
@@ -164,6 +180,7 @@ int main() {
         test_products(b);
         test_windows(b);
         test_cache(b);
+        test_native(b);
     }
     expect_released(before);
     return 0;

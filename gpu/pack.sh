@@ -4,8 +4,8 @@
 #     gpu/pack.sh [build tree [kit]]
 #
 # Makes the kit that gpu/run.sh runs: the library, the bench, the conformance program, tests, and the fake driver. Without a build tree it
-# makes one in build/gpu/tree; the tree of ./dev test (build/test) does as well. The kit, build/gpu/kit, needs glibc, Python for one step, and
-# nothing else of this machine.
+# makes one in build/gpu/tree; the tree of ./dev test (build/test) does as well. The kit, build/gpu/kit and the same in kit.tar.gz beside it,
+# needs glibc, Python for one step, and nothing else of this machine.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -48,5 +48,8 @@ fake=$(find "${CARGO_TARGET_DIR:-target}/debug" -maxdepth 2 -name 'libfake_cuda.
 cp "$fake" "$kit/fake/libcuda.so.1"
 cp "$fake" "$kit/fake/libcuda.so"
 cp gpu/test.sh gpu/interop.py "$kit/gpu/"
-strip -g "$kit"/bin/* "$kit"/tests/* "$kit"/lib/* "$kit"/fake/* 2>/dev/null || true
-du -sh "$kit" | sed 's/\t.*//; s/^/kit: /'
+strip -s "$kit"/bin/* "$kit"/tests/* "$kit"/fake/*
+strip -g "$kit"/lib/*
+# In one file, to travel.
+tar -C "$kit" -c . | gzip -1 >"$kit.tar.gz"
+du -sh "$kit" "$kit.tar.gz"

@@ -4,7 +4,7 @@
 #     gpu/run.sh [--fake] [kit [out]]
 #
 # Everything that weir has to show on a GPU, in order of value, in under nine minutes: a step that fails or runs out of its time is
-# noted, and the next one begins. The kit (build/gpu/kit) was made by gpu/pack.sh, perhaps on another machine; this one needs no
+# noted, and the next one begins. The kit (build/gpu/kit, or a kit.tar.gz) was made by gpu/pack.sh, perhaps on another machine; this one needs no
 # Rust and no network. The report and the output of each step are in out (build/gpu/report), report.md first.
 #
 # With --fake it runs on the fake driver that the kit brings, quickly, so that no minute on a GPU is lost to a mistake in here;
@@ -14,6 +14,10 @@ set -u
 fake=
 [ "${1:-}" = --fake ] && { fake=1; shift; }
 root=$(cd "$(dirname "$0")/.." && pwd)
+if [ -f "${1:-}" ]; then
+    unpacked=$(mktemp -d) && trap 'rm -rf "$unpacked"' EXIT
+    tar -C "$unpacked" -xzf "$1" && set -- "$unpacked" "${@:2}"
+fi
 kit=$(cd "${1:-$root/build/gpu/kit}" 2>/dev/null && pwd) || { echo "gpu/run.sh: no kit in ${1:-build/gpu/kit}; make it with gpu/pack.sh" >&2; exit 2; }
 out=${2:-$root/build/gpu/report}
 mkdir -p "$out" && out=$(cd "$out" && pwd)

@@ -204,6 +204,11 @@ typedef enum weir_dtype_value {
   WEIR_BF16 = 6,
   /** One byte, 0 or 1. */
   WEIR_BOOL = 7,
+  /**
+   * Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and kernels that move elements
+   * (transpose, concat, slice, reshape, gather). No kernel computes with it.
+   */
+  WEIR_S64 = 8,
 } weir_dtype_value;
 
 /** Limits of the API. */
@@ -2022,7 +2027,7 @@ typedef struct weir_reshape_desc {
 /**
  * Rows of a table by their numbers: an embedding.
  *
- * Inputs: table; indices, s32, of any shape. Output: the table with the indices' shape in the place of the axis. A call
+ * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
  * with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
  */
 typedef struct weir_gather_desc {
@@ -6652,10 +6657,14 @@ weir_status weir_resource_get_leaks(char *buffer,
  * Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc` (NULL: zeros).
  * `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name` NULL = without a name.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_variable; desc, names and
- * the initial value are copied.
+ * On an engine whose device works on its own the variable is in the device's memory, and `initial` there or in the host's; the accesses of all streams
+ * and programs come one after the other there, and nobody waits for them on the host (docs/resources.md).
+ *
+ * Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the caller owns one
+ * reference to *out_variable; desc, names and the initial value are copied.
  * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
- * another engine); UNIMPLEMENTED (an engine whose work the host does not do); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ * another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
+ * RESOURCE_EXHAUSTED; what the device fails with.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6668,11 +6677,13 @@ weir_status weir_variable_create(struct weir_engine *engine,
                                  struct weir_resource **out_variable);
 
 /**
- * Copies a variable's value into a tensor of the same shape, in the calling thread.
+ * Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the variable's engine, or the
+ * host's.
  *
  * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
- * looks for a moment and refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker).
+ * looks for a moment and refuses. Of a variable on a device: until the copy is done; inside of anything that weir has called it refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION (waiting here may
+ * block a worker); what the device fails with.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6682,10 +6693,8 @@ weir_status weir_variable_read(const struct weir_resource *variable,
 /**
  * Gives a variable the value of a tensor of the same shape, in the calling thread.
  *
- * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
- * looks for a moment and refuses. Ownership: the value is copied.
- * Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker);
- * RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: as weir_variable_read. Ownership: the value is copied.
+ * Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6697,8 +6706,8 @@ weir_status weir_variable_assign(struct weir_resource *variable,
  * variable by its id and does not keep it alive; a program does that was compiled with the kernel.
  *
  * Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams and runs inside
- * of a worker of a pool; those of an optimistic one are for any place. They run in every run of a program, whether or not anybody
- * uses what they read.
+ * of a worker of a pool; those of an optimistic one are for any place, and so are those of a variable on a device. They run in every run of a
+ * program, whether or not anybody uses what they read.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the
@@ -6810,6 +6819,53 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_table_export(const struct weir_resource *table,
                               struct weir_table_contents *contents);
+
+/**
+ * Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys that are not
+ * there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each was there. It sees all
+ * of an insert or nothing of it. The kernel knows the table by its id and does not keep it alive; a program does that was compiled with
+ * the kernel.
+ *
+ * A graph must say in which order its nodes insert into a table, and in which order they insert and look (docs/resources.md). The kernels run in every
+ * run of a program, whether or not anybody uses what they find.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an engine whose work
+ * the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_table_find(struct weir_engine *engine,
+                                          const struct weir_resource *table,
+                                          const struct weir_kernel_attr *attr,
+                                          struct weir_kernel **out_kernel);
+
+/**
+ * Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No
+ * output. As weir_table_insert: in the order of the keys, all or none. Otherwise as weir_kernel_create_table_find.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_table_insert(struct weir_engine *engine,
+                                            const struct weir_resource *table,
+                                            const struct weir_kernel_attr *attr,
+                                            struct weir_kernel **out_kernel);
+
+/**
+ * Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as weir_kernel_create_table_find.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
+ * Errors: those of weir_kernel_create_table_find.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_table_size(struct weir_engine *engine,
+                                          const struct weir_resource *table,
+                                          const struct weir_kernel_attr *attr,
+                                          struct weir_kernel **out_kernel);
 
 #ifdef __cplusplus
 }  // extern "C"

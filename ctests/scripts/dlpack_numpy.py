@@ -21,7 +21,7 @@ capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char
 capsule_rename = ctypes.pythonapi.PyCapsule_SetName
 capsule_rename.argtypes = [py_object, c_char_p]
 
-WEIR_F32, WEIR_S32, WEIR_U8, WEIR_S8, WEIR_F16, WEIR_BF16, WEIR_BOOL = range(1, 8)
+WEIR_F32, WEIR_S32, WEIR_U8, WEIR_S8, WEIR_F16, WEIR_BF16, WEIR_BOOL, WEIR_S64 = range(1, 9)
 READ_ONLY, COPY = 1, 2
 USED = c_char_p(b"used_dltensor")  # a capsule keeps the pointer
 
@@ -102,7 +102,7 @@ def expect_refusal(array, part, flags=0):
 
 def main():
     before = tensors_alive()
-    pairs = [("float32", WEIR_F32), ("int32", WEIR_S32), ("uint8", WEIR_U8), ("int8", WEIR_S8), ("float16", WEIR_F16), ("bool", WEIR_BOOL)]
+    pairs = [("float32", WEIR_F32), ("int32", WEIR_S32), ("uint8", WEIR_U8), ("int8", WEIR_S8), ("float16", WEIR_F16), ("bool", WEIR_BOOL), ("int64", WEIR_S64)]
     for name, dtype in pairs:
         array = (numpy.arange(24).reshape(2, 3, 4) % 2).astype(name)
         # In: the same memory, kept by weir when NumPy has let go of it.
@@ -133,7 +133,7 @@ def main():
     assert copied.flags.c_contiguous and (copied == turned).all()
     stepped = numpy.arange(40, dtype="int32")[::-3]
     assert (numpy.from_dlpack(Tensor.of(stepped, COPY)) == stepped).all()
-    for name, text in [("int64", "int64"), ("float64", "float64"), ("complex64", "complex64"), ("uint16", "uint16")]:
+    for name, text in [("uint64", "uint64"), ("float64", "float64"), ("complex64", "complex64"), ("uint16", "uint16")]:
         expect_refusal(numpy.zeros(3, name), f"elements of {text} have no counterpart")
     assert numpy.from_dlpack(Tensor.of(numpy.zeros((3, 0, 2), "float32"))).shape == (3, 0, 2)
     del copied

@@ -142,6 +142,13 @@ public:
     weir::threadpool threadpool() const {
         return detail::lent<weir::threadpool>(weir_engine_get_threadpool, get());
     }
+    /// What the interface below calls the device: a CUcontext.
+    std::uint64_t native_handle() const { return detail::value<std::uint64_t>(weir_engine_get_native_handle, get()); }
+    weir_cuda_device_info cuda_device_info() const {
+        auto info = sized<weir_cuda_device_info>();
+        check(weir_cuda_get_device_info(*this, &info));
+        return info;
+    }
     weir_engine_info info() const {
         auto info = sized<weir_engine_info>();
         check(weir_engine_get_info(*this, &info));
@@ -220,6 +227,8 @@ public:
     explicit event(const engine &on, std::uint64_t flags = WEIR_EVENT_DEFAULT) {
         check(weir_event_create(on, flags, out()));
     }
+    /// What the interface below calls it, as recorded last: a CUevent.
+    std::uint64_t native_handle() const { return detail::value<std::uint64_t>(weir_event_get_native_handle, get()); }
     bool done() const { return detail::value<std::int32_t>(weir_event_query, get()) != 0; }
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_event_synchronize(*this, timeout_ns));
@@ -238,6 +247,17 @@ public:
                     const stream_attr &attr = stream_attr(nullptr)) {
         check(weir_stream_create(on, flags, attr, out()));
     }
+    /// On a CUstream of the caller's.
+    static stream wrap_cuda(const weir::engine &on, void *cuda_stream, const stream_attr &attr = stream_attr(nullptr)) {
+        stream wrapped;
+        check(weir_stream_wrap_cuda(on, cuda_stream, attr, wrapped.out()));
+        return wrapped;
+    }
+    /// What the interface below calls it: a CUstream.
+    std::uint64_t native_handle() const { return detail::value<std::uint64_t>(weir_stream_get_native_handle, get()); }
+    /// What is submitted from now on waits for a CUevent of the caller's.
+    void wait_cuda_event(void *cuda_event) const { check(weir_stream_wait_cuda_event(get(), cuda_event)); }
+    void record_cuda_event(void *cuda_event) const { check(weir_stream_record_cuda_event(get(), cuda_event)); }
 
     /// Runs f() as one piece of the stream's work. It returns nothing or a weir_status.
     template <class F>

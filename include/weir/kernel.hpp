@@ -403,6 +403,11 @@ public:
         return builtin(weir_kernel_create_named, on, &desc, attr);
     }
 
+    /// A kernel from source of the caller's, on a CUDA engine; struct_size is set here.
+    static kernel cuda(const engine &on, weir_cuda_kernel_desc desc, const kernel_attr &attr = kernel_attr(nullptr)) {
+        return described(weir_kernel_create_cuda, on, desc, attr);
+    }
+
 private:
     template <class Compute, class Infer>
     static kernel make(const engine &on, weir_host_kernel_desc &desc, Compute &&compute, Infer &&infer) {

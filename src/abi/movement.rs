@@ -106,7 +106,7 @@ pub struct weir_reshape_desc {
 
 /// Rows of a table by their numbers: an embedding.
 ///
-/// Inputs: table; indices, s32, of any shape. Output: the table with the indices' shape in the place of the axis. A call
+/// Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
 /// with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

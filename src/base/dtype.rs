@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use crate::abi::{weir_dtype, weir_dtype_value as D};
 use std::ffi::CStr;
 
-const TYPES: [(D, usize, &CStr); 7] = [
+const TYPES: [(D, usize, &CStr); 8] = [
     (D::WEIR_F32, 4, c"f32"),
     (D::WEIR_S32, 4, c"s32"),
     (D::WEIR_U8, 1, c"u8"),
@@ -13,6 +13,7 @@ const TYPES: [(D, usize, &CStr); 7] = [
     (D::WEIR_F16, 2, c"f16"),
     (D::WEIR_BF16, 2, c"bf16"),
     (D::WEIR_BOOL, 1, c"bool"),
+    (D::WEIR_S64, 8, c"s64"),
 ];
 
 /// In a signature: any type.
@@ -24,6 +25,7 @@ pub const S8: weir_dtype = D::WEIR_S8 as weir_dtype;
 pub const F16: weir_dtype = D::WEIR_F16 as weir_dtype;
 pub const BF16: weir_dtype = D::WEIR_BF16 as weir_dtype;
 pub const BOOL: weir_dtype = D::WEIR_BOOL as weir_dtype;
+pub const S64: weir_dtype = D::WEIR_S64 as weir_dtype;
 
 /// Size of an element in bytes.
 pub fn size(dtype: weir_dtype) -> Result<usize> {

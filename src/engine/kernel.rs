@@ -69,7 +69,7 @@ impl BoundKernel {
         attr: &KernelAttr,
     ) -> Result<Ref<BoundKernel>> {
         let name = attr.name.as_str().into();
-        let on_device = engine.accelerator().map(|accelerator| {
+        let on_device = engine.accelerator().filter(|_| !kernel.is_issued()).map(|accelerator| {
             let label = engine.label();
             if kernel.is_async() {
                 let text = format!(

@@ -7,10 +7,10 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{HostFunction, Launch};
-use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
+use crate::kernel::{Issuer, Kernel, KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use crate::stream::{Queue, Work};
-use crate::sync::HandOff;
+use crate::sync::{HandOff, OnceLock};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,6 +20,8 @@ type Tensors = SmallVec<[Ref<Tensor>; 4]>;
 /// One call, with everything that must live until the device has done it.
 struct DeviceCall {
     kernel: Ref<BoundKernel>,
+    /// What has issued it, if not the device's form of the kernel.
+    issuer: OnceLock<Arc<dyn Issuer>>,
     inputs: Tensors,
     outputs: Tensors,
 }
@@ -35,20 +37,28 @@ pub(super) fn work(
         tensors.iter().map(|tensor| &***tensor).collect()
     }
     call::check_all(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
-    Ok(Arc::new(DeviceCall { kernel, inputs: inputs.into(), outputs: outputs.into() }))
+    let issuer = OnceLock::new();
+    Ok(Arc::new(DeviceCall { kernel, issuer, inputs: inputs.into(), outputs: outputs.into() }))
 }
 
 impl Work for DeviceCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         let name = format_args!("kernel '{}'", self.kernel.name()).to_string();
-        let (Some(line), Some(kernel)) = (queue.line(), self.kernel.on_device()) else {
+        let Some(line) = queue.line() else {
             return Poll::Ready(Err(Error::internal("a device's call on a stream of the host's")));
         };
         let views =
             |tensors: &Tensors| tensors.iter().map(|tensor| tensor.view().clone()).collect::<SmallVec<[View; 4]>>();
         let (inputs, outputs) = (views(&self.inputs), views(&self.outputs));
-        let launch = Launch { name: &name, kernel, inputs: &inputs, outputs: &outputs };
-        Poll::Ready(line.stream().launch(&launch).map_err(|error| error.within(name)))
+        let issued = match self.kernel.on_device() {
+            Some(kernel) => line.stream().launch(&Launch { name: &name, kernel, inputs: &inputs, outputs: &outputs }),
+            None => match self.kernel.kernel().issuer() {
+                Ok(Some(issuer)) => self.issuer.get_or_init(|| issuer).issue(line.stream(), &name, &inputs, &outputs),
+                Ok(None) => Err(Error::internal("a host's kernel on a device")),
+                Err(error) => Err(error),
+            },
+        };
+        Poll::Ready(issued.map_err(|error| error.within(name)))
     }
 }
 

@@ -26,6 +26,7 @@ mod stream;
 mod tensor;
 mod threads;
 mod transfer;
+mod variable;
 
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
 pub use buffer::Buffer;
@@ -40,6 +41,7 @@ pub use packed::PackedWeights;
 pub use stream::Stream;
 pub use tensor::Tensor;
 pub use threads::{ThreadMode, checked_thread_count};
+pub use variable::{device_sum, side_of};
 
 pub use crate::device::count;
 pub use crate::stream::{Scope, Synced, sync_all as sync_devices, sync_each, time_ns};

@@ -29,7 +29,8 @@ impl PackedWeights {
             return Err(Error::invalid(format!("tensor is in the memory of engine {has}, expected {expected}")));
         }
         if engine.accelerator().is_some() {
-            return Err(device::unimplemented(&**engine.device(), "packed weights"));
+            let what = "packed weights, which are a form of the host's; its kernels take plain ones";
+            return Err(device::unimplemented(&**engine.device(), what));
         }
         let packed = Arc::new(Packed::new(tensor.view(), transposed)?);
         Ok(Object::shared(PackedWeights { engine, packed }))

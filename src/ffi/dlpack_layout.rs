@@ -5,7 +5,7 @@ use crate::abi::*;
 use crate::base::{Desc, Error, Result, desc::MAX_RANK, dtype};
 
 /// Code and bits of each element type.
-const TYPES: [(weir_dtype, u8, u8); 7] = [
+const TYPES: [(weir_dtype, u8, u8); 8] = [
     (dtype::F32, 2, 32),
     (dtype::S32, 0, 32),
     (dtype::U8, 1, 8),
@@ -13,6 +13,7 @@ const TYPES: [(weir_dtype, u8, u8); 7] = [
     (dtype::F16, 2, 16),
     (dtype::BF16, 4, 16),
     (dtype::BOOL, 6, 8),
+    (dtype::S64, 0, 64),
 ];
 
 /// "int64"

@@ -56,6 +56,7 @@ mod segments;
 mod stream;
 mod sync;
 mod table;
+mod table_kernels;
 mod task;
 mod tensor;
 mod threadpool;

@@ -6,17 +6,21 @@ use super::tensor::read_desc;
 use super::{handle, resource};
 use crate::abi::*;
 use crate::base::Result;
-use crate::engine::{BoundKernel, KernelAttr, check_tensor};
-use crate::resource::{Body, Operation, Variable, kernel};
+use crate::engine::{BoundKernel, KernelAttr, check_tensor, device_sum, side_of};
+use crate::resource::{Body, Operation, Side, Variable, kernel};
 use std::ffi::c_char;
 
 /// Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc` (NULL: zeros).
 /// `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name` NULL = without a name.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_variable; desc, names and
-/// the initial value are copied.
+/// On an engine whose device works on its own the variable is in the device's memory, and `initial` there or in the host's; the accesses of all streams
+/// and programs come one after the other there, and nobody waits for them on the host (docs/resources.md).
+///
+/// Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the caller owns one
+/// reference to *out_variable; desc, names and the initial value are copied.
 /// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
-/// another engine); UNIMPLEMENTED (an engine whose work the host does not do); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+/// another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
+/// RESOURCE_EXHAUSTED; what the device fails with.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_create(
@@ -36,46 +40,56 @@ pub unsafe extern "C" fn weir_variable_create(
             let optimistic = weir_variable_flags::WEIR_VARIABLE_OPTIMISTIC as u64;
             let is_optimistic = self::flags(flags, optimistic, "flags")? != 0;
             let initial = handle::borrow_opt(initial, "initial")?;
-            if let Some(initial) = initial {
+            let on_device = engine.accelerator().is_some();
+            if let Some(initial) = initial.filter(|initial| !on_device || initial.engine().accelerator().is_some()) {
                 check_tensor("initial", 0, initial, engine)?;
             }
             let make = || {
-                let initial = initial.map(|initial| initial.view());
-                Variable::create(engine.device(), desc, is_optimistic, initial).map(Body::Variable)
+                let variable = if on_device {
+                    let side = |of_host: bool| if of_host { Side::Host } else { Side::Device };
+                    let initial =
+                        initial.map(|initial| (initial.view(), side(initial.engine().accelerator().is_none())));
+                    Variable::create_on(engine.device(), engine.memory(), desc, is_optimistic, initial)
+                } else {
+                    Variable::create(desc, is_optimistic, initial.map(|initial| initial.view()))
+                };
+                variable.map(Body::Variable)
             };
             handle::into_c(resource::create(engine, container, name, make)?, out)
         }
     })
 }
 
-/// Copies a variable's value into a tensor of the same shape, in the calling thread.
+/// Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the variable's engine, or the
+/// host's.
 ///
 /// Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
-/// looks for a moment and refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker).
+/// looks for a moment and refuses. Of a variable on a device: until the copy is done; inside of anything that weir has called it refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION (waiting here may
+/// block a worker); what the device fails with.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tensor: *mut weir_tensor) -> weir_status {
     guard("weir_variable_read", || {
         // SAFETY: the caller's handles, as documented.
         let (resource, tensor) = unsafe { (handle::borrow(variable, "variable")?, handle::borrow(tensor, "tensor")?) };
-        resource.variable()?.get(tensor.view(), &|| resource.text())
+        let variable = resource.variable()?;
+        variable.get(tensor.view(), side_of(variable, tensor, "tensor")?, &|| resource.text())
     })
 }
 
 /// Gives a variable the value of a tensor of the same shape, in the calling thread.
 ///
-/// Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
-/// looks for a moment and refuses. Ownership: the value is copied.
-/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape); FAILED_PRECONDITION (waiting here may block a worker);
-/// RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: as weir_variable_read. Ownership: the value is copied.
+/// Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tensor: *const weir_tensor) -> weir_status {
     guard("weir_variable_assign", || {
         // SAFETY: the caller's handles, as documented.
         let (resource, tensor) = unsafe { (handle::borrow(variable, "variable")?, handle::borrow(tensor, "tensor")?) };
-        resource.variable()?.set(tensor.view(), &|| resource.text())
+        let variable = resource.variable()?;
+        variable.set(tensor.view(), side_of(variable, tensor, "tensor")?, &|| resource.text())
     })
 }
 
@@ -97,7 +111,11 @@ unsafe fn create(
         (out, engine, resource, handle::borrow_opt(attr, "attr")?)
     };
     resource.check_engine(engine.resources(), "variable")?;
-    let kernel = kernel(operation, engine.resources(), resource)?;
+    let sum = match operation {
+        Operation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
+        _ => None,
+    };
+    let kernel = kernel(operation, engine.resources(), resource, sum)?;
     let default = KernelAttr::default();
     handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
 }
@@ -106,8 +124,8 @@ unsafe fn create(
 /// variable by its id and does not keep it alive; a program does that was compiled with the kernel.
 ///
 /// Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams and runs inside
-/// of a worker of a pool; those of an optimistic one are for any place. They run in every run of a program, whether or not anybody
-/// uses what they read.
+/// of a worker of a pool; those of an optimistic one are for any place, and so are those of a variable on a device. They run in every run of a
+/// program, whether or not anybody uses what they read.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
 /// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the

@@ -13,4 +13,6 @@ pub struct Effect {
     pub writes: bool,
     /// Whether a graph must say in which order it is read and written.
     pub is_ordered: bool,
+    /// What may be done if it does not: "add a control edge".
+    pub remedy: &'static str,
 }

@@ -9,6 +9,7 @@ pub mod cache;
 mod completion;
 mod context;
 mod effect;
+mod issuer;
 pub mod signature;
 mod stop;
 pub mod vector;
@@ -16,6 +17,7 @@ pub mod vector;
 pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Kept, KernelContext, Makes, Scratch, settled};
 pub use effect::Effect;
+pub use issuer::Issuer;
 pub use stop::{Attached, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Error, Result};
@@ -63,6 +65,16 @@ pub trait Kernel: Send + Sync {
 
     /// The same kernel with what it names looked up, for a program: its calls then find that by a pointer. None if it names nothing.
     fn resolve(&self) -> Result<Option<Arc<dyn Kernel>>> {
+        Ok(None)
+    }
+
+    /// Whether its calls on a device are not launches of a kernel that the device has, but what `issuer` issues.
+    fn is_issued(&self) -> bool {
+        false
+    }
+
+    /// What issues its calls on a device. What it names is looked up now: for a program once, for a stream at each call.
+    fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
         Ok(None)
     }
 

@@ -54,6 +54,16 @@ pub fn check_f32(inputs: &[Desc]) -> Result<()> {
     }
 }
 
+/// Refuses an input whose elements are only moved: s64.
+pub fn check_computes(inputs: &[Desc]) -> Result<()> {
+    match inputs.iter().position(|desc| desc.dtype == dtype::S64) {
+        Some(i) => {
+            Err(mismatch("input", i, "elements that kernels compute with (s64 is for keys and indices)", &inputs[i]))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses an input that holds neither floats nor halves.
 pub fn check_floats(inputs: &[Desc]) -> Result<()> {
     match inputs.iter().position(|desc| ![dtype::F32, dtype::F16, dtype::BF16].contains(&desc.dtype)) {

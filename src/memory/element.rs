@@ -27,4 +27,4 @@ macro_rules! elements {
     };
 }
 
-elements!(i8: S8, u8: U8, F16: F16, Bf16: BF16, Bool: BOOL);
+elements!(i64: S64, i8: S8, u8: U8, F16: F16, Bf16: BF16, Bool: BOOL);

@@ -103,6 +103,15 @@ impl View {
         }
     }
 
+    /// Writes an output in the calling thread: `f` is given all of its bytes.
+    pub fn write_bytes(&self, f: impl FnOnce(&mut [u8])) {
+        match self.bytes() {
+            0 => f(&mut []),
+            // SAFETY: the module's rules: alive and writable in all its bytes, and nobody else's while the kernel runs whose output it is.
+            bytes => f(unsafe { std::slice::from_raw_parts_mut(self.data(), bytes) }),
+        }
+    }
+
     /// Sets every byte of an output.
     pub fn fill(&self, value: u8) {
         if self.bytes() > 0 {

@@ -25,30 +25,37 @@
 //! *Optimistic* (`versions`): no lock while anything is read or written. A reader holds on to the version that was current; a writer makes a
 //! version of its own and puts it in place of the one that it began with, or begins again. Readers see one value or the other, never
 //! parts of both, and no sum is lost.
+//!
+//! On a device that works on its own (`on_device`) both are one chain of accesses that the device makes one after the other.
 #![forbid(unsafe_code)]
 
 mod access;
 mod host;
 mod leaks;
 mod name;
+mod on_device;
 mod operations;
 mod registry;
 mod table;
+mod table_kernels;
 mod variable;
 mod versions;
 
 pub use host::HostObject;
 pub use leaks::{count as leak_count, report as leak_report};
 pub use name::{DEFAULT_CONTAINER, check as check_name, check_container};
+pub use on_device::Side;
 pub use operations::{Operation, kernel};
 pub use registry::{Listed, Registry};
 pub use table::{Key, KeyKind, Keys, Table};
+pub use table_kernels::{TableOperation, table_kernel};
 pub use variable::Variable;
 
 use crate::abi::{weir_resource_kind, weir_resource_kind_value as V};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::sync::{OnceLock, fork};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 /// Kinds of resources.
@@ -87,6 +94,12 @@ impl ResourceKind {
             ResourceKind::Host => "host object",
         }
     }
+}
+
+/// A number that no other thing of this process has which nodes of graphs read and write. ORDERING: Relaxed; only that no two are alike.
+fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
 }
 
 /// What a resource is.

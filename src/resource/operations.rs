@@ -3,7 +3,9 @@
 use super::access::Held;
 use super::{Registry, Resource};
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest, signature};
+use crate::device::{DeviceKernel, DeviceStream, Place};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Rest, signature};
+use crate::memory::View;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,10 @@ struct VariableKernel {
     number: u64,
     /// In programs. Boxed already, for a call that must leave word.
     resolved: Option<Arc<Call>>,
+    /// The variable is in a device's memory.
+    is_on_device: bool,
+    /// The device's sum, for an addition there.
+    sum: Option<Arc<dyn DeviceKernel>>,
 }
 
 /// One operation on a variable that is there.
@@ -44,17 +50,24 @@ struct Call {
     resource: Ref<Resource>,
 }
 
-/// The kernel of an operation on a variable.
-pub fn kernel(operation: Operation, registry: &Arc<Registry>, resource: &Resource) -> Result<Arc<dyn Kernel>> {
+/// The kernel of an operation on a variable. `sum` is the device's kernel of that name, for an addition to a variable in a device's memory.
+pub fn kernel(
+    operation: Operation,
+    registry: &Arc<Registry>,
+    resource: &Resource,
+    sum: Option<Arc<dyn DeviceKernel>>,
+) -> Result<Arc<dyn Kernel>> {
     let variable = resource.variable()?;
     if operation == Operation::AssignAdd {
         variable.check_add().map_err(|error| error.within(resource.text()))?;
+        variable.on_device().map_or(Ok(()), |on| on.prepare_sum())?;
     }
     let effect = Effect {
         thing: variable.serial(),
         name: resource.text().into(),
         writes: operation != Operation::Read,
         is_ordered: !variable.is_optimistic(),
+        remedy: "add a control edge, or create it with WEIR_VARIABLE_OPTIMISTIC",
     };
     Ok(Arc::new(VariableKernel {
         operation,
@@ -64,6 +77,8 @@ pub fn kernel(operation: Operation, registry: &Arc<Registry>, resource: &Resourc
         registry: Arc::clone(registry),
         number: resource.number(),
         resolved: None,
+        is_on_device: variable.on_device().is_some(),
+        sum,
     }))
 }
 
@@ -118,6 +133,7 @@ impl Kernel for VariableKernel {
             effects: self.effects.clone(),
             registry: Arc::clone(&self.registry),
             resolved: Some(self.call()?),
+            sum: self.sum.clone(),
             ..*self
         };
         Ok(Some(Arc::new(resolved)))
@@ -125,7 +141,22 @@ impl Kernel for VariableKernel {
 
     /// Of an exclusive variable only calls that may leave word are made.
     fn is_async(&self) -> bool {
-        !self.is_optimistic
+        !self.is_optimistic && !self.is_on_device
+    }
+
+    fn is_on_host(&self) -> bool {
+        !self.is_on_device
+    }
+
+    fn is_issued(&self) -> bool {
+        self.is_on_device
+    }
+
+    fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
+        if !self.is_on_device {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(DeviceCall { call: self.call()?, sum: self.sum.clone() })))
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
@@ -137,6 +168,27 @@ impl Kernel for VariableKernel {
 
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         self.call()?.go_on(context, done)
+    }
+}
+
+/// One operation on a variable in a device's memory.
+struct DeviceCall {
+    call: Arc<Call>,
+    sum: Option<Arc<dyn DeviceKernel>>,
+}
+
+impl Issuer for DeviceCall {
+    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
+        let Some(on) = self.call.resource.variable()?.on_device() else {
+            return Err(Error::internal("a device's call of a variable in the host's memory"));
+        };
+        let place = |view: &View| Place::Device(view.data().expose_provenance());
+        match (self.call.operation, &self.sum) {
+            (Operation::Read, _) => on.read(stream, name, place(&outputs[0])),
+            (Operation::Assign, _) => on.assign(stream, name, place(&inputs[0])),
+            (Operation::AssignAdd, Some(sum)) => on.assign_add(stream, name, sum, &inputs[0]),
+            (Operation::AssignAdd, None) => Err(Error::internal("an addition without the device's sum")),
+        }
     }
 }
 

@@ -96,6 +96,7 @@ struct State {
 }
 
 pub struct Table {
+    serial: u64,
     kind: KeyKind,
     row: Desc,
     row_bytes: usize,
@@ -110,7 +111,12 @@ impl Table {
             KeyKind::Bytes => Index::Bytes(Map::default()),
         };
         let state = State { index, rows: Vec::new(), key_bytes: 0 };
-        Ok(Table { kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
+        Ok(Table { serial: super::next_serial(), kind, row, row_bytes: row.bytes()?, state: Mutex::new(state) })
+    }
+
+    /// A number that nothing else has which nodes of graphs read and write.
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     pub fn kind(&self) -> KeyKind {

@@ -13,7 +13,7 @@ fn vector(n: i64) -> Desc {
 }
 
 fn variable(registry: &Arc<Registry>, n: i64, is_optimistic: bool) -> Ref<Resource> {
-    let variable = Variable::create(registry.device(), vector(n), is_optimistic, None).unwrap();
+    let variable = Variable::create(vector(n), is_optimistic, None).unwrap();
     Resource::create(registry, Body::Variable(variable)).unwrap()
 }
 
@@ -197,7 +197,7 @@ fn no_value_is_torn(is_optimistic: bool) {
             let over = &over;
             scope.spawn(move || {
                 for i in 0..400 {
-                    variable.set(&tensor(&mut [i * 2 + writer; N]), &name).unwrap();
+                    variable.set(&tensor(&mut [i * 2 + writer; N]), Side::Host, &name).unwrap();
                 }
                 over.fetch_add(1, Relaxed);
             });
@@ -205,7 +205,7 @@ fn no_value_is_torn(is_optimistic: bool) {
         scope.spawn(|| {
             while over.load(Relaxed) < 2 {
                 let mut values = vec![-1; N];
-                variable.get(&tensor(&mut values), &name).unwrap();
+                variable.get(&tensor(&mut values), Side::Host, &name).unwrap();
                 assert!(values.iter().all(|&value| value == values[0]));
             }
         });

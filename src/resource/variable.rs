@@ -1,15 +1,16 @@
 //! A tensor that lives between runs.
 
 use super::access::{Access, Held};
+use super::next_serial;
+use super::on_device::{OnDevice, Side};
 use super::versions::Versions;
 use crate::base::{Desc, Error, Result};
-use crate::device::{self, Device};
+use crate::device::Device;
 use crate::kernel::vector::binary::Op as BinaryOp;
 use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
-use crate::memory::{Buffer, View};
+use crate::memory::{Buffer, Pool, View};
 use crate::threadpool::Span;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a piece of a copy, and the time to copy a byte, at 10 GB/s.
 const PIECE: usize = 128 << 10;
@@ -24,26 +25,13 @@ pub struct Variable {
 enum Value {
     Exclusive { access: Access, view: View, _memory: Buffer },
     Optimistic(Versions),
+    OnDevice { on: Box<OnDevice>, is_optimistic: bool },
 }
 
 impl Variable {
-    /// `initial` has the shape of `desc`; without it the elements are 0.
-    pub fn create(
-        device: &Arc<dyn Device>,
-        desc: Desc,
-        is_optimistic: bool,
-        initial: Option<&View>,
-    ) -> Result<Variable> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let desc = desc.check().map_err(|error| error.within("desc"))?;
-        if device.accelerator().is_some() {
-            // What reads and writes one is a function of the host's.
-            return Err(device::unimplemented(&**device, "variables"));
-        }
-        if let Some(initial) = initial.filter(|initial| *initial.desc() != desc) {
-            let (want, have) = (desc.text(), initial.desc().text());
-            return Err(Error::invalid(format!("initial: expected {want}, got {have}")));
-        }
+    /// One in the host's memory. `initial` has the shape of `desc`; without it the elements are 0.
+    pub fn create(desc: Desc, is_optimistic: bool, initial: Option<&View>) -> Result<Variable> {
+        let desc = checked(desc, initial)?;
         let what = format!("a variable of {}", desc.text());
         let value = if is_optimistic {
             let versions = Versions::create(&desc, &what)?;
@@ -60,8 +48,36 @@ impl Variable {
             }
             Value::Exclusive { access: Access::new(), view, _memory: memory }
         };
-        // ORDERING: Relaxed; only that no two are alike.
-        Ok(Variable { serial: NEXT.fetch_add(1, Relaxed), desc, value })
+        Ok(Variable { serial: next_serial(), desc, value })
+    }
+
+    /// The same in the memory of a device that works on its own.
+    pub fn create_on(
+        device: &Arc<dyn Device>,
+        pool: &Arc<Pool>,
+        desc: Desc,
+        is_optimistic: bool,
+        initial: Option<(&View, Side)>,
+    ) -> Result<Variable> {
+        let desc = checked(desc, initial.map(|(view, _)| view))?;
+        let on = Box::new(OnDevice::create(device, pool, desc)?);
+        if let Some((view, side)) = initial {
+            on.set(view, side)?;
+        }
+        Ok(Variable { serial: next_serial(), desc, value: Value::OnDevice { on, is_optimistic } })
+    }
+
+    /// Some if it is in a device's memory.
+    pub(super) fn on_device(&self) -> Option<&OnDevice> {
+        match &self.value {
+            Value::OnDevice { on, .. } => Some(on),
+            _ => None,
+        }
+    }
+
+    /// The device whose memory it is in; None: the host's.
+    pub fn device(&self) -> Option<&Arc<dyn Device>> {
+        self.on_device().map(OnDevice::device)
     }
 
     pub fn desc(&self) -> &Desc {
@@ -74,13 +90,14 @@ impl Variable {
     }
 
     pub fn is_optimistic(&self) -> bool {
-        matches!(self.value, Value::Optimistic(_))
+        matches!(self.value, Value::Optimistic(_) | Value::OnDevice { is_optimistic: true, .. })
     }
 
     pub fn bytes(&self) -> usize {
         match &self.value {
             Value::Exclusive { view, .. } => view.bytes(),
             Value::Optimistic(versions) => versions.count() * self.desc.bytes().unwrap_or(0),
+            Value::OnDevice { on, .. } => on.bytes(),
         }
     }
 
@@ -88,7 +105,7 @@ impl Variable {
     pub(super) fn access(&self) -> Option<&Access> {
         match &self.value {
             Value::Exclusive { access, .. } => Some(access),
-            Value::Optimistic(_) => None,
+            Value::Optimistic(_) | Value::OnDevice { .. } => None,
         }
     }
 
@@ -102,6 +119,7 @@ impl Variable {
         match &self.value {
             Value::Exclusive { view, .. } => copy(context, view, output),
             Value::Optimistic(versions) => copy(context, &versions.current().view, output),
+            Value::OnDevice { .. } => Err(elsewhere()),
         }
     }
 
@@ -118,6 +136,7 @@ impl Variable {
                 let _ = versions.publish(next, None);
                 Ok(())
             }
+            Value::OnDevice { .. } => Err(elsewhere()),
         }
     }
 
@@ -139,6 +158,7 @@ impl Variable {
                     }
                 }
             }
+            Value::OnDevice { .. } => Err(elsewhere()),
         }
     }
 
@@ -153,19 +173,40 @@ impl Variable {
         self.access().map(|access| access.wait(what)).transpose()
     }
 
-    /// For the host: copies the value into `output`, in this thread.
-    pub fn get(&self, output: &View, what: &dyn Fn() -> String) -> Result<()> {
+    /// For the host: copies the value into `output`, in this thread. `side`: where that is; of a variable in the host's memory it is there.
+    pub fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(output.desc())?;
+        if let Some(on) = self.on_device() {
+            return on.get(output, side).map_err(|error| error.within(what()));
+        }
         let lock = self.lock(what)?;
         self.read(lock.as_ref(), &KernelContext::new(&[], &[], None, no_scratch(), &NEVER), output)
     }
 
     /// For the host: gives it the value of `input`, in this thread.
-    pub fn set(&self, input: &View, what: &dyn Fn() -> String) -> Result<()> {
+    pub fn set(&self, input: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(input.desc())?;
+        if let Some(on) = self.on_device() {
+            return on.set(input, side).map_err(|error| error.within(what()));
+        }
         let lock = self.lock(what)?;
         self.assign(lock.as_ref(), &KernelContext::new(&[], &[], None, no_scratch(), &NEVER), input)
     }
+}
+
+fn checked(desc: Desc, initial: Option<&View>) -> Result<Desc> {
+    let desc = desc.check().map_err(|error| error.within("desc"))?;
+    match initial.filter(|initial| *initial.desc() != desc) {
+        Some(initial) => {
+            let (want, have) = (desc.text(), initial.desc().text());
+            Err(Error::invalid(format!("initial: expected {want}, got {have}")))
+        }
+        None => Ok(desc),
+    }
+}
+
+fn elsewhere() -> Error {
+    Error::internal("the host's function of a variable that is in a device's memory")
 }
 
 const SUM: builtin::Binary = builtin::Binary { op: BinaryOp::Add };

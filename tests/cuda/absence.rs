@@ -45,7 +45,9 @@ fn a_driver_without_a_device() {
 
 #[test]
 fn an_old_driver() {
-    with_driver(&[("VERSION", "11080")], || none("the driver is for CUDA 11.8, weir needs 12.0 or later"));
+    with_driver(&[("VERSION", "11080"), ("DEVICES", "1")], || {
+        none("the driver is for CUDA 11.8, weir needs 12.0 or later")
+    });
 }
 
 #[test]

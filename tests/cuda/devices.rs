@@ -47,7 +47,10 @@ fn the_device_says_what_it_is() {
         let bench = Bench::new();
         let facts = CudaDevice::of(bench.engine.device()).unwrap().facts().clone();
         assert!(!facts.name.is_empty() && facts.pci_bus_id.contains(':') && facts.uuid != [0; 16]);
-        assert_eq!(facts.driver_version.to_string(), std::env::var("FAKE_CUDA_VERSION").unwrap());
+        if let Ok(version) = std::env::var("FAKE_CUDA_VERSION") {
+            assert_eq!(facts.driver_version.to_string(), version);
+        }
+        assert!(facts.driver_version >= 12_000);
         assert!(facts.capability[0] > 0 && facts.multiprocessors > 0 && facts.max_threads_per_block >= 1024);
         let info = bench.engine.info();
         assert_eq!((info.kind, info.alignment, info.memory_bytes), (2, 256, facts.memory_bytes));

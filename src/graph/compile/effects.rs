@@ -79,7 +79,7 @@ pub(super) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
             .map_err(|error| Error::new(error.code(), format!("in graph '{}': {}", inner.name, error.message())))?;
     }
     // Along the order, so that a path leads forward.
-    let mut things: BTreeMap<u64, (String, Vec<Touch>)> = BTreeMap::new();
+    let mut things: BTreeMap<u64, (Effect, Vec<Touch>)> = BTreeMap::new();
     let mut position = vec![0u32; graph.nodes.len()];
     for (at, &index) in verified.order.iter().enumerate() {
         let index = index as usize;
@@ -88,7 +88,7 @@ pub(super) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
             if !effect.is_ordered {
                 return;
             }
-            let (_, touches) = things.entry(effect.thing).or_insert_with(|| (effect.name.to_string(), Vec::new()));
+            let (_, touches) = things.entry(effect.thing).or_insert_with(|| (effect.clone(), Vec::new()));
             match touches.last_mut().filter(|last| last.node == index) {
                 Some(last) if effect.writes && !last.writes => (last.path, last.writes) = (path.to_owned(), true),
                 Some(_) => {}
@@ -97,26 +97,26 @@ pub(super) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
         });
     }
     let mut paths = Paths::new(graph, &position);
-    things.values().try_for_each(|(name, touches)| check_thing(name, touches, &mut paths))
+    things.values().try_for_each(|(thing, touches)| check_thing(thing, touches, &mut paths))
 }
 
 /// Writes must follow one another, and between two of them all reads must follow the first and come before the second: then all
 /// others do, too.
-fn check_thing(name: &str, touches: &[Touch], paths: &mut Paths<'_>) -> Result<()> {
+fn check_thing(thing: &Effect, touches: &[Touch], paths: &mut Paths<'_>) -> Result<()> {
     let writes: Vec<usize> = (0..touches.len()).filter(|&i| touches[i].writes).collect();
     for (i, &write) in writes.iter().enumerate() {
         let next = writes.get(i + 1).copied();
         // The reads before the first write, and everything up to the next one.
         let before = if i == 0 { 0..write } else { 0..0 };
         for read in before {
-            paths.demand(&touches[read], &touches[write], name)?;
+            paths.demand(&touches[read], &touches[write], thing)?;
         }
         for after in write + 1..next.map_or(touches.len(), |next| next + 1) {
-            paths.demand(&touches[write], &touches[after], name)?;
+            paths.demand(&touches[write], &touches[after], thing)?;
         }
         if let Some(next) = next {
             for read in write + 1..next {
-                paths.demand(&touches[read], &touches[next], name)?;
+                paths.demand(&touches[read], &touches[next], thing)?;
             }
         }
     }
@@ -173,13 +173,14 @@ impl<'a> Paths<'a> {
         false
     }
 
-    fn demand(&mut self, first: &Touch, second: &Touch, name: &str) -> Result<()> {
+    fn demand(&mut self, first: &Touch, second: &Touch, thing: &Effect) -> Result<()> {
+        let Effect { name, remedy, .. } = thing;
         if self.is_before(first.node, second.node) {
             return Ok(());
         }
         let does = |touch: &Touch| if touch.writes { "writes" } else { "reads" };
         Err(Error::invalid(format!(
-            "node '{}' {} {name} and node '{}' {} it, in no order: add a control edge, or create it with WEIR_VARIABLE_OPTIMISTIC",
+            "node '{}' {} {name} and node '{}' {} it, in no order: {remedy}",
             first.path,
             does(first),
             second.path,

@@ -6,6 +6,7 @@ use super::carry::{Carry, Done, Point};
 use super::kernels::Source;
 use super::region::{OnDevice, Region};
 use super::replays::Writer;
+use super::segments::Segments;
 use crate::base::{Error, Result};
 use crate::graph::builder::Value;
 use std::sync::Arc;
@@ -151,6 +152,23 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
+    /// Has the host wait for work, too, that it needs nothing of, as what only writes a variable: a run, or an iteration, is over when all of it
+    /// is. What is awaited covers what comes before it on the engine.
+    pub(super) fn ends(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
+        for on in all {
+            let mut covered = Covered::new(on);
+            let is_ours = |node: &&usize| region.device[**node] == Some(on.engine);
+            region.awaited.iter().filter(is_ours).for_each(|&node| covered.add(on, region.position[node]));
+            for at in (0..on.nodes.len()).rev() {
+                if !covered.has(on, at) {
+                    self.done(region, all, on.nodes[at])?;
+                    covered.add(on, at);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A node that completes when the work of another one is done.
     fn done(&mut self, region: &mut Region<'_>, all: &[OnDevice], before: usize) -> Result<usize> {
         if let Some(&done) = region.done.get(&before) {
@@ -176,15 +194,41 @@ impl Placer {
     }
 
     /// Something follows a node's work: what does it, if anything does, which then records.
-    fn follow(&mut self, region: &Region<'_>, all: &[OnDevice], node: usize) -> Option<Writer> {
+    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<Writer> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
         let (on, at) = (&all[engine], region.position[node]);
         let piece = on.first_piece + at;
         self.needs[engine].records[piece] = true;
+        region.awaited.push(node);
         let segment = on.segments.as_ref().map(|segments| segments.number_of(at));
         if let Some(segment) = segment {
             self.needs[engine].segments[segment] = true;
         }
         Some(Writer { piece, segment })
+    }
+}
+
+/// What is over on an engine when some pieces are, whichever way a run goes: pieces on each stream, and segments.
+struct Covered {
+    pieces: Vec<u32>,
+    segments: Vec<u32>,
+}
+
+impl Covered {
+    fn new(on: &OnDevice) -> Covered {
+        let segments = on.segments.as_ref().map_or(0, |segments| segments.plan.num_streams);
+        Covered { pieces: vec![0; on.plan.num_streams], segments: vec![0; segments] }
+    }
+
+    fn add(&mut self, on: &OnDevice, at: usize) {
+        on.plan.cover(at, &mut self.pieces);
+        if let Some(segments) = &on.segments {
+            segments.plan.cover(segments.of(at), &mut self.segments);
+        }
+    }
+
+    fn has(&self, on: &OnDevice, at: usize) -> bool {
+        let is_in = |segments: &Segments| segments.plan.is_covered(segments.of(at), &self.segments);
+        on.plan.is_covered(at, &self.pieces) && on.segments.as_ref().is_none_or(is_in)
     }
 }

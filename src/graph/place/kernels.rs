@@ -18,7 +18,7 @@ use super::lane::{Lane, Lanes, OnEngine};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{DeviceEvent, DeviceStream, Place, Transfer};
 use crate::engine::BoundKernel;
-use crate::kernel::{Completion, Kernel, KernelContext};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -227,6 +227,8 @@ pub(super) struct Issue {
     pub before: Vec<Before>,
     pub records: bool,
     pub kernel: Ref<BoundKernel>,
+    /// What issues it, if that is not one launch.
+    pub issuer: Option<Arc<dyn Issuer>>,
     pub inputs: Vec<(Source, Desc)>,
     pub outputs: Vec<(Source, Desc)>,
     /// How many inputs the node has.
@@ -264,6 +266,10 @@ impl Issue {
 impl Kernel for Issue {
     shape!("launch on a device", of self: self.num_inputs, self.given.len());
     on_engine!();
+
+    fn effects(&self) -> &[Effect] {
+        self.kernel.kernel().effects()
+    }
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.given.clone())

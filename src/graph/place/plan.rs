@@ -168,6 +168,18 @@ fn schedule(pieces: &[Piece], k: usize, mut choose: impl FnMut(&[usize], &[Strea
 }
 
 impl Plan {
+    /// Adds to what is over, the number of a piece for each stream, when this one is.
+    pub fn cover(&self, piece: usize, covered: &mut [u32]) {
+        let placed = &self.placed[piece];
+        covered.iter_mut().zip(&placed.clock).for_each(|(covered, &clock)| *covered = (*covered).max(clock));
+        covered[placed.stream] = covered[placed.stream].max(placed.number);
+    }
+
+    pub fn is_covered(&self, piece: usize, covered: &[u32]) -> bool {
+        let placed = &self.placed[piece];
+        placed.number <= covered[placed.stream]
+    }
+
     /// Whether piece `before` is over when `then` begins, whatever the timing.
     pub fn is_over(&self, before: usize, then: usize) -> bool {
         let (a, b) = (&self.placed[before], &self.placed[then]);

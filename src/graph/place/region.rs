@@ -42,6 +42,8 @@ pub(super) struct Region<'a> {
     /// Nodes that bring a value to the host, and nodes that tell when one is done.
     pub fetched: HashMap<Value, usize>,
     pub done: HashMap<usize, usize>,
+    /// Nodes on engines whose end something on the host waits for.
+    pub awaited: Vec<usize>,
     /// Nodes that have to do with engines.
     pub work: Vec<usize>,
     /// Pieces that are part of segments.
@@ -54,7 +56,7 @@ pub(super) struct OnDevice {
     /// Nodes, in the order of issue.
     pub nodes: Vec<usize>,
     pub pieces: Vec<Piece>,
-    plan: Plan,
+    pub plan: Plan,
     /// For each piece, those that must be over because it writes where their values were.
     pub overwritten: Vec<Vec<usize>>,
     /// None: nothing is submitted as one.
@@ -104,6 +106,7 @@ impl Placer {
             crossed: HashMap::new(),
             fetched: HashMap::new(),
             done: HashMap::new(),
+            awaited: Vec::new(),
             work: Vec::new(),
             joined: Joined::default(),
         };
@@ -119,6 +122,7 @@ impl Placer {
         self.edges_to_host(&mut region, &all)?;
         self.edges_to_peers(&mut region, &all)?;
         let outputs = self.outputs(&mut region, &all)?;
+        self.ends(&mut region, &all)?;
         for on in &all {
             self.issue(&mut region, on)?;
         }
@@ -368,6 +372,7 @@ impl Placer {
                 before,
                 records: self.needs[engine].records[piece],
                 kernel: kernel.clone(),
+                issuer: kernel.kernel().issuer().map_err(|error| error.within(format_args!("node '{}'", old.name)))?,
                 inputs,
                 outputs,
                 num_inputs: reads.len(),

@@ -15,7 +15,7 @@ use super::lane::{Lane, Lanes};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
 use crate::device::{DeviceStream, Launch, Place, Recording, Step, Transfer, Work};
-use crate::kernel::{Kernel, KernelContext};
+use crate::kernel::{Effect, Kernel, KernelContext};
 use crate::memory::View;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -159,6 +159,11 @@ impl Kernel for Segment {
     shape!("segment on a device", of self: self.num_inputs, self.given.len());
     on_engine!();
 
+    /// Pieces with effects are alone in their segments.
+    fn effects(&self) -> &[Effect] {
+        self.issues.first().map_or(&[], |issue| issue.effects())
+    }
+
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.given.clone())
     }
@@ -190,6 +195,9 @@ impl Issue {
     /// Without waits and events.
     pub fn launch(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         let (inputs, outputs) = self.views(lane, context)?;
-        stream.launch(&self.launch_of(&inputs, &outputs)?)
+        match &self.issuer {
+            Some(issuer) => issuer.issue(stream, &self.name, &inputs, &outputs),
+            None => stream.launch(&self.launch_of(&inputs, &outputs)?),
+        }
     }
 }

@@ -63,6 +63,11 @@ pub(super) struct Issued {
 }
 
 impl Segments {
+    /// The segment of a piece, from 0 in this graph.
+    pub fn of(&self, at: usize) -> usize {
+        self.of[at]
+    }
+
     pub fn number_of(&self, at: usize) -> usize {
         self.first + self.of[at]
     }
@@ -112,10 +117,15 @@ impl Placer {
         }
         let nodes = &region.old.nodes;
         let after: Vec<Vec<usize>> = nodes.iter().map(|node| verify::predecessors(node).collect()).collect();
+        let is_issued =
+            |node: usize| matches!(&nodes[node].body, Body::Kernel { kernel, .. } if kernel.kernel().is_issued());
         let mut all = none(self);
         for (engine, units) in all.iter_mut().enumerate() {
             let role = |node: usize| match nodes[node].body {
-                _ if region.is_piece(node) && region.device[node] == Some(engine) => Role::Piece,
+                _ if region.is_piece(node) && region.device[node] == Some(engine) => match is_issued(node) {
+                    true => Role::Alone,
+                    false => Role::Piece,
+                },
                 Body::Input(_) | Body::Constant(_) => Role::Source,
                 _ => Role::Other,
             };

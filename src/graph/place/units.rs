@@ -22,10 +22,18 @@ const BITS: usize = 1 << 28;
 pub enum Role {
     /// A piece of its work.
     Piece,
+    /// One that cannot be recorded: it is a unit of its own, and to others as if it were not the engine's.
+    Alone,
     /// Work that is not its own.
     Other,
     /// There from the beginning.
     Source,
+}
+
+impl Role {
+    fn is_other(self) -> bool {
+        matches!(self, Role::Other | Role::Alone)
+    }
 }
 
 /// For each node the others that come before it, itself too if it is one.
@@ -38,7 +46,7 @@ pub struct Others {
 impl Others {
     /// By rows in an order in which each comes after what it is `behind`.
     fn of(roles: &[Role], order: impl Iterator<Item = usize>, behind: &[Vec<usize>]) -> Others {
-        let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node] == Role::Other).collect();
+        let others: Vec<usize> = (0..roles.len()).filter(|&node| roles[node].is_other()).collect();
         let words = others.len().div_ceil(64);
         let mut bits = vec![0; words * roles.len()];
         for (number, &other) in others.iter().enumerate() {
@@ -70,7 +78,7 @@ pub struct Units {
 /// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it comes after. None: there
 /// are too many nodes to tell.
 pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Units> {
-    let others = roles.iter().filter(|role| **role == Role::Other).count();
+    let others = roles.iter().filter(|role| role.is_other()).count();
     if others.saturating_mul(roles.len()) > BITS {
         return None;
     }
@@ -83,7 +91,7 @@ pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Unit
     let behind = Others::of(roles, forward.clone().rev(), &followers);
     let mut known: HashMap<(&[u64], &[u64]), usize> = HashMap::new();
     let mut units: Vec<Vec<usize>> = Vec::new();
-    for node in forward.filter(|&node| roles[node] == Role::Piece) {
+    for node in forward.filter(|&node| matches!(roles[node], Role::Piece | Role::Alone)) {
         let unit = known.entry((before.row(node), behind.row(node))).or_insert(usize::MAX);
         if *unit == usize::MAX || units[*unit].len() == MOST {
             *unit = units.len();

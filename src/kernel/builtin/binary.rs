@@ -131,6 +131,7 @@ impl Operation for Binary {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
+        signature::check_computes(inputs)?;
         let floats = [dtype::F32, dtype::BF16, dtype::F16];
         let taken = match inputs[0].dtype {
             of if floats.contains(&of) => true,

@@ -3,10 +3,10 @@
 
 use super::{GRAIN, LEAST_NS, Operation, elements};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::KernelContext;
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Row, Source, Target};
 use crate::kernel::vector::{affine, isa::Isa};
+use crate::kernel::{KernelContext, signature};
 use crate::memory::{Bf16, Bool, F16};
 use crate::threadpool::Span;
 
@@ -92,6 +92,7 @@ impl Operation for Convert {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
+        signature::check_computes(inputs)?;
         Desc { dtype: self.dtype, ..inputs[0] }.check_open()
     }
 

@@ -64,6 +64,7 @@ impl Operation for Select {
         if inputs[0].dtype != dtype::BOOL {
             return Err(signature::mismatch("input", 0, "bool elements", &inputs[0]));
         }
+        signature::check_computes(inputs)?;
         if inputs[2].dtype != inputs[1].dtype {
             let expected = format!("{} elements, as input 1 has", dtype::name(inputs[1].dtype));
             return Err(signature::mismatch("input", 2, &expected, &inputs[2]));

@@ -134,7 +134,8 @@ fn is_of_no_context(name: &str) -> bool {
         )
 }
 
-fn before(name: &'static str) -> Result {
+/// Whether the body is to run.
+fn before(name: &'static str) -> Result<bool> {
     if IN_HOST_FUNCTION.get() && !name.starts_with("cuGetError") {
         stop(&format!("a host function calls {name}: what a stream calls must not call the driver"));
     }
@@ -157,10 +158,11 @@ fn before(name: &'static str) -> Result {
         if code.is_sticky() {
             lock().lose_current(code);
         }
-        return if code.0 == 0 { Ok(()) } else { Err(code) };
+        // 0: the call is left out, and has succeeded.
+        return if code.0 == 0 { Ok(false) } else { Err(code) };
     }
     if is_free(name) {
-        return Ok(());
+        return Ok(true);
     }
     if ENDED.load(SeqCst) {
         return Err(Code::DEINITIALIZED);
@@ -175,7 +177,7 @@ fn before(name: &'static str) -> Result {
         }
         capture::check_call(&mut world, name)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 struct Line<'a>(&'a str, &'a [&'a dyn Show], i32);
@@ -198,7 +200,9 @@ pub fn enter(name: &'static str, arguments: &[&dyn Show], body: impl FnOnce() ->
     if INITIALIZED.load(SeqCst) && PROCESS.load(SeqCst) != std::process::id() {
         return Code::NOT_INITIALIZED.0;
     }
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| before(name).and_then(|()| body())));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| -> Result {
+        if before(name)? { body() } else { Ok(()) }
+    }));
     let Ok(result) = result else { stop(&format!("{name} panicked")) };
     let status = result.err().map_or(0, |code| code.0);
     if SETTINGS.log.is_some() {

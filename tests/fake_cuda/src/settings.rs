@@ -8,7 +8,7 @@
 //! | `FAKE_CUDA_MEMORY` | bytes | of each device, else 16 GiB |
 //! | `FAKE_CUDA_SEED` | number | one operation at a time, drawn among those that can go; else threads as many as there is work for |
 //! | `FAKE_CUDA_DELAY` | stream:microseconds,... | each operation of the n-th stream takes so much longer; 0 = default streams |
-//! | `FAKE_CUDA_FAIL` | function:n:code,... | the n-th call of the function fails; with * each one |
+//! | `FAKE_CUDA_FAIL` | function:n:code,... | the n-th call of the function fails, with * each one; with code 0 it is left out |
 //! | `FAKE_CUDA_DROP` | function,... | cuGetProcAddress does not find it |
 //! | `FAKE_CUDA_LOG` | file | one line for each call |
 //! | `FAKE_CUDA_RACES` | abort, report, off | what a find of the checker does: else abort |

@@ -48,6 +48,8 @@ fn what_is_not_known_is_refused_with_its_line() {
         (".reg .b32 %r1; .reg .b32 %r1;", "'%r1' is declared twice"),
         ("mov.u32 %r1, %tid.w;", "unknown special register %tid.w"),
         ("ld.shared.u32 %r1, [k_param];", "'k_param' is not declared"),
+        (".shared .align 9223372036854775808 .b8 t[9223372036854775807];", "aligned to 9223372036854775808"),
+        (".shared .b8 t[300000];", "more than 227 KiB of shared memory"),
         ("cvt.s32.f32 %r1, %f1;", "a rounding to integer is missing"),
     ] {
         let found = refused(body);

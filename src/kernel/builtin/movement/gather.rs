@@ -7,8 +7,9 @@ use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::builtin::LEAST_NS;
 use crate::kernel::builtin::Operation;
 use crate::kernel::{KernelContext, signature};
+use crate::memory::Element;
 
-/// The elements of input 0 along `axis` that input 1, of s32, names: the output has the indices' shape in the place of the
+/// The elements of input 0 along `axis` that input 1, of s32 or s64, names: the output has the indices' shape in the place of the
 /// axis. An index below zero or beyond the axis is refused before anything is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
@@ -19,16 +20,16 @@ pub struct Gather {
 const INDEX_NS: f32 = 5.0;
 
 impl Gather {
-    fn check_indices(indices: &[i32], table: &Desc, axis: usize) -> Result<()> {
+    fn check_indices<I: Index>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
         // The first look is a loop without branches.
-        let good = indices.iter().fold(true, |good, &index| good & (index >= 0 && i64::from(index) < size));
-        let bad = |&index: &i32| index < 0 || i64::from(index) >= size;
+        let good = indices.iter().fold(true, |good, &index| good & (index.into() >= 0 && index.into() < size));
+        let bad = |&index: &I| index.into() < 0 || index.into() >= size;
         match indices.iter().position(bad).filter(|_| !good) {
             None => Ok(()),
             Some(i) => Err(Error::out_of_range(format!(
                 "input 1: element {i} is {}, expected an index from 0 to {} along axis {axis} of input 0, {}",
-                indices[i],
+                indices[i].into(),
                 size - 1,
                 table.text()
             ))),
@@ -48,8 +49,8 @@ impl Operation for Gather {
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let (table, indices) = (&inputs[0], &inputs[1]);
         let axis = signature::axis(self.axis, table)?;
-        if indices.dtype != dtype::S32 {
-            return Err(signature::mismatch("input", 1, "s32 elements", indices));
+        if ![dtype::S32, dtype::S64].contains(&indices.dtype) {
+            return Err(signature::mismatch("input", 1, "s32 or s64 elements", indices));
         }
         let (before, after) = (&table.shape()[..axis], &table.shape()[axis + 1..]);
         let rank = before.len() + indices.shape().len() + after.len();
@@ -66,9 +67,24 @@ impl Operation for Gather {
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
+        match context.inputs()[1].desc().dtype {
+            dtype::S64 => self.gather::<i64>(context),
+            _ => self.gather::<i32>(context),
+        }
+    }
+}
+
+/// A number of a row.
+trait Index: Element + Into<i64> {}
+
+impl Index for i32 {}
+impl Index for i64 {}
+
+impl Gather {
+    fn gather<I: Index>(&self, context: &KernelContext<'_>) -> Result<()> {
         let (table, output) = (&context.inputs()[0], &context.outputs()[0]);
         let axis = signature::axis(self.axis, table.desc())?;
-        let indices = &context.inputs()[1].read::<i32>()[..context.inputs()[1].desc().elements()?];
+        let indices = &context.inputs()[1].read::<I>()[..context.inputs()[1].desc().elements()?];
         let total = output.desc().bytes()?;
         Gather::check_indices(indices, table.desc(), axis)?;
         if total == 0 {
@@ -90,9 +106,10 @@ impl Operation for Gather {
                     1 => rows_of::<1>(table, &indices[at..], part),
                     2 => rows_of::<2>(table, &indices[at..], part),
                     4 => rows_of::<4>(table, &indices[at..], part),
+                    8 => rows_of::<8>(table, &indices[at..], part),
                     _ => {
                         for (row, &index) in part.chunks_exact_mut(unit).zip(&indices[at..]) {
-                            row.copy_from_slice(&table[index as usize * unit..][..unit]);
+                            row.copy_from_slice(&table[index.into() as usize * unit..][..unit]);
                         }
                     }
                 }
@@ -104,8 +121,8 @@ impl Operation for Gather {
 }
 
 /// The same for elements of a size that the compiler knows.
-fn rows_of<const UNIT: usize>(table: &[u8], indices: &[i32], out: &mut [u8]) {
+fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl Index], out: &mut [u8]) {
     for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
-        *row = table.as_chunks::<UNIT>().0[index as usize];
+        *row = table.as_chunks::<UNIT>().0[index.into() as usize];
     }
 }

@@ -317,3 +317,29 @@ fn a_host_that_touches_pinned_memory_too_soon_is_told() {
         };
     }
 }
+
+#[test]
+fn a_wait_that_is_left_out_is_found() {
+    let test = "streams::a_wait_that_is_left_out_is_found";
+    for left_out in [false, true] {
+        let driver = if left_out { Driver::new().set("FAIL", "cuStreamWaitEvent:2:0") } else { Driver::new() };
+        let Some(run) = driver.child(test) else {
+            start();
+            let (streams, done, fill) = ([stream(), stream()], event(), function("fill"));
+            let address = memory(64);
+            for round in 0..4 {
+                let stream = streams[round % 2];
+                assert_eq!(launch(fill, stream, &[address, 16, round as u64]), 0);
+                ok!(cuEventRecord(done, stream));
+                ok!(cuStreamWaitEvent(streams[1 - round % 2], done, 0u32));
+            }
+            ok!(cuCtxSynchronize());
+            assert_eq!(read(address, 1), [3]);
+            return;
+        };
+        match left_out {
+            true => run.fails_with("nothing orders one behind the other"),
+            false => run.succeeds(),
+        };
+    }
+}

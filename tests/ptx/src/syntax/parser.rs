@@ -328,6 +328,10 @@ impl Cursor {
             self.expect(']')?;
             variable.size = variable.size.checked_mul(length).ok_or("the variable is too large")?;
         }
+        // So that sums of sizes and offsets never overflow.
+        if variable.align > 1 << 16 || variable.size > 1 << 40 {
+            return Err(format!("'{}': {} bytes aligned to {}", variable.name, variable.size, variable.align));
+        }
         if self.takes('=') {
             self.initial(&mut variable)?;
             let room = variable.size / u64::from(variable.kind.bytes());

@@ -1,0 +1,247 @@
+//! A variable in the memory of a device that works on its own.
+//!
+//! What reads and writes it there is issued to streams of any number, by programs, other streams, and the host. All of it forms a *chain*: each
+//! access waits, on the device, for the one that was issued before it, whatever stream that is on. So accesses are whole, and come
+//! one after the other in the order in which they were issued; nobody waits on the host. Exclusive and optimistic variables are alike in this.
+//! A graph gives its accesses to an exclusive one an order, and issues them in that order.
+//!
+//! An access whose stream fails is not made, and the variable keeps its value: a sum is computed beside it, and then copied. An access that waits for a
+//! stream which then fails fails with it; what comes when the failure is known does not wait for it, and goes on.
+
+use crate::base::time::Deadline;
+use crate::base::{Desc, Error, Result};
+use crate::device::{
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, StreamAttr, Then, Transfer,
+    label,
+};
+use crate::memory::{Block, Pool, Tag, View};
+use crate::sync::{Mutex, ambient, fork};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Where a tensor is that the host gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// In the host's memory.
+    Host,
+    /// In that of the variable's device.
+    Device,
+}
+
+impl Side {
+    fn place(self, view: &View) -> Place<'static> {
+        let address = view.data().expose_provenance();
+        match self {
+            Side::Host => Place::Host(address),
+            Side::Device => Place::Device(address),
+        }
+    }
+}
+
+pub(super) struct OnDevice {
+    device: Arc<dyn Device>,
+    pool: Arc<Pool>,
+    desc: Desc,
+    bytes: usize,
+    chain: Mutex<Chain>,
+    /// Events of accesses that others came behind.
+    spare: Mutex<VecDeque<Arc<dyn DeviceEvent>>>,
+    /// For calls of the host's, one at a time.
+    line: Mutex<Option<Box<dyn DeviceStream>>>,
+}
+
+struct Chain {
+    memory: Option<Block>,
+    /// Where sums are made.
+    sum: Option<Block>,
+    /// Accesses that were issued.
+    number: u64,
+    /// Behind the last one of them.
+    last: Option<Arc<dyn DeviceEvent>>,
+}
+
+/// An access is over, or has failed. Not under a lock: a device may do work to answer.
+fn is_over(event: &Arc<dyn DeviceEvent>) -> bool {
+    !matches!(event.is_reached(), Ok(false))
+}
+
+impl OnDevice {
+    /// One of zeros.
+    pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<OnDevice> {
+        let bytes = desc.bytes()?;
+        let memory = pool.allocate(bytes, tag(&desc))?;
+        let chain = Mutex::new(Chain { memory: Some(memory), sum: None, number: 0, last: None });
+        let (device, pool) = (Arc::clone(device), Arc::clone(pool));
+        let (spare, line) = (Mutex::default(), Mutex::default());
+        let made = OnDevice { device, pool, desc, bytes, chain, spare, line };
+        if bytes > 0 {
+            let fill = |stream: &dyn DeviceStream, chain: &Chain| {
+                stream.fill(&Fill { name: "a variable's zeros", address: chain.address()?, bytes, value: 0 })
+            };
+            made.by_host(|stream| made.issue(stream, fill))?;
+        }
+        Ok(made)
+    }
+
+    fn accelerator(&self) -> Result<&dyn Accelerator> {
+        self.device.accelerator().ok_or_else(|| Error::internal("a variable on a device that is the host"))
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.chain.lock().sum.as_ref().map_or(0, Block::bytes)
+    }
+
+    /// Additions will be made.
+    pub fn prepare_sum(&self) -> Result<()> {
+        if self.chain.lock().sum.is_none() {
+            let sum = self.pool.allocate(self.bytes, Tag::text(format!("sums of a variable {}", self.desc.text())))?;
+            self.chain.lock().sum.get_or_insert(sum);
+        }
+        Ok(())
+    }
+
+    /// Issues an access, behind the one before it.
+    fn issue(
+        &self,
+        stream: &dyn DeviceStream,
+        access: impl FnOnce(&dyn DeviceStream, &Chain) -> Result<()>,
+    ) -> Result<()> {
+        let event = self.event()?;
+        let (number, last) = {
+            let chain = self.chain.lock();
+            (chain.number, chain.last.clone())
+        };
+        let is_known_over = last.as_ref().is_none_or(is_over);
+        let mut chain = self.chain.lock();
+        // The event says nothing by itself: others may have come in between, and one of them may have it now.
+        if let Some(last) = chain.last.as_ref().filter(|_| !is_known_over || chain.number != number) {
+            stream.wait(last)?;
+        }
+        let result = access(stream, &chain);
+        // Also behind a part of it.
+        stream.record(&event)?;
+        chain.number += 1;
+        let old = chain.last.replace(event);
+        drop(chain);
+        self.spare.lock().extend(old);
+        result
+    }
+
+    /// An event that is not under way.
+    fn event(&self) -> Result<Arc<dyn DeviceEvent>> {
+        let oldest = self.spare.lock().pop_front();
+        match oldest {
+            Some(event) if is_over(&event) => Ok(event),
+            oldest => {
+                self.spare.lock().extend(oldest);
+                self.accelerator()?.event(false)
+            }
+        }
+    }
+
+    fn copy(&self, stream: &dyn DeviceStream, name: &str, from: Place<'_>, to: Place<'_>) -> Result<()> {
+        if self.bytes == 0 { Ok(()) } else { stream.copy(&Transfer { name, to, from, bytes: self.bytes }) }
+    }
+
+    pub fn read(&self, stream: &dyn DeviceStream, name: &str, to: Place<'_>) -> Result<()> {
+        self.issue(stream, |stream, chain| self.copy(stream, name, Place::Device(chain.address()?), to))
+    }
+
+    pub fn assign(&self, stream: &dyn DeviceStream, name: &str, from: Place<'_>) -> Result<()> {
+        self.issue(stream, |stream, chain| self.copy(stream, name, from, Place::Device(chain.address()?)))
+    }
+
+    pub fn assign_add(
+        &self,
+        stream: &dyn DeviceStream,
+        name: &str,
+        kernel: &Arc<dyn DeviceKernel>,
+        input: &View,
+    ) -> Result<()> {
+        self.issue(stream, |stream, chain| {
+            let Some(sum) = chain.sum.as_ref().map(Block::data) else {
+                return Err(Error::internal("a sum without memory"));
+            };
+            let view = |data| View::new(data, self.bytes, self.desc);
+            let value = std::ptr::with_exposed_provenance_mut(chain.address()?);
+            let (inputs, outputs) = ([view(value), input.clone()], [view(sum)]);
+            if self.bytes > 0 {
+                stream.launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs })?;
+            }
+            self.copy(stream, name, Place::Device(sum.expose_provenance()), Place::Device(chain.address()?))
+        })
+    }
+
+    /// For the host: its value to a tensor, and back when that is done.
+    pub fn get(&self, output: &View, side: Side) -> Result<()> {
+        self.wait_for(|stream| self.read(stream, "a variable's value for the host", side.place(output)))
+    }
+
+    /// For the host: its value from a tensor.
+    pub fn set(&self, input: &View, side: Side) -> Result<()> {
+        self.wait_for(|stream| self.assign(stream, "a variable's value from the host", side.place(input)))
+    }
+
+    fn by_host<R>(&self, f: impl FnOnce(&dyn DeviceStream) -> Result<R>) -> Result<R> {
+        let mut line = self.line.lock();
+        let stream = match line.take() {
+            Some(stream) => stream,
+            None => self.accelerator()?.stream(&StreamAttr { name: "variable", priority: 0 })?,
+        };
+        f(&**line.insert(stream))
+    }
+
+    fn wait_for(&self, work: impl FnOnce(&dyn DeviceStream) -> Result<()>) -> Result<()> {
+        if ambient::depth() > 0 {
+            return Err(Error::precondition(format!(
+                "the variable is on engine {}, and waiting for it here could block a worker of a thread pool",
+                label(&*self.device)
+            )));
+        }
+        self.by_host(|stream| {
+            let done = self.accelerator()?.event(false)?;
+            work(stream)?;
+            stream.record(&done)?;
+            let result = done.synchronize(Deadline::NEVER).map(drop).map_err(Error::as_origin);
+            if result.is_err() {
+                stream.clear_error();
+            }
+            result
+        })
+    }
+}
+
+/// What the memory is for.
+fn tag(desc: &Desc) -> Tag {
+    Tag::text(format!("variable {}", desc.text()))
+}
+
+impl Chain {
+    fn address(&self) -> Result<usize> {
+        let memory = self.memory.as_ref().ok_or_else(|| Error::internal("a variable without memory"))?;
+        Ok(memory.data().expose_provenance())
+    }
+}
+
+impl Drop for OnDevice {
+    /// The device may still be at it: then everything goes when that is over.
+    fn drop(&mut self) {
+        if fork::forked() {
+            return;
+        }
+        let (memory, sum, last) = {
+            let mut chain = self.chain.lock();
+            (chain.memory.take(), chain.sum.take(), chain.last.take())
+        };
+        let (spare, line) = (std::mem::take(&mut *self.spare.lock()), self.line.lock().take());
+        let Some((last, accelerator)) = last.zip(self.device.accelerator()) else { return };
+        if !is_over(&last) {
+            let held = (memory, sum, spare, line, Arc::clone(&last));
+            accelerator.when_reached(&last, Then::once(move || drop(held)));
+        }
+    }
+}
