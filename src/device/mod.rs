@@ -237,6 +237,16 @@ pub trait DeviceStream: Send + Sync + Debug {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
     }
 
+    /// Whether it can be asked `is_idle`.
+    fn tells_idle(&self) -> bool {
+        false
+    }
+
+    /// Whether all that was issued so far is done, told without an event. A failure is no answer: an event tells it.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
     /// Work is done again after a failure.
     fn clear_error(&self) {}
 

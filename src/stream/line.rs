@@ -30,23 +30,27 @@
 use super::drain::{Hands, Issued};
 use super::lane::Lane;
 use super::queue::{Op, Queue};
-use crate::base::time::Deadline;
+use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::sync::{Asked, Gate, Look, Milestone, Milestones, Mutex, MutexGuard, OnceLock};
+use crate::sync::{AllLook, Asked, Gate, Look, Milestone, Milestones, Mutex, MutexGuard, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Weak};
 
 /// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a device that gives
 /// one thread another answer than the other must not keep anybody for ever.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
-/// So many items may be under way before their submitter looks which are done.
+/// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a question to the
+/// device may cost as much as an item.
 const LOOK_FROM: usize = 192;
+const LOOK_EVERY: u64 = 64;
 
 #[derive(Debug)]
 pub struct Line {
     device: Arc<dyn Device>,
     stream: Box<dyn DeviceStream>,
+    /// Whether the device can say that nothing of a stream is left.
+    tells_idle: bool,
     /// Items issued or skipped.
     issued: Gate,
     flight: Mutex<Flight>,
@@ -114,6 +118,7 @@ impl Line {
         };
         Ok(Line {
             device: Arc::clone(device),
+            tells_idle: stream.tells_idle(),
             stream,
             issued: Gate::new(),
             flight: Mutex::default(),
@@ -232,8 +237,9 @@ impl Line {
         self.flight().under_way.is_looking()
     }
 
+    /// Whether to look which items are done: so many are under way, and there may be a milestone that was not there at the last look.
     pub(super) fn is_crowded(&self) -> bool {
-        self.flight().under_way.count() >= LOOK_FROM
+        self.issued().is_multiple_of(LOOK_EVERY) && self.flight().under_way.count() >= LOOK_FROM
     }
 }
 
@@ -335,11 +341,44 @@ impl Queue {
         if self.completed() >= target {
             return true;
         }
+        if self.look_at_all(line) && self.completed() >= target {
+            return true;
+        }
         if let Err(error) = line.ask(target) {
             self.give_up(line, error, target);
         }
         self.retire(line);
         self.completed() >= target
+    }
+
+    /// Lets go of all that was issued, if the device says that nothing of it is left; false if it does not say.
+    fn look_at_all(&self, line: &Line) -> bool {
+        if !line.tells_idle {
+            return false;
+        }
+        let Some(last) = line.flight().under_way.begin_all() else { return false };
+        let is_idle = line.stream.is_idle();
+        let mut flight = line.flight();
+        let Flight { under_way, spare, .. } = &mut *flight;
+        let look = under_way.answer_all(last, is_idle, |milestone| {
+            if milestone.is_own && Arc::strong_count(&milestone.event) == 1 {
+                spare.push(milestone.event);
+            }
+        });
+        drop(flight);
+        match look {
+            AllLook::Over => {}
+            AllLook::Again => self.retire(line),
+            AllLook::Reached(count) => self.let_all_go(line, count),
+        }
+        is_idle
+    }
+
+    /// Completes so many items that are over, and what came before.
+    fn let_all_go(&self, line: &Line, count: u64) {
+        self.let_go(line, count, true);
+        let known = std::mem::take(&mut line.flight().unknown);
+        drop(known);
     }
 
     /// Lets go of what the device has done.
@@ -374,10 +413,7 @@ impl Queue {
         if let Some(error) = failure {
             self.fail_late(error);
         }
-        self.let_go(line, count, true);
-        // What came before is over, too.
-        let known = std::mem::take(&mut line.flight().unknown);
-        drop(known);
+        self.let_all_go(line, count);
     }
 
     /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
@@ -410,6 +446,14 @@ impl Queue {
 
     /// Waits until the items up to `target` are completed.
     pub(super) fn sleep(&self, line: &Line, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+        // A short wait needs no event.
+        let begin = now_ns();
+        while line.tells_idle && line.issued() >= target && now_ns() - begin < spin_ns && !deadline.is_past() {
+            if self.completed() >= target || (self.look_at_all(line) && self.completed() >= target) {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
         loop {
             if self.look(line, target) {
                 return true;

@@ -9,6 +9,7 @@
 //! - *Who looks* begins with the oldest milestone, asks its event without the lock, and comes back with the answer. One thread at a time
 //!   does that, so that items are over in order. Another one that comes meanwhile leaves word and goes, and who looks must look once
 //!   more: else an event that was reached between the two, which the other one has seen, would be nobody's.
+//! - A look can also be at all items, where whoever does them can say that nothing is left: without a milestone then.
 //! - Reached, the items up to the milestone are taken out one by one and let go of, without the lock; until the last one is, nobody else looks.
 #![forbid(unsafe_code)]
 
@@ -44,6 +45,17 @@ pub enum Look<E> {
     Again,
     /// So many items are to be taken out, and then the look has an `end`.
     Reached(Milestone<E>, u64),
+}
+
+/// What became of a look at all items.
+#[derive(Debug, PartialEq, Eq)]
+pub enum AllLook {
+    /// Not all are over.
+    Over,
+    /// Not all are over, and somebody has left word: the oldest milestone is to be looked at.
+    Again,
+    /// So many items are to be taken out, and then the look has an `end`.
+    Reached(u64),
 }
 
 #[derive(Debug)]
@@ -145,6 +157,31 @@ impl<T, E: Clone> Milestones<T, E> {
         }
     }
 
+    /// Begins a look at all items that were issued so far: the number of the last. None if there is none, or somebody else is at it and
+    /// will look again.
+    pub fn begin_all(&mut self) -> Option<u64> {
+        if self.items.is_empty() {
+            return None;
+        }
+        if std::mem::replace(&mut self.is_looking, true) {
+            self.has_word = true;
+            return None;
+        }
+        Some(self.issued)
+    }
+
+    /// Comes back with the answer for all items up to `last`; the events of milestones that this leaves behind go to `spare`.
+    pub fn answer_all(&mut self, last: u64, is_over: bool, mut spare: impl FnMut(Milestone<E>)) -> AllLook {
+        if !is_over {
+            self.is_looking = false;
+            return if std::mem::take(&mut self.has_word) { AllLook::Again } else { AllLook::Over };
+        }
+        while self.milestones.front().is_some_and(|oldest| oldest.item <= last) {
+            self.milestones.pop_front().into_iter().for_each(&mut spare);
+        }
+        AllLook::Reached(last.saturating_sub(self.over()))
+    }
+
     /// Takes out the oldest item.
     pub fn take(&mut self) -> Option<T> {
         self.items.pop_front()
@@ -179,6 +216,27 @@ mod tests {
 
     fn own(item: u64, event: u32) -> Milestone<u32> {
         Milestone { item, event, is_own: true }
+    }
+
+    #[test]
+    fn a_look_at_all_needs_no_milestone_and_leaves_none_behind() {
+        let mut it = Milestones::<u64, u32>::default();
+        assert_eq!(it.begin_all(), None);
+        (1..=3).for_each(|item| drop(it.issue(item)));
+        it.put(own(2, 20));
+        assert_eq!(it.begin_all(), Some(3));
+        // Meanwhile somebody else looks in vain, and another item comes.
+        assert_eq!(it.begin(), None);
+        assert_eq!(it.answer_all(3, false, |_| unreachable!()), AllLook::Again);
+        assert_eq!(it.begin_all(), Some(3));
+        it.issue(4);
+        it.put(own(4, 40));
+        let mut spare = Vec::new();
+        assert_eq!(it.answer_all(3, true, |milestone| spare.push(milestone.event)), AllLook::Reached(3));
+        assert_eq!((it.take(), it.take(), it.take(), spare), (Some(1), Some(2), Some(3), vec![20]));
+        assert!(it.is_looking());
+        it.end();
+        assert_eq!((it.begin(), it.count()), (Some(40), 1));
     }
 
     #[test]

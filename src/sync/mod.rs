@@ -63,7 +63,7 @@ pub use keepsake::Keepsake;
 pub use loan::{Lent, Loan};
 pub use lock::{Condvar, Mutex, MutexGuard, OnceLock};
 pub use merge::{Merge, MergeArrival, MergeOutcome, MergeShape};
-pub use milestones::{Asked, Look, Milestone, Milestones};
+pub use milestones::{AllLook, Asked, Look, Milestone, Milestones};
 pub use pending::{Meeting, Returns};
 pub use places::Places;
 pub use promise::Promise;

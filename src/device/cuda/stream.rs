@@ -9,6 +9,7 @@ use super::context::{Context, Handle, exposed};
 use super::event::CudaEvent;
 use super::graph::CudaGraph;
 use super::kernel::CudaKernel;
+use super::status;
 use super::table::{CUcontext, CUevent, CUfunction, CUstream, Status, Table};
 use crate::base::{Code, Error, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, StreamAttr, Transfer};
@@ -240,6 +241,21 @@ impl DeviceStream for CudaStream {
         self.issue("cuStreamWaitEvent", &"a wait", |table, stream| unsafe {
             (table.stream_wait_event)(stream, event.raw(), 0)
         })
+    }
+
+    /// The caller may be capturing a stream of its own, which must not be asked then.
+    fn tells_idle(&self) -> bool {
+        self.is_own
+    }
+
+    fn is_idle(&self) -> bool {
+        let mut asked = status::NOT_READY;
+        let call = self.context.call("cuStreamQuery", &On(&"its work", &self.name), |table| {
+            // SAFETY: the driver's function, with a stream of this context.
+            asked = unsafe { (table.stream_query)(self.raw()) };
+            if asked == status::NOT_READY { status::SUCCESS } else { asked }
+        });
+        call.is_ok() && asked == status::SUCCESS
     }
 
     fn foreign_event(&self, event: u64, records: bool) -> Result<()> {

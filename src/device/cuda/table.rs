@@ -100,6 +100,7 @@ table! {
 
         stream_create_with_priority = "cuStreamCreateWithPriority" (*mut CUstream, c_uint, c_int);
         stream_destroy = "cuStreamDestroy_v2" (CUstream);
+        stream_query = "cuStreamQuery" (CUstream);
         stream_synchronize = "cuStreamSynchronize" (CUstream);
         stream_wait_event = "cuStreamWaitEvent" (CUstream, CUevent, c_uint);
         stream_get_ctx = "cuStreamGetCtx" (CUstream, *mut CUcontext);
