@@ -41,6 +41,7 @@ mod drain;
 mod lane;
 mod latch;
 mod line;
+mod look;
 mod mark;
 mod queue;
 mod snapshot;

@@ -1,0 +1,155 @@
+//! What is known of the items of a `line`: looks at the device, what they complete, and waits. Who may look, and what a milestone is, `line` says.
+#![forbid(unsafe_code)]
+
+use super::line::{Event, Flight, Line};
+use super::queue::{Op, Queue};
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Code, Error};
+use crate::sync::{AllLook, Look, Milestone, MutexGuard};
+use std::sync::Arc;
+
+/// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a device that gives
+/// one thread another answer than the other must not keep anybody for ever.
+const LOOK_AGAIN_NS: u64 = 10_000_000;
+
+impl Queue {
+    /// Whether all items up to `target` are completed, after a look at the device.
+    pub(super) fn look(&self, line: &Line, target: u64) -> bool {
+        if self.completed() >= target {
+            return true;
+        }
+        if self.look_at_all(line) && self.completed() >= target {
+            return true;
+        }
+        if let Err(error) = line.ask(target) {
+            self.give_up(line, error, target);
+        }
+        self.retire(line);
+        self.completed() >= target
+    }
+
+    /// Lets go of all that was issued, if the device says that nothing of it is left; false if it does not say.
+    fn look_at_all(&self, line: &Line) -> bool {
+        if !line.tells_idle {
+            return false;
+        }
+        let Some(last) = line.flight().under_way.begin_all() else { return false };
+        let is_idle = line.stream().is_idle();
+        let mut flight = line.flight();
+        let Flight { under_way, spare, .. } = &mut *flight;
+        let look = under_way.answer_all(last, is_idle, |milestone| {
+            if milestone.is_own && Arc::strong_count(&milestone.event) == 1 {
+                spare.push(milestone.event);
+            }
+        });
+        drop(flight);
+        match look {
+            AllLook::Over => {}
+            AllLook::Again => self.retire(line),
+            AllLook::Reached(count) => self.let_all_go(line, count),
+        }
+        is_idle
+    }
+
+    /// Completes so many items that are over, and what came before.
+    fn let_all_go(&self, line: &Line, count: u64) {
+        self.let_go(line, count, true);
+        let known = std::mem::take(&mut line.flight().unknown);
+        drop(known);
+    }
+
+    /// Lets go of what the device has done.
+    pub(super) fn retire(&self, line: &Line) {
+        loop {
+            let Some(event) = line.flight().under_way.begin() else { return };
+            let reached = event.is_reached();
+            drop(event);
+            let mut flight = line.flight();
+            match flight.under_way.answer(!matches!(reached, Ok(false))) {
+                Look::Over => return,
+                Look::Again => {}
+                Look::Reached(milestone, count) => self.complete(line, flight, milestone, count, reached.err()),
+            }
+        }
+    }
+
+    /// Completes the items up to a milestone.
+    fn complete(
+        &self,
+        line: &Line,
+        mut flight: MutexGuard<'_, Flight>,
+        milestone: Milestone<Event>,
+        count: u64,
+        failure: Option<Error>,
+    ) {
+        // Not one that somebody is about to wait for, who would wait for its next place.
+        if milestone.is_own && failure.is_none() && Arc::strong_count(&milestone.event) == 1 {
+            flight.spare.push(milestone.event);
+        }
+        drop(flight);
+        if let Some(error) = failure {
+            self.fail_late(error);
+        }
+        self.let_all_go(line, count);
+    }
+
+    /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
+    fn let_go(&self, line: &Line, count: u64, over: bool) {
+        for _ in 0..count {
+            let Some(op) = line.flight().under_way.take() else { break };
+            if let Op::Record(mark) = &op {
+                mark.reach_on_device();
+            }
+            if over {
+                drop(op);
+            } else {
+                line.flight().unknown.push(op);
+            }
+            self.complete_one();
+        }
+        line.flight().under_way.end();
+    }
+
+    /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the device is lost,
+    /// it is; if not, what it may still use is kept.
+    fn give_up(&self, line: &Line, error: Error, target: u64) {
+        let is_lost = error.code() == Code::DeviceLost;
+        self.fail_late(error);
+        let count = line.flight().under_way.give_up(target);
+        if let Some(count) = count {
+            self.let_go(line, count, is_lost);
+        }
+    }
+
+    /// Waits until the items up to `target` are completed.
+    pub(super) fn sleep(&self, line: &Line, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+        // A short wait needs no event.
+        let begin = now_ns();
+        while line.tells_idle && line.issued() >= target && now_ns() - begin < spin_ns && !deadline.is_past() {
+            if self.completed() >= target || (self.look_at_all(line) && self.completed() >= target) {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        loop {
+            if self.look(line, target) {
+                return true;
+            }
+            if deadline.is_past() {
+                return false;
+            }
+            if line.issued() < target {
+                line.wait_issued(target, spin_ns, deadline);
+                continue;
+            }
+            if let Some(event) = line.milestone_for(target) {
+                // A failure is found by the look.
+                let _ = event.synchronize(deadline);
+            }
+            if !self.look(line, target) && line.is_retiring() {
+                // Another thread is at it, and has our word.
+                self.wait_completed(target, spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
+            }
+        }
+    }
+}
