@@ -34,7 +34,12 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
         driver = match *name {
             "VERSION" => driver.version(value.parse().unwrap()),
             "WITHOUT" => driver.without(value),
-            name if name.starts_with("WEIR_") => driver.variable(name, value),
+            // A folder of other libraries.
+            "PATH" => {
+                let driver_folder = driver.install().unwrap();
+                driver.variable("LD_LIBRARY_PATH", format!("{}:{value}", driver_folder.display()))
+            }
+            name if name.starts_with("WEIR_") || name.starts_with("FAKE_") => driver.variable(name, value),
             name => driver.set(name, value),
         };
     }

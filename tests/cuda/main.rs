@@ -15,3 +15,4 @@ mod programs;
 mod random;
 mod segments;
 mod sharing;
+mod sources;

@@ -168,6 +168,17 @@ mod tests {
     }
 
     #[test]
+    fn long_ones_are_cut_into_pieces_that_follow_one_another() {
+        let n = 2 * MOST + 5;
+        let roles = vec![Role::Piece; n];
+        let after: Vec<Vec<usize>> = (0..n).map(|i: usize| i.checked_sub(1).into_iter().collect()).collect();
+        let order: Vec<u32> = (0..n as u32).collect();
+        let found = units(&roles, &order, &after).unwrap().units;
+        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [MOST, MOST, 5]);
+        assert_eq!(together(&found, &order, &after), order);
+    }
+
+    #[test]
     fn units_of_several_engines_have_an_order_and_delay_nothing() {
         let mut state = 1;
         for round in 0..500 {

@@ -1,0 +1,144 @@
+//! Kernels from CUDA C++: the compiler, which is found or not, and what is kept of its work on disk. The compiler is `fake_nvrtc.rs`.
+
+use crate::bench::{Bench, LEN, number, output, output_elements};
+use crate::kit::with_driver;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use weir::abi::{weir_cuda_kernel_desc, weir_cuda_source_value};
+use weir::base::{Code, Ref, Result};
+use weir::engine::BoundKernel;
+
+/// The folder of the compiler, which is made if it is not there.
+fn compiler() -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().join("fake-nvrtc");
+    std::fs::create_dir_all(&folder).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/fake_nvrtc.rs");
+    let draft = folder.join(format!("draft-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let built = Command::new(rustc)
+        .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "nvrtc", "--cap-lints", "allow", "-o"])
+        .args([&draft, &source])
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    std::fs::rename(&draft, folder.join("libnvrtc.so")).unwrap();
+    folder
+}
+
+/// In a process that has the driver and, with a folder, the compiler, and keeps its work in a folder that is empty at first.
+fn with_compiler(name: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+    let is_child = std::env::var_os("FAKE_CUDA_CHILD").is_some();
+    let kept = std::env::temp_dir().join(format!("weir-cuda-{name}-{}", std::process::id()));
+    let folder = if is_child { PathBuf::new() } else { compiler() };
+    let (folder, kept_text) = (folder.display().to_string(), kept.display().to_string());
+    let mut all = vec![("PATH", folder.as_str()), ("WEIR_CUDA_CACHE", kept_text.as_str())];
+    all.extend(settings);
+    with_driver(&all, body);
+    if !is_child {
+        let _ = std::fs::remove_dir_all(&kept);
+    }
+}
+
+fn compiled() -> u64 {
+    // SAFETY: the library was loaded by then, and its function has this type.
+    unsafe {
+        let library = libc::dlopen(c"libnvrtc.so".as_ptr(), libc::RTLD_NOW);
+        assert!(!library.is_null());
+        let count: extern "C" fn() -> u64 = std::mem::transmute(libc::dlsym(library, c"fakeNvrtcCompiled".as_ptr()));
+        count()
+    }
+}
+
+const SOURCE: &str = "extern \"C\" __global__ void fill(int *x, unsigned long long n, int by) { }";
+
+fn fill(bench: &Bench, source: &str, value: u32) -> Result<Ref<BoundKernel>> {
+    let value = [value];
+    let arguments = [output(0), output_elements(0), number(&value)];
+    let desc = weir_cuda_kernel_desc {
+        struct_size: size_of::<weir_cuda_kernel_desc>(),
+        source: source.as_ptr().cast(),
+        source_bytes: source.len(),
+        source_kind: weir_cuda_source_value::WEIR_CUDA_SOURCE_TEXT as u32,
+        shared_bytes: 0,
+        entry: c"fill".as_ptr(),
+        options: std::ptr::null(),
+        num_options: 0,
+        grid: [1; 3],
+        block: [1; 3],
+        arguments: arguments.as_ptr(),
+        num_arguments: arguments.len(),
+        num_inputs: 0,
+        inputs: std::ptr::null(),
+        num_outputs: 1,
+        outputs: std::ptr::null(),
+        infer: None,
+        user: std::ptr::null_mut(),
+        destroy: None,
+    };
+    bench.create("fill", 0, &desc)
+}
+
+fn fills(bench: &Bench, source: &str, value: u32) {
+    let x = bench.on_device().unwrap();
+    bench.stream.enqueue(fill(bench, source, value).unwrap(), vec![], vec![x.clone()]).unwrap();
+    assert_eq!(bench.read(&x).unwrap(), vec![value as i32; LEN]);
+}
+
+#[test]
+fn without_a_compiler_sources_are_refused_and_say_why() {
+    with_driver(&[], || {
+        let error = fill(&Bench::new(), SOURCE, 1).map(drop).unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "{error}");
+        assert!(error.message().contains("the compiler of CUDA, NVRTC, is not installed"), "{error}");
+    });
+}
+
+#[test]
+fn a_source_is_compiled_once_and_then_read_from_disk() {
+    with_compiler("once", &[], || {
+        let bench = Bench::new();
+        fills(&bench, SOURCE, 3);
+        assert_eq!(compiled(), 1);
+        fills(&bench, SOURCE, 4);
+        assert_eq!(compiled(), 1, "the same source");
+        fills(&bench, &format!("{SOURCE}\n"), 5);
+        assert_eq!(compiled(), 2, "another source");
+        let kept = std::env::var_os("WEIR_CUDA_CACHE").unwrap();
+        let files: Vec<_> = std::fs::read_dir(kept).unwrap().map(|file| file.unwrap().path()).collect();
+        assert_eq!(files.len(), 2, "{files:?}");
+        // What was damaged is made again.
+        files.iter().for_each(|file| std::fs::write(file, "nonsense").unwrap());
+        fills(&bench, SOURCE, 6);
+        assert_eq!(compiled(), 3);
+    });
+}
+
+#[test]
+fn nothing_is_kept_where_nothing_may_be() {
+    with_compiler("nowhere", &[("WEIR_CUDA_CACHE", "")], || {
+        let bench = Bench::new();
+        (1..=2).for_each(|value| fills(&bench, SOURCE, value));
+        assert_eq!(compiled(), 2);
+    });
+}
+
+#[test]
+fn mistakes_are_told_in_the_compilers_words_and_old_compilers_do_what_they_can() {
+    with_compiler("mistakes", &[("FAKE_NVRTC_ARCHS", "75,80")], || {
+        let bench = Bench::new();
+        let error = fill(&bench, "#error", 1).map(drop).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        assert!(error.message().ends_with("kernel.cu(1): error: #error directive"), "{error}");
+        // For a device of 8.0, as PTX.
+        fills(&bench, SOURCE, 7);
+    });
+}
+
+#[test]
+fn a_compiler_of_newer_devices_alone() {
+    with_compiler("newer", &[("FAKE_NVRTC_ARCHS", "120")], || {
+        let error = fill(&Bench::new(), SOURCE, 1).map(drop).unwrap_err();
+        assert_eq!(error.code(), Code::Unimplemented, "{error}");
+        assert!(error.message().contains("NVRTC has no code for devices of compute capability 90"), "{error}");
+    });
+}
