@@ -188,7 +188,7 @@ static void two_devices_copy_to_one_another(weir_engine *cpu, weir_engine *a, we
     CHECK_OK(weir_graph_set_output_engine(graph, 2, b));
     CHECK_OK(weir_graph_compile(graph, engines, 3, NULL, &program));
     CHECK_OK(weir_program_report(program, WEIR_REPORT_JSON, report, sizeof report, &length));
-    CHECK(strstr(report, "\"uploads\":0,\"fetches\":1,\"peer_copies\":1,\"deliveries\":1,\"in_place\":1") != NULL);
+    CHECK(strstr(report, "\"uploads\":0,\"fetches\":1,\"peer_copies\":1,\"deliveries\":1,\"outputs_in_place\":1") != NULL);
     weir_tensor *input = make_tensor(a, desc);
     weir_tensor *outputs[] = {make_tensor(a, desc), make_tensor(cpu, desc), make_tensor(b, desc)};
     weir_tensor *three = on_host(cpu, 3);

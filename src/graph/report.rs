@@ -119,7 +119,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("fetches", "copies from them", Count(placed.fetches as usize)),
                 ("peer_copies", "copies from one straight to another", Count(placed.peer_copies as usize)),
                 ("deliveries", "copies into outputs on them", Count(placed.deliveries as usize)),
-                ("in_place", "outputs on them that are written in place", Count(placed.in_place as usize)),
+                ("outputs_in_place", "outputs on them that are written in place", Count(placed.in_place as usize)),
                 ("streams", "streams for the work", Count(placed.streams as usize)),
                 ("records", "events that work records for other streams", Count(placed.records as usize)),
                 ("waits", "waits of streams for work and copies", Count(placed.waits as usize)),

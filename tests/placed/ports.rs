@@ -252,7 +252,7 @@ fn what_lies_where_it_is_used_is_not_copied() {
     builder.graph.set_output_engine(0, Some(device.clone())).unwrap();
     let program = Program::compile(&builder.graph, vec![cpu(), device.clone()], &CompileOptions::default()).unwrap();
     for (key, count) in
-        [("uploads", 0), ("fetches", 0), ("deliveries", 0), ("in_place", 1), ("device_arena_bytes", 256)]
+        [("uploads", 0), ("fetches", 0), ("deliveries", 0), ("outputs_in_place", 1), ("device_arena_bytes", 256)]
     {
         assert_eq!(fact(&program, key), count, "{key}");
     }
