@@ -198,13 +198,24 @@ static void test_refusals(void) {
     CHECK_CODE(weir_packed_weights_create(engine, tensor, 0, &packed), WEIR_UNIMPLEMENTED, "plain-board:0");
     weir_tensor_release(tensor);
 
-    /* Devices of one kind that do not copy to one another. */
+    /* Devices of one kind that do not copy to one another: through the host. */
     weir_engine *peer = NULL;
     weir_stream *stream = stream_on(engine);
     CHECK_OK(weir_engine_create(on.kind, 1, NULL, &peer));
     CHECK_OK(weir_tensor_create(engine, &desc, &tensor));
     CHECK_OK(weir_tensor_create(peer, &desc, &far));
-    CHECK_CODE(weir_enqueue_copy(stream, tensor, far), WEIR_INVALID_ARGUMENT, "from engine plain-board:0 to engine plain-board:1");
+    weir_tensor *from = make_tensor(cpu, desc), *to = make_tensor(cpu, desc);
+    weir_stream *there = stream_on(peer);
+    fill(from, 3);
+    CHECK_OK(weir_enqueue_copy(stream, from, tensor));
+    CHECK_OK(weir_enqueue_copy(stream, tensor, far));
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_enqueue_copy(there, far, to));
+    CHECK_OK(weir_stream_synchronize(there, WEIR_TIMEOUT_INFINITE));
+    CHECK(memcmp(floats(from), floats(to), 4 * sizeof(float)) == 0);
+    weir_tensor_release(from);
+    weir_tensor_release(to);
+    weir_stream_release(there);
     weir_tensor_release(far);
     weir_tensor_release(tensor);
     weir_stream_release(stream);

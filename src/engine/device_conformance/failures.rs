@@ -1,6 +1,6 @@
 //! Clauses about work that fails, and about what ends.
 
-use super::bench::{Bench, told};
+use super::bench::{Bench, told, under_way};
 use super::{Finding, Seen};
 use crate::base::{Code, Error, Result as Outcome};
 use crate::device::{HostFunction, Launch, Recipe};
@@ -69,9 +69,11 @@ pub(super) fn late(bench: &Bench) -> Finding {
 }
 
 pub(super) fn destroy(bench: &Bench) -> Finding {
-    for round in 0..bench.rounds().div_ceil(4) {
+    let mut round = 0;
+    let met = under_way(bench.rounds().div_ceil(4), |weight| {
+        round += 1;
         let mut field = bench.field(2)?;
-        let (from, expected) = field.burden(0, 1)?;
+        let (from, expected) = field.burden(0, weight)?;
         let landing = field.download(0, from, expected.len())?;
         let event = field.mark(0)?;
         // Another stream with all that belongs to it comes and goes meanwhile.
@@ -80,9 +82,11 @@ pub(super) fn destroy(bench: &Bench) -> Finding {
         field.finish(1)?;
         field.end(1);
         drop(bench.accelerator()?.event(false).map_err(told)?);
+        let is_valid = matches!(event.is_reached(), Ok(false));
         field.reach(&event)?;
         field.expect(landing, &expected, "work was lost while another stream was destroyed")?;
         field.finish(0)?;
-    }
-    Ok(Seen::Kept(format!("{} times", bench.rounds().div_ceil(4))))
+        Ok(is_valid)
+    })?;
+    Ok(Seen::Kept(format!("{met} times")))
 }
