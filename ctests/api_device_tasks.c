@@ -92,6 +92,8 @@ static float all_bytes(int value) {
 
 /* fill, copy to the host, look; again and again, with the looks in their places. */
 static void test_places(board b, int kind, int own_pool) {
+    /* The threads of the case before may still be on their way out. */
+    EVENTUALLY(runtime_info().threads_alive == 0);
     weir_threadpool *pool = NULL;
     test_pool *host = kind < 0 ? NULL : test_pool_create_exact((pool_kind)kind, 2, &pool);
     weir_engine *engine = engine_on(&b, own_pool ? NULL : pool), *cpu = make_engine(NULL);

@@ -157,6 +157,9 @@ static void kernels_of_s64(void) {
     CHECK_OK(weir_enqueue_copy(stream, a, b));
     CHECK(memcmp(longs(a), longs(b), 96) == 0);
     weir_kernel *transpose = NULL, *gather = NULL, *convert = NULL, *add = NULL, *concat = NULL;
+    const weir_convert_desc to_long = {.struct_size = sizeof to_long, .dtype = WEIR_S64};
+    CHECK_CODE(weir_kernel_create_convert(engine, &to_long, NULL, &convert), WEIR_INVALID_ARGUMENT,
+               "desc->dtype is s64 (8), which is for keys and indices");
     const weir_transpose_desc swap = {.struct_size = sizeof swap, .rank = 2, .permutation = {1, 0}};
     CHECK_OK(weir_kernel_create_transpose(engine, &swap, NULL, &transpose));
     CHECK_OK(weir_enqueue(stream, transpose, &a, 1, &turned, 1));

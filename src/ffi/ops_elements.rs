@@ -164,6 +164,11 @@ pub unsafe extern "C" fn weir_kernel_create_convert(
             let desc = versioned::read(desc, "desc")?;
             reserved(desc.reserved)?;
             dtype::size(desc.dtype).map_err(|error| error.within("desc"))?;
+            if desc.dtype == dtype::S64 {
+                return Err(Error::invalid(
+                    "desc->dtype is s64 (8), which is for keys and indices: nothing is converted to it",
+                ));
+            }
             for (name, value) in [("scale", desc.scale), ("shift", desc.shift)] {
                 if value.is_nan() {
                     return Err(Error::invalid(format!("desc->{name} is NaN, expected a number")));
