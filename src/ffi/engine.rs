@@ -214,7 +214,8 @@ pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *m
 /// If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
 /// there is no engine.
 ///
-/// Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time.
+/// Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long as opening
+/// the device takes, and up to a second if one with other settings has just been let go of.
 /// Ownership: the caller owns one reference to *out_engine; attr is copied.
 /// Errors: INVALID_ARGUMENT (also an attr of another kind, a pool together with a mode other than GLOBAL, or a value
 /// of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads
