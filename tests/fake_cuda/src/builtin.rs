@@ -1,10 +1,12 @@
 //! Functions of the driver's own, which an image of the sort `WEIRFAKE1` names.
 
 use crate::access::Memory;
+use crate::gemm;
 use crate::modules::{Fault, Function};
 use crate::schedule::Origin;
 use crate::status::Code;
 use crate::world::lock;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 pub struct Builtin {
@@ -35,7 +37,7 @@ impl Params<'_> {
         u32::from_le_bytes(self.take(index))
     }
 
-    fn long(&self, index: usize) -> u64 {
+    pub fn long(&self, index: usize) -> u64 {
         u64::from_le_bytes(self.take(index))
     }
 }
@@ -57,6 +59,8 @@ pub static ALL: &[Builtin] = &[
     Builtin { name: "set_conditional", params: &[8, 4], run: set_conditional },
     // count_down(u64 handle, u64 address): takes one off the integer there, and goes on while it is more than zero
     Builtin { name: "count_down", params: &[8, 8], run: count_down },
+    // A matrix product, for the fake cuBLASLt.
+    Builtin { name: "gemm", params: gemm::PARAMS, run: gemm::run },
 ];
 
 fn illegal(why: String) -> Fault {
@@ -105,15 +109,34 @@ fn fail(params: &Params<'_>, _: &mut Memory, _: &Origin) -> Result<(), Fault> {
     Err((Code(params.word(0) as i32), "the kernel was to fail".to_owned()))
 }
 
-fn set_conditional(params: &Params<'_>, _: &mut Memory, origin: &Origin) -> Result<(), Fault> {
-    set_value(origin, params.long(0), params.word(1))
+fn set_conditional(params: &Params<'_>, memory: &mut Memory, origin: &Origin) -> Result<(), Fault> {
+    set_value(origin, params.long(0), params.word(1))?;
+    memory.accesses.write(condition(origin, params.long(0)));
+    Ok(())
 }
 
 fn count_down(params: &Params<'_>, memory: &mut Memory, origin: &Origin) -> Result<(), Fault> {
     let address = params.long(1);
     let value = u32::from_le_bytes(memory.read(address).map_err(illegal)?).wrapping_sub(1);
     memory.write(address, &value.to_le_bytes()).map_err(illegal)?;
-    set_value(origin, params.long(0), u32::from(value as i32 > 0))
+    set_value(origin, params.long(0), u32::from(value as i32 > 0))?;
+    memory.accesses.write(condition(origin, params.long(0)));
+    Ok(())
+}
+
+/// Where the conditions of launches are for the checker: a kernel writes one, a node reads it.
+const CONDITIONS: u64 = 1 << 62;
+
+/// The condition of a handle in the executable graph that something is part of.
+pub fn condition(origin: &Origin, handle: u64) -> Range<u64> {
+    let exec = origin.exec.map_or(0, |exec| exec.number() as u64);
+    let at = CONDITIONS | exec << 32 | handle & 0xffff_ffff;
+    at..at + 1
+}
+
+/// Whether these bytes stand for one.
+pub fn is_condition(bytes: &Range<u64>) -> bool {
+    bytes.start >= CONDITIONS
 }
 
 /// cudaGraphSetConditional.

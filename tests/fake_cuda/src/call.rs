@@ -111,12 +111,30 @@ pub fn reset_counts() {
     calls().counts.clear();
 }
 
-/// The n-th call from now on fails; 0 = each one.
+/// The n-th call from now on fails; 0 = each one. With a code below 0 none of its calls fails any more.
 pub fn fail(function: &str, call: u64, code: i32) {
     let mut calls = calls();
+    if code < 0 {
+        calls.failures.iter_mut().flatten().for_each(|failure| {
+            if failure.function == function {
+                failure.call = Some(0)
+            }
+        });
+        return;
+    }
     let before = calls.counts.get(function).copied().unwrap_or(0);
     let call = (call > 0).then_some(before + call);
     calls.failures.get_or_insert_default().push(Failure { function: function.to_owned(), call, code });
+}
+
+/// Counts something that is no function, and says what failure was asked for at this one.
+pub fn injected(name: &'static str) -> Option<Code> {
+    let mut calls = calls();
+    let count = calls.counts.entry(name).or_default();
+    *count += 1;
+    let count = *count;
+    let mut failures = calls.failures.iter().flatten().filter(|failure| failure.function == name);
+    failures.find(|failure| failure.call.is_none_or(|n| n == count)).map(|failure| Code(failure.code))
 }
 
 /// Functions that can be called in any state.
@@ -143,17 +161,7 @@ fn before(name: &'static str) -> Result<bool> {
         stop(&format!("{name} is called, which this driver (FAKE_CUDA_VERSION={}) does not have", SETTINGS.version));
     }
     world::called();
-    let injected = {
-        let mut calls = calls();
-        let count = calls.counts.entry(name).or_default();
-        *count += 1;
-        let count = *count;
-        let failures = calls.failures.iter().flatten();
-        failures
-            .filter(|failure| failure.function == name)
-            .find(|failure| failure.call.is_none_or(|n| n == count))
-            .map(|failure| Code(failure.code))
-    };
+    let injected = injected(name);
     if let Some(code) = injected {
         if code.is_sticky() {
             lock().lose_current(code);

@@ -115,7 +115,11 @@ impl World {
             return Err(Code::INVALID_VALUE);
         }
         let body = Arc::new(self.body(found)?);
-        let handles = found.handles.clone();
+        if !found.handles.keys().all(|handle| self.is_decided(graph, *handle)) {
+            // A handle without a node.
+            return Err(Code::INVALID_VALUE);
+        }
+        let handles = found.handles.iter().map(|(handle, setting)| (*handle, setting.value)).collect();
         let exec = self.name(Kind::Exec);
         self.execs.insert(exec, Exec { body, handles, tail: None });
         Ok(exec)

@@ -1,6 +1,7 @@
 //! What an operation does as it runs.
 
 use crate::access::{Accesses, Memory};
+use crate::builtin::condition;
 use crate::call;
 use crate::modules::Fault;
 use crate::operation::{Copy, Fill, Operation};
@@ -19,7 +20,11 @@ pub struct Outcome {
 pub fn run(task: &Task) -> Outcome {
     let mut memory = Memory::default();
     let result = match &task.operation {
-        Operation::Nothing | Operation::Condition(_) => Ok(()),
+        Operation::Nothing => Ok(()),
+        Operation::Condition(of) => {
+            memory.accesses.read(condition(&task.origin, of.handle));
+            Ok(())
+        }
         Operation::Launch(launch) => launch.function.run(launch, &mut memory, &task.origin),
         Operation::Copy(copy) => run_copy(copy, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),
         Operation::Fill(fill) => run_fill(fill, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),

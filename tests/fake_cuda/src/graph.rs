@@ -63,8 +63,20 @@ pub struct Graph {
     pub parent: Option<Handle>,
     /// It is a body of a conditional node, or a child in one.
     pub is_body: bool,
-    /// Conditional handles with the value at each launch.
-    pub handles: BTreeMap<u64, Option<u32>>,
+    /// Of a body, and a child in one: the context that all its kernels are of.
+    pub context: Option<Handle>,
+    /// Conditional handles, those of bodies as well in the graph that has all these.
+    pub handles: BTreeMap<u64, Setting>,
+}
+
+/// What a conditional handle was made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The node is in this graph or in one inside of it.
+    pub graph: Handle,
+    pub context: Handle,
+    /// At each launch.
+    pub value: Option<u32>,
 }
 
 impl Work {
@@ -130,7 +142,8 @@ impl World {
 
     pub fn new_graph(&mut self, parent: Option<Handle>, is_body: bool) -> Handle {
         let graph = self.name(Kind::Graph);
-        self.graphs.insert(graph, Graph { parent, is_body, ..Graph::default() });
+        let context = parent.and_then(|parent| self.graphs.get(&parent)).and_then(|parent| parent.context);
+        self.graphs.insert(graph, Graph { parent, is_body, context, ..Graph::default() });
         graph
     }
 
@@ -140,6 +153,11 @@ impl World {
             return Err(Code::INVALID_VALUE);
         }
         if found.is_body && !work.may_be_in_body() {
+            return Err(Code::INVALID_VALUE);
+        }
+        if let (Some(context), Work::Operation(Operation::Launch(launch))) = (found.context, &work)
+            && launch.function.context != context
+        {
             return Err(Code::INVALID_VALUE);
         }
         let mut after = after.to_vec();
@@ -208,7 +226,13 @@ impl World {
         own.iter().try_for_each(|own| self.destroy_graph(*own))
     }
 
-    /// The graph that has all these: a conditional handle is of that one.
+    /// Whether a graph is another one or inside of it.
+    pub fn is_inside(&self, graph: Handle, of: Handle) -> bool {
+        let parent = self.graphs.get(&graph).and_then(|graph| graph.parent);
+        graph == of || parent.is_some_and(|parent| self.is_inside(parent, of))
+    }
+
+    /// The graph that has all these: a conditional handle is kept there.
     pub fn root(&self, graph: Handle) -> Handle {
         match self.graphs.get(&graph).and_then(|graph| graph.parent) {
             Some(parent) => self.root(parent),

@@ -6,7 +6,7 @@
 //! documents a rule: a handle that was given back, a host function that calls the driver, a graph that two threads use.
 //!
 //! - `api` has the entry points, by the driver's names; `call` is what each call goes through.
-//! - `schedule` orders and runs tasks; `operation` and `execute` are what they do; `modules`, `ptx` and `builtin` the kernels.
+//! - `schedule` orders and runs tasks; `operation` and `execute` are what they do; `modules`, `ptx`, `builtin` and `gemm` the kernels.
 //! - `space` is memory; `access`, `clock` and `checker` find what is not ordered, `guard` what the host does meanwhile; `report`
 //!   tells.
 //! - `graph`, `exec` and `capture` are graphs. `settings` is what the environment asks for.
@@ -24,6 +24,7 @@ mod checker;
 mod clock;
 mod exec;
 mod execute;
+mod gemm;
 mod graph;
 mod guard;
 mod modules;

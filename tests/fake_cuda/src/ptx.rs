@@ -1,7 +1,7 @@
 //! Kernels of PTX: `weir_ptx` runs them, on the devices' memory.
 
 use crate::access::Memory;
-use crate::builtin::set_value;
+use crate::builtin::{condition, set_value};
 use crate::modules::Fault;
 use crate::operation::Launch;
 use crate::schedule::Origin;
@@ -24,6 +24,10 @@ const NEWEST: &[(i32, (u32, u32))] = &[
     (0, (8, 0)),
 ];
 
+/// What kernels set the conditions of graphs with, and since when there is such a function.
+const SET_CONDITION: &str = "cudaGraphSetConditional";
+const CONDITIONS: i32 = 12_030;
+
 pub fn read(text: &str) -> Result<Module, (Code, String)> {
     let module = Module::parse(text).map_err(|why| (Code::INVALID_PTX, why))?;
     let newest = NEWEST.iter().find(|(version, _)| *version <= SETTINGS.version).map_or((8, 0), |(_, ptx)| *ptx);
@@ -33,6 +37,9 @@ pub fn read(text: &str) -> Result<Module, (Code, String)> {
     }
     if let Some(missing) = module.globals().into_iter().find(|global| global.is_extern) {
         return Err((Code::INVALID_PTX, format!("Unresolved extern variable '{}'", missing.name)));
+    }
+    if SETTINGS.version < CONDITIONS && text.contains(SET_CONDITION) {
+        return Err((Code::INVALID_PTX, format!("Unresolved extern function '{SET_CONDITION}'")));
     }
     Ok(module)
 }
@@ -50,13 +57,16 @@ struct Outside<'a> {
     origin: &'a Origin,
     /// What a call has failed with, if it is not the failure of any.
     code: Option<Code>,
+    /// Conditional handles that were set.
+    set: Vec<u64>,
 }
 
 impl Calls for Outside<'_> {
     fn call(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         match call.function {
-            "cudaGraphSetConditional" => {
+            SET_CONDITION => {
                 let (handle, value) = (call.argument(0)?, call.argument(1)? as u32);
+                self.set.push(handle);
                 set_value(self.origin, handle, value).map_err(|(code, why)| {
                     self.code = Some(code);
                     why
@@ -73,8 +83,9 @@ impl Calls for Outside<'_> {
 }
 
 pub fn run(entry: &Entry, launch: &Launch, memory: &mut Memory, origin: &Origin) -> Result<(), Fault> {
-    let mut outside = Outside { origin, code: None };
+    let mut outside = Outside { origin, code: None, set: Vec::new() };
     let done = entry.run(launch.grid, launch.block, launch.shared, &launch.params, memory, &mut outside);
+    outside.set.iter().for_each(|handle| memory.accesses.write(condition(origin, *handle)));
     done.map(|_| ()).map_err(|fault| {
         let code = match fault.kind {
             FaultKind::IllegalAddress => Code::ILLEGAL_ADDRESS,

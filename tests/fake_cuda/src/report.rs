@@ -2,6 +2,7 @@
 
 use crate::abi::{Handle, Kind};
 use crate::access::Accesses;
+use crate::builtin::is_condition;
 use crate::call::stop;
 use crate::operation::Operation;
 use crate::schedule::Task;
@@ -21,7 +22,10 @@ impl World {
             for bytes in ranges {
                 let found = self.checker.access(task.epoch, &task.clock, &task.name, bytes, is_write);
                 for race in found {
-                    let place = space::look(|space| space.describe(&race.bytes));
+                    let place = match is_condition(&race.bytes) {
+                        true => "the condition of a node".to_owned(),
+                        false => space::look(|space| space.describe(&race.bytes)),
+                    };
                     let (second, first) = (&task.name, &race.first);
                     self.race(format!(
                         "{second} {} {place}; {first} {} them; nothing orders one behind the other",

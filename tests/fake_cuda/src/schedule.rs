@@ -115,6 +115,11 @@ impl Default for Schedule {
 }
 
 impl Schedule {
+    /// What is drawn from now on is what follows this seed.
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = seed;
+    }
+
     fn draw(&mut self, below: usize) -> usize {
         // SplitMix64.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -33,6 +33,8 @@ pub struct Driver {
     version: i32,
     dropped: BTreeSet<String>,
     variables: Vec<(String, String)>,
+    /// Folders of other libraries.
+    libraries: Vec<PathBuf>,
     limit: Duration,
 }
 
@@ -55,7 +57,13 @@ impl Default for Driver {
 impl Driver {
     /// For CUDA 13.0.
     pub fn new() -> Driver {
-        Driver { version: 13_000, dropped: BTreeSet::new(), variables: Vec::new(), limit: Duration::from_secs(120) }
+        Driver {
+            version: 13_000,
+            dropped: BTreeSet::new(),
+            variables: Vec::new(),
+            libraries: Vec::new(),
+            limit: Duration::from_secs(120),
+        }
     }
 
     /// 12040 = CUDA 12.4; functions that are newer are missing.
@@ -81,6 +89,18 @@ impl Driver {
         self
     }
 
+    /// A library of tests that cargo has built is found, too: as `name`, without some of its functions.
+    pub fn library(mut self, built_as: &str, name: &str, without: &[&str]) -> Driver {
+        let place = || {
+            let built = built(built_as)?;
+            let directory = built.parent().unwrap_or(Path::new(".")).join("fake-cuda");
+            let key = format!("{name}-{:016x}", hash(&without.join(",")));
+            place(&built, &directory.join(key), &[name], without)
+        };
+        self.libraries.push(place().unwrap_or_else(|error| panic!("{built_as}: {error}")));
+        self
+    }
+
     /// A program that takes longer is killed, and has failed.
     pub fn limit(mut self, limit: Duration) -> Driver {
         self.limit = limit;
@@ -89,7 +109,7 @@ impl Driver {
 
     /// Puts the library into a directory of its own below the one that cargo builds in, and gives that.
     pub fn install(&self) -> io::Result<PathBuf> {
-        let built = built()?;
+        let built = built("libfake_cuda.so")?;
         let mut missing: BTreeSet<&str> = crate::settings::missing(self.version).collect();
         missing.extend(self.dropped.iter().map(String::as_str));
         let names: Vec<&str> = missing.iter().copied().collect();
@@ -98,28 +118,16 @@ impl Driver {
             _ => format!("without-{:016x}", hash(&names.join(","))),
         };
         let parent = built.parent().unwrap_or(Path::new("."));
-        let directory = parent.join("fake-cuda").join(name);
-        let time = |path: &Path| fs::metadata(path).and_then(|about| about.modified());
-        let is_new = |name| time(&directory.join(name)).is_ok_and(|there| time(&built).is_ok_and(|new| there > new));
-        if is_new("libcuda.so.1") && is_new("libcuda.so") {
-            return Ok(directory);
-        }
-        fs::create_dir_all(&directory)?;
-        let mut bytes = fs::read(&built)?;
-        names.iter().for_each(|name| hide(&mut bytes, name));
-        for name in ["libcuda.so.1", "libcuda.so"] {
-            let path = directory.join(name);
-            // Another test may be at it, too.
-            let new = directory.join(format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id()));
-            fs::write(&new, &bytes)?;
-            fs::rename(&new, &path)?;
-        }
-        Ok(directory)
+        place(&built, &parent.join("fake-cuda").join(name), &["libcuda.so.1", "libcuda.so"], &names)
     }
 
     /// Has a program find the driver.
     pub fn prepare(&self, command: &mut Command) -> io::Result<()> {
         let mut path = self.install()?.into_os_string();
+        for folder in &self.libraries {
+            path.push(":");
+            path.push(folder);
+        }
         if let Some(before) = std::env::var_os("LD_LIBRARY_PATH").filter(|before| !before.is_empty()) {
             path.push(":");
             path.push(before);
@@ -127,6 +135,8 @@ impl Driver {
         command.env("LD_LIBRARY_PATH", path);
         command.env("FAKE_CUDA_VERSION", self.version.to_string());
         command.env("FAKE_CUDA_DROP", self.dropped.iter().cloned().collect::<Vec<_>>().join(","));
+        // A real one does not work with this driver.
+        command.env("WEIR_CUDA_BLAS", if self.libraries.is_empty() { "0" } else { "" });
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         Ok(())
     }
@@ -197,14 +207,33 @@ impl Run {
     }
 }
 
-/// The library that cargo has built: beside the test, or one above it.
-fn built() -> io::Result<PathBuf> {
+/// Puts a library into a directory under these names, if it is not there, with some functions hidden.
+fn place(built: &Path, directory: &Path, names: &[&str], hidden: &[&str]) -> io::Result<PathBuf> {
+    let time = |path: &Path| fs::metadata(path).and_then(|about| about.modified());
+    let is_new = |name: &&str| time(&directory.join(name)).is_ok_and(|there| time(built).is_ok_and(|new| there > new));
+    if names.iter().all(is_new) {
+        return Ok(directory.to_owned());
+    }
+    fs::create_dir_all(directory)?;
+    let mut bytes = fs::read(built)?;
+    hidden.iter().for_each(|name| hide(&mut bytes, name));
+    for name in names {
+        // Another test may be at it, too.
+        let new = directory.join(format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id()));
+        fs::write(&new, &bytes)?;
+        fs::rename(&new, directory.join(name))?;
+    }
+    Ok(directory.to_owned())
+}
+
+/// A library that cargo has built: beside the test, or one above it.
+fn built(name: &str) -> io::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let places = test.ancestors().skip(1).take(2).flat_map(|place| [place.to_owned(), place.join("deps")]);
-    let mut paths = places.map(|place| place.join("libfake_cuda.so"));
+    let mut paths = places.map(|place| place.join(name));
     paths
         .find(|path| path.is_file())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no libfake_cuda.so near {}", test.display())))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no {name} near {}", test.display())))
 }
 
 /// Gives a function another name, under which nobody looks for it.

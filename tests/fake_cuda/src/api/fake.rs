@@ -23,7 +23,8 @@ pub extern "C" fn fakeCudaResetCounts() {
     call::reset_counts();
 }
 
-/// The n-th call of a function from now on fails with this code; 0 = each one.
+/// The n-th call of a function from now on fails with this code; 0 = each one. With a code below 0 none of its calls fails any more. An edge that a
+/// node of a graph is added with counts as a call of "edge": with code 0 it is left out.
 ///
 /// # Safety
 /// `name` is a text that ends with zero.
@@ -51,13 +52,38 @@ pub extern "C" fn fakeCudaRaceCount() -> u64 {
 pub unsafe extern "C" fn fakeCudaRace(index: u64, text: *mut c_char, room: usize) -> usize {
     let world = lock();
     let Some(race) = world.races.get(index as usize) else { return 0 };
+    // SAFETY: the caller's promise.
+    unsafe { give(race, text, room) }
+}
+
+/// SAFETY: `to` is a place for `room` bytes.
+unsafe fn give(text: &str, to: *mut c_char, room: usize) -> usize {
     if room > 0 {
-        for (at, byte) in race.bytes().take(room - 1).chain([0]).enumerate() {
+        for (at, byte) in text.bytes().take(room - 1).chain([0]).enumerate() {
             // SAFETY: the caller has given so much room.
-            unsafe { text.add(at).write(byte as c_char) };
+            unsafe { to.add(at).write(byte as c_char) };
         }
     }
-    race.len()
+    text.len()
+}
+
+/// The name of a function that the driver has, cut to the room there is; gives its bytes, 0 if there are no more.
+///
+/// # Safety
+/// `text` is a place for `room` bytes.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn fakeCudaFunction(index: u64, text: *mut c_char, room: usize) -> usize {
+    let Some(entry) = call::entries().nth(index as usize) else { return 0 };
+    // SAFETY: the caller's promise.
+    unsafe { give(entry.name, text, room) }
+}
+
+/// With FAKE_CUDA_SEED: the order from now on is that of another seed.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn fakeCudaSeed(seed: u64) {
+    lock().schedule.reseed(seed);
 }
 
 /// Things of this kind that the program has and has not given back ("stream", "event", "graph", ...); all for null.

@@ -5,7 +5,8 @@ use crate::abi::{
     ConditionalNodeParams, Copy3D, EdgeData, GraphNodeParams, Handle, HostNodeParams, In, KernelNodeParams,
     MemsetNodeParams, Out,
 };
-use crate::graph::{Choice, Conditional, InUse, Work};
+use crate::call;
+use crate::graph::{Choice, Conditional, InUse, Setting, Work};
 use crate::operation::{Copy, Fill, Host, Launch, Operation};
 use crate::settings::SETTINGS;
 use crate::status::{Code, Result};
@@ -65,7 +66,11 @@ fn event(world: &World, event: Handle) -> Result<Handle> {
 
 fn conditional(world: &mut World, graph: Handle, params: &ConditionalNodeParams) -> Result<Work> {
     let root = world.root(graph);
-    if !world.graph(root)?.handles.contains_key(&params.handle) {
+    let setting = *world.graph(root)?.handles.get(&params.handle).ok_or(Code::INVALID_VALUE)?;
+    if !world.is_inside(graph, setting.graph) || params.context != setting.context {
+        return Err(Code::INVALID_VALUE);
+    }
+    if world.graph(graph)?.context.is_some_and(|context| context != params.context) {
         return Err(Code::INVALID_VALUE);
     }
     if world.is_decided(root, params.handle) {
@@ -80,13 +85,16 @@ fn conditional(world: &mut World, graph: Handle, params: &ConditionalNodeParams)
         (2, 1..) if has_choices => Choice::Switch,
         _ => return Err(Code::INVALID_VALUE),
     };
-    let bodies = (0..params.size).map(|_| world.new_graph(Some(graph), true)).collect();
+    let bodies: Vec<Handle> = (0..params.size).map(|_| world.new_graph(Some(graph), true)).collect();
+    for body in &bodies {
+        world.graph(*body)?.context = Some(params.context);
+    }
     Ok(Work::Conditional(Conditional { handle: params.handle, kind, bodies }))
 }
 
 impl World {
     /// Whether a node of the graph, or of those in it, decides by this handle.
-    fn is_decided(&self, graph: Handle, handle: u64) -> bool {
+    pub fn is_decided(&self, graph: Handle, handle: u64) -> bool {
         self.graphs.get(&graph).is_some_and(|graph| {
             graph.nodes.iter().any(|node| match &node.work {
                 Work::Conditional(conditional) => {
@@ -108,7 +116,8 @@ fn add(
 ) -> Result {
     node.check()?;
     let _use = InUse::new(graph);
-    let before = before.list(count)?;
+    let mut before = before.list(count)?;
+    before.retain(|_| call::injected("edge") != Some(Code(0)));
     let mut world = lock();
     world.graph(graph)?;
     let work = work(&mut world)?;
@@ -129,6 +138,8 @@ fn add_any(node: Out<Handle>, graph: Handle, before: In<Handle>, count: usize, p
             5 => Given::Empty,
             6 => Given::Wait(given.of.handle),
             7 => Given::Record(given.of.handle),
+            // What has no meaning must be zero.
+            13 if given.of.reserved[4..].iter().any(|word| *word != 0) => return Err(Code::INVALID_VALUE),
             13 => Given::Conditional(given.of.conditional),
             _ => return Err(Code::NOT_SUPPORTED),
         }
@@ -286,13 +297,13 @@ crate::entries! {
         let mut world = lock();
         world.graph(graph)?;
         let root = world.root(graph);
-        if flags > 1 || (!context.is_null() && !world.contexts.contains_key(&context)) {
+        if flags > 1 || !world.contexts.contains_key(&context) {
             return Err(Code::INVALID_VALUE);
         }
         let handles = &mut world.graph(root)?.handles;
         let new = 0xc0de_0000_0000 | (root.number() as u64) << 16 | (handles.len() as u64 + 1);
         // Without the flag it has no value until a kernel sets one.
-        handles.insert(new, (flags == 1).then_some(value));
+        handles.insert(new, Setting { graph, context, value: (flags == 1).then_some(value) });
         handle.set(new)
     }
 }

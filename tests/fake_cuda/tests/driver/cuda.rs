@@ -192,6 +192,13 @@ pub fn add_kernel(graph: Handle, before: &[Handle], function: Handle, values: &[
     node
 }
 
+/// What adding a kernel to a graph gives.
+pub fn add_any_kernel(graph: Handle, function: Handle) -> Status {
+    let mut params = Params::new(&[0; 4]);
+    let (node_params, mut node) = (kernel_node(function, &mut params), Handle::NULL);
+    call!(cuGraphAddKernelNode_v2(out(&mut node), graph, std::ptr::null::<Handle>(), 0usize, &raw const node_params))
+}
+
 pub fn memset(dst: u64, value: u32, count: usize) -> MemsetNodeParams {
     MemsetNodeParams { dst, pitch: 0, value, element_size: 4, width: count, height: 1 }
 }
@@ -238,9 +245,16 @@ pub fn instantiate(graph: Handle) -> Handle {
     exec
 }
 
+/// The context that is current.
+pub fn current() -> Handle {
+    let mut current = Handle::NULL;
+    ok!(cuCtxGetCurrent(out(&mut current)));
+    current
+}
+
 /// A conditional node; gives its bodies.
 pub fn conditional(graph: Handle, before: &[Handle], handle: u64, kind: u32, size: u32) -> Result<Vec<Handle>, i32> {
-    let of = ConditionalNodeParams { handle, kind, size, bodies: std::ptr::null_mut(), context: Handle::NULL };
+    let of = ConditionalNodeParams { handle, kind, size, bodies: std::ptr::null_mut(), context: current() };
     let mut params = GraphNodeParams { kind: 13, reserved0: [0; 3], of: NodeUnion { reserved: [0; 29] }, reserved2: 0 };
     params.of.conditional = of;
     let mut node = Handle::NULL;
@@ -258,7 +272,7 @@ pub fn conditional(graph: Handle, before: &[Handle], handle: u64, kind: u32, siz
 pub fn handle(graph: Handle, value: Option<u32>) -> u64 {
     let mut handle = 0u64;
     let (value, flags) = value.map_or((0, 0), |value| (value, 1));
-    ok!(cuGraphConditionalHandleCreate(out(&mut handle), graph, Handle::NULL, value, flags));
+    ok!(cuGraphConditionalHandleCreate(out(&mut handle), graph, current(), value, flags));
     handle
 }
 

@@ -255,6 +255,20 @@ fn bodies_do_not_hold_everything() {
         assert_eq!(call!(cuGraphAddHostNode(out(&mut node), body, NONE, 0usize, &raw const params)), 1);
         ok!(cuGraphAddEmptyNode(out(&mut node), body, NONE, 0usize));
         assert_eq!(conditional(graph, &[], handle, 0, 1), Err(1), "a handle is for one node");
+        assert_eq!(conditional(body, &[], handle, 0, 1), Err(1), "also inside of it");
+        let own = crate::cuda::handle(body, None);
+        assert_eq!(conditional(graph, &[], own, 0, 1), Err(1), "it is of the body");
+        assert_eq!(call!(cuGraphInstantiateWithFlags(out(&mut node), graph, 0u64)), 1, "a handle without a node");
+        let inner = conditional(body, &[], own, 0, 1).unwrap()[0];
+        assert_eq!(call!(cuGraphInstantiateWithFlags(out(&mut node), inner, 0u64)), 1, "it is a node's own");
+        let (mut other, context) = (Handle::NULL, current());
+        assert_eq!(call!(cuGraphConditionalHandleCreate(out(&mut 0u64), graph, Handle::NULL, 0u32, 0u32)), 1);
+        ok!(cuCtxCreate_v2(out(&mut other), 0u32, 0i32));
+        let foreign = named(module(&["fill"]), "fill");
+        ok!(cuCtxSetCurrent(context));
+        assert_eq!(add_any_kernel(inner, foreign), 1, "a kernel of another context");
+        assert_eq!(add_any_kernel(inner, named(module(&["fail"]), "fail")), 0);
+        ok!(cuCtxDestroy_v2(other));
         assert_eq!(call!(cuGraphDestroy(body)), 1, "it is the node's own");
         // Nobody sets the handle.
         ok!(cuGraphLaunch(instantiate(graph), stream));
@@ -263,6 +277,52 @@ fn bodies_do_not_hold_everything() {
     };
     run.succeeds();
     assert!(run.output.contains("nothing has set its handle"), "{}", run.output);
+}
+
+#[test]
+fn what_is_beside_a_conditional_node_is_a_race() {
+    let test = "graphs::what_is_beside_a_conditional_node_is_a_race";
+    for seed in ["", "1", "2"] {
+        let Some(run) = Driver::new().set("SEED", seed).set("RACES", "report").child(test) else {
+            start();
+            let (stream, module) = (stream(), module(&["set_conditional", "count_down", "fill", "increment"]));
+            let [set, count, fill, increment] =
+                ["set_conditional", "count_down", "fill", "increment"].map(|name| named(module, name));
+            let (counter, sum) = (memory(4), memory(4));
+            let races_of = |build: &dyn Fn(Handle, u64)| {
+                let graph = graph();
+                build(graph, handle(graph, Some(1)));
+                ok!(cuMemsetD32_v2(counter, 3u32, 1usize));
+                let before = races().len();
+                ok!(cuGraphLaunch(instantiate(graph), stream));
+                ok!(cuStreamSynchronize(stream));
+                races().split_off(before)
+            };
+            let while_node = |graph, before: &[Handle], condition| {
+                let body = conditional(graph, before, condition, 1, 1).unwrap()[0];
+                let first = add_kernel(body, &[], increment, &[sum, 1, 1]);
+                add_kernel(body, &[first], count, &[condition, counter]);
+            };
+            // Each time of the body is behind the one before.
+            let found = races_of(&|graph, condition| {
+                let first = add_kernel(graph, &[], set, &[condition, 1]);
+                while_node(graph, &[first], condition);
+            });
+            assert_eq!(found, [""; 0]);
+            let found = races_of(&|graph, condition| {
+                add_kernel(graph, &[], set, &[condition, 1]);
+                conditional(graph, &[], condition, 0, 1).unwrap();
+            });
+            assert!(found.len() == 1 && found[0].contains("the condition of a node"), "{found:?}");
+            let found = races_of(&|graph, condition| {
+                while_node(graph, &[], condition);
+                add_kernel(graph, &[], fill, &[sum, 1, 5]);
+            });
+            assert!(found.iter().any(|race| race.contains("fill") && race.contains("increment")), "{found:?}");
+            return;
+        };
+        run.succeeds();
+    }
 }
 
 #[test]

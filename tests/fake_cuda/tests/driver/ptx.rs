@@ -157,6 +157,18 @@ const CHOOSE: &str = "
 ";
 
 #[test]
+fn old_drivers_do_not_know_what_sets_conditions() {
+    let test = "ptx::old_drivers_do_not_know_what_sets_conditions";
+    let Some(run) = Driver::new().version(12_020).child(test) else {
+        start();
+        let (mut module, text) = (Handle::NULL, std::ffi::CString::new(CHOOSE).unwrap());
+        assert_eq!(call!(cuModuleLoadData(out(&mut module), text.as_ptr().cast::<std::ffi::c_void>())), 218);
+        return;
+    };
+    run.succeeds();
+}
+
+#[test]
 fn a_kernel_decides_for_its_graph() {
     let Some(run) = Driver::new().child("ptx::a_kernel_decides_for_its_graph") else {
         start();
