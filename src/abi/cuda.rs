@@ -127,4 +127,7 @@ pub struct weir_cuda_device_info {
     pub pci_bus_id: [c_char; 32],
     /// The driver's name for it, UTF-8, with its NUL; cut off if it is longer.
     pub name: [c_char; 128],
+    /// Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. "" before the first kernel of
+    /// products was made: the library is looked for then.
+    pub products: [c_char; 128],
 }

@@ -107,7 +107,8 @@ pub struct weir_emulated_race {
 pub struct weir_emulated_counters {
     /// sizeof(weir_emulated_counters).
     pub struct_size: usize,
-    /// Kernels, copies and fills submitted.
+    /// Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by. Those inside of
+    /// a branch or loop count, here and below, as they begin.
     pub operations: u64,
     /// Of these, done or passed over because of a failure.
     pub completed: u64,

@@ -122,6 +122,9 @@ pub enum weir_matmul_flags {
     WEIR_MATMUL_SUM = 16,
     /// C, bias and addend are of f32 also if A and B are of f16 or bf16.
     WEIR_MATMUL_F32_RESULT = 32,
+    /// Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units for that and is faster with
+    /// them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products of f32 are of all bits.
+    WEIR_MATMUL_ALLOW_TF32 = 64,
 }
 
 /// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 stretches.

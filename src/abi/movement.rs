@@ -107,7 +107,8 @@ pub struct weir_reshape_desc {
 /// Rows of a table by their numbers: an embedding.
 ///
 /// Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
-/// with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
+/// with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA engine that is a late
+/// failure of the stream or run, and the rows of such indices are zeros.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_gather_desc {

@@ -26,7 +26,7 @@ pub const WEIR_ENGINE_PLUGIN_FIRST: weir_engine_kind = 4096;
 pub type weir_thread_mode = u32;
 
 /// Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
-/// engine's.
+/// engine's. What they mean for an engine that works on its own, weir_engine_attr_set_thread_mode says.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_thread_mode_value {

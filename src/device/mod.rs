@@ -24,8 +24,8 @@ mod registry;
 mod watch;
 
 pub use kind::DeviceKind;
-pub use recording::{Executable, Recording, Step, Work};
-pub use registry::{OWN_PRIORITY, count, kinds, open, register, replace, unregister};
+pub use recording::{Branch, Executable, Integer, Loop, Recording, Step, Work};
+pub use registry::{OWN_PRIORITY, Presence, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 
 use crate::base::time::Deadline;
@@ -136,6 +136,11 @@ pub trait Accelerator: Send + Sync {
         false
     }
 
+    /// Whether recordings may have branches and loops; the refusal says why not.
+    fn control_flow(&self) -> Result<()> {
+        Err(no_control_flow())
+    }
+
     /// Makes an executable of a recording. What it is made from may go; what its steps name may not.
     fn record(&self, _recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
         Err(no_recordings())
@@ -144,6 +149,11 @@ pub trait Accelerator: Send + Sync {
     /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
     /// even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
+
+    /// Asks for several things in a row, and calls no function of the host's meanwhile: what all of them take is done once.
+    fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
 
     /// What gives memory of the host's that its copies go straight from and to. None: it knows no such memory.
     fn pinning(&self) -> Option<&dyn Pinning> {
@@ -168,6 +178,10 @@ pub trait Accelerator: Send + Sync {
 
 fn no_recordings() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
+}
+
+fn no_control_flow() -> Error {
+    Error::new(crate::base::Code::Unimplemented, "the device has no branches and loops of its own")
 }
 
 fn no_native_handle() -> Error {
@@ -235,6 +249,11 @@ pub trait DeviceStream: Send + Sync + Debug {
     /// What is issued from now on waits for an event that the host has made with the interface below; or the stream records it.
     fn foreign_event(&self, _event: u64, _records: bool) -> Result<()> {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
+    }
+
+    /// Whether the host collects what it is given, to be done later and maybe often, instead of having it done.
+    fn is_capturing(&self) -> Result<bool> {
+        Ok(false)
     }
 
     /// Whether it can be asked `is_idle`.

@@ -6,23 +6,34 @@
 //!
 //! *Devices.* Engines on one device share it, and it ends with the last of them. The table only knows devices, it does not
 //! keep them. A thread that ended a run may hold the last reference for a moment longer than the host, so a device that is in the way of
-//! other settings gets `LEAVE_NS` to go before they are refused. Neither list is locked while a factory works: a factory may be slow, call the host, or come back here. So two threads
+//! other settings gets `LEAVE_NS` to go before they are refused; those that take settings say when they have gone (`Presence`). Neither list is locked while a factory works: a factory may be slow, call the host, or come back here. So two threads
 //! may make the same device at the same time; the one that is done first is entered, and the other one's is dropped.
 #![forbid(unsafe_code)]
 
 use super::{Device, DeviceKind, Factory, Settings, cpu, emulated};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::sync::Mutex;
+use crate::sync::{Gate, Mutex};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 /// Priority of the library's own factories.
 pub const OWN_PRIORITY: i32 = 0;
 
-/// How long a device that the host has let go of may take to go, and how often it is looked for.
+/// How long a device that the host has let go of may take to go.
 const LEAVE_NS: u64 = 1_000_000_000;
-const LOOK_AGAIN: Duration = Duration::from_micros(200);
+
+/// Advanced when a device has gone.
+static GONE: Gate = Gate::new();
+
+/// The last part of a device that goes: then another one may be made with other settings.
+#[derive(Debug, Default)]
+pub struct Presence(());
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        GONE.advance(1);
+    }
+}
 
 struct Entry {
     kind: DeviceKind,
@@ -152,13 +163,16 @@ pub fn open(kind: DeviceKind, index: u32, settings: &Settings) -> Result<Arc<dyn
     let shared = |device: Arc<dyn Device>| device.fits(settings).map(|()| device);
     let deadline = Deadline::after(LEAVE_NS);
     loop {
+        let gone = GONE.reached();
         let there = known(&DEVICES.lock());
         let Some(device) = there else { break };
-        let result = shared(device);
+        let result = shared(Arc::clone(&device));
         if result.is_ok() || deadline.is_past() {
             return result;
         }
-        std::thread::sleep(LOOK_AGAIN);
+        // The reference from above may have been the last one.
+        drop(device);
+        GONE.wait(gone + 1, 0, deadline);
     }
     let made = factory.open(index, settings)?;
     let mut devices = DEVICES.lock();

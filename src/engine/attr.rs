@@ -146,14 +146,12 @@ impl EngineAttr {
     }
 
     pub fn set_thread_mode(&mut self, mode: ThreadMode) -> Result<()> {
-        check_cpu(self.kind)?;
         self.thread_mode = Some(mode);
         Ok(())
     }
 
-    pub fn thread_mode(&self) -> Result<Option<ThreadMode>> {
-        check_cpu(self.kind)?;
-        Ok(self.thread_mode)
+    pub fn thread_mode(&self) -> Option<ThreadMode> {
+        self.thread_mode
     }
 
     /// 0 = the width that built-in pools have by default.

@@ -13,7 +13,7 @@ use crate::kernel::cache;
 use crate::memory::Pool;
 use crate::resource::Registry;
 use crate::stream::Account;
-use crate::sync::fork;
+use crate::sync::{OnceLock, fork};
 use crate::threadpool::{ThreadPool, num_processors};
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ pub struct Engine {
     device: Arc<dyn Device>,
     attr: Object<EngineAttr>,
     pool: Option<Ref<ThreadPool>>,
+    launcher: OnceLock<Ref<ThreadPool>>,
     account: Arc<Account>,
     memory: Arc<Pool>,
     /// The host's, for copies, where the device works on its own.
@@ -68,7 +69,17 @@ impl Engine {
         let host_memory = memory::open_host(&attr, &device);
         let resources = Registry::open(account.label().to_owned(), Arc::clone(&device));
         let (attr, registrations) = (Object::new(attr), Arc::default());
-        Ok(Object::shared(Engine { device, attr, pool, account, memory, host_memory, registrations, resources }))
+        Ok(Object::shared(Engine {
+            device,
+            attr,
+            pool,
+            launcher: OnceLock::new(),
+            account,
+            memory,
+            host_memory,
+            registrations,
+            resources,
+        }))
     }
 
     pub fn kind(&self) -> DeviceKind {
@@ -97,6 +108,21 @@ impl Engine {
     /// The pool that streams without one of their own use.
     pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
         self.pool.as_ref()
+    }
+
+    /// The thread that does its part of programs, where that is not the one of whoever runs them.
+    pub fn launcher(&self) -> Option<&Ref<ThreadPool>> {
+        self.launcher.get()
+    }
+
+    /// Starts that thread if the engine's mode asks for one. Others may be at it, too: one of them stays.
+    pub fn start_launcher(&self) -> Result<()> {
+        if self.launcher.get().is_none()
+            && let Some(made) = threads::launcher(&self.attr, self.index())?
+        {
+            let _ = self.launcher.set(made);
+        }
+        Ok(())
     }
 
     pub fn device(&self) -> &Arc<dyn Device> {
@@ -142,9 +168,10 @@ impl Engine {
     }
 
     pub fn info(&self) -> weir_engine_info {
-        let mode = self.attr.thread_mode().ok().flatten().unwrap_or(ThreadMode::Global);
+        let mode = self.attr.thread_mode().unwrap_or(ThreadMode::Global);
         let started = matches!(mode, ThreadMode::Private | ThreadMode::Kind);
-        let pool = self.pool().filter(|_| started);
+        let of_host = self.accelerator().is_none();
+        let pool = if of_host { self.pool().filter(|_| started) } else { self.launcher() };
         weir_engine_info {
             struct_size: 0,
             kind: self.kind().value(),

@@ -17,6 +17,7 @@ pub struct BoundKernel {
     engine: Ref<Engine>,
     /// "" = the operation's.
     name: Box<str>,
+    label: OnceLock<Box<str>>,
     cost_ns: u64,
     /// What other engines make it from; None: it is for its engine alone.
     recipe: Option<OwnRecipe>,
@@ -95,7 +96,8 @@ impl BoundKernel {
         let recipe = (!operation.is_bound)
             .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
         let (cost_ns, known, scratch_tag) = (attr.cost_ns, OnceLock::new(), OnceLock::new());
-        Ok(Object::shared(BoundKernel { kernel, engine, name, cost_ns, recipe, on_device, known, scratch_tag }))
+        let label = OnceLock::new();
+        Ok(Object::shared(BoundKernel { kernel, engine, name, label, cost_ns, recipe, on_device, known, scratch_tag }))
     }
 
     /// The same on another engine. UNIMPLEMENTED if that has none, or if this one is bound to where it is.
@@ -119,6 +121,11 @@ impl BoundKernel {
     /// The form that the engine's device runs; None where the host does the work.
     pub fn on_device(&self) -> Option<&Arc<dyn DeviceKernel>> {
         self.on_device.as_ref()
+    }
+
+    /// For texts: "kernel 'relu'".
+    pub fn label(&self) -> &str {
+        self.label.get_or_init(|| format!("kernel '{}'", self.name()).into())
     }
 
     pub fn name(&self) -> &str {

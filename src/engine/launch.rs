@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::Poll;
 
-type Tensors = SmallVec<[Ref<Tensor>; 4]>;
+/// Tensors of a call.
+pub type Tensors = SmallVec<[Ref<Tensor>; 4]>;
 
 /// One call, with everything that must live until the device has done it.
 struct DeviceCall {
@@ -30,35 +31,46 @@ struct DeviceCall {
 pub(super) fn work(
     stream: &Stream,
     kernel: Ref<BoundKernel>,
-    inputs: Vec<Ref<Tensor>>,
-    outputs: Vec<Ref<Tensor>>,
+    inputs: Tensors,
+    outputs: Tensors,
 ) -> Result<Arc<dyn Work>> {
     fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
         tensors.iter().map(|tensor| &***tensor).collect()
     }
     call::check_all(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
     let issuer = OnceLock::new();
-    Ok(Arc::new(DeviceCall { kernel, issuer, inputs: inputs.into(), outputs: outputs.into() }))
+    Ok(Arc::new(DeviceCall { kernel, issuer, inputs, outputs }))
 }
 
 impl Work for DeviceCall {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        let name = format_args!("kernel '{}'", self.kernel.name()).to_string();
+        Poll::Ready(self.issue(queue))
+    }
+
+    fn give(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
+        Some(self.issue(queue))
+    }
+}
+
+impl DeviceCall {
+    fn issue(&self, queue: &Queue) -> Result<()> {
+        let name = self.kernel.label();
         let Some(line) = queue.line() else {
-            return Poll::Ready(Err(Error::internal("a device's call on a stream of the host's")));
+            return Err(Error::internal("a device's call on a stream of the host's"));
         };
-        let views =
-            |tensors: &Tensors| tensors.iter().map(|tensor| tensor.view().clone()).collect::<SmallVec<[View; 4]>>();
-        let (inputs, outputs) = (views(&self.inputs), views(&self.outputs));
+        // Filled where they stand: what collects them moves them.
+        let (mut inputs, mut outputs) = (SmallVec::<[View; 4]>::new(), SmallVec::<[View; 4]>::new());
+        self.inputs.iter().for_each(|tensor| inputs.push(tensor.view().clone()));
+        self.outputs.iter().for_each(|tensor| outputs.push(tensor.view().clone()));
         let issued = match self.kernel.on_device() {
-            Some(kernel) => line.stream().launch(&Launch { name: &name, kernel, inputs: &inputs, outputs: &outputs }),
+            Some(kernel) => line.stream().launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs }),
             None => match self.kernel.kernel().issuer() {
-                Ok(Some(issuer)) => self.issuer.get_or_init(|| issuer).issue(line.stream(), &name, &inputs, &outputs),
+                Ok(Some(issuer)) => self.issuer.get_or_init(|| issuer).issue(line.stream(), name, &inputs, &outputs),
                 Ok(None) => Err(Error::internal("a host's kernel on a device")),
                 Err(error) => Err(error),
             },
         };
-        Poll::Ready(issued.map_err(|error| error.within(name)))
+        issued.map_err(|error| error.within(name))
     }
 }
 

@@ -5,8 +5,9 @@ use super::call;
 use super::engine::Engine;
 use super::event::Event;
 use super::kernel::BoundKernel;
+use super::launch::{self, Tensors};
 use super::tensor::Tensor;
-use super::{launch, transfer};
+use super::transfer;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::kernel::Task;
@@ -134,12 +135,18 @@ impl Stream {
         self.intact_pool()
     }
 
-    pub fn enqueue(&self, kernel: Ref<BoundKernel>, inputs: Vec<Ref<Tensor>>, outputs: Vec<Ref<Tensor>>) -> Result<()> {
+    pub fn enqueue(
+        &self,
+        kernel: Ref<BoundKernel>,
+        inputs: impl Into<Tensors>,
+        outputs: impl Into<Tensors>,
+    ) -> Result<()> {
+        let (inputs, outputs) = (inputs.into(), outputs.into());
         self.queue.admit()?;
         if self.engine.accelerator().is_some() {
             return self.submit(Op::Work(launch::work(self, kernel, inputs, outputs)?));
         }
-        let (call, scratch) = call::work(self, kernel, inputs, outputs, &self.lane)?;
+        let (call, scratch) = call::work(self, kernel, inputs.into_vec(), outputs.into_vec(), &self.lane)?;
         let submitted = self.submit(Op::Work(call));
         if let Some(scratch) = scratch {
             self.lane.take_back(scratch, self.queue.submitted());

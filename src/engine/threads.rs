@@ -3,6 +3,8 @@
 //! Threads are started only because somebody asked: by a setting of the engine, or, where that leaves it open, by
 //! the environment. A pool that the host gave is never replaced.
 //!
+//! Engines that work on their own start no pool; in mode private or kind they have one thread, which launches their part of programs (`launcher`).
+//!
 //! The pools that engines of a kind share are held here by weak references: such a pool ends with the last engine
 //! (stream, run) that uses it, and the next engine that asks starts another.
 
@@ -90,11 +92,11 @@ impl Variable {
 /// Settles where the engine's pool comes from, and starts it if need be; then `attr` says what was settled.
 pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
     let given = attr.threadpool().cloned();
-    // Other engines start no threads.
+    // Of other engines the mode says who launches.
     if attr.kind != DeviceKind::CPU {
         return Ok(given);
     }
-    let mode = match (attr.thread_mode()?, &given) {
+    let mode = match (attr.thread_mode(), &given) {
         (Some(mode), Some(_)) if mode != ThreadMode::Global => {
             return Err(Error::invalid(format!(
                 "attr has a thread pool and thread mode {}, a pool goes with mode global only",
@@ -111,8 +113,8 @@ pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<Thr
     let pool = match mode {
         ThreadMode::Global => return Ok(given),
         ThreadMode::Caller => return Ok(None),
-        ThreadMode::Private => private_pool(attr, index)?,
-        ThreadMode::Kind => kind_pool(attr)?,
+        ThreadMode::Private => private_pool(attr.kind, index, attr.thread_count()?)?,
+        ThreadMode::Kind => kind_pool(attr.kind, attr.thread_count()?)?,
     };
     attr.set_thread_count(pool.num_threads())?;
     Ok(Some(pool))
@@ -130,22 +132,30 @@ fn pool_attr(asked: Option<usize>) -> Result<PoolAttr> {
     Ok(PoolAttr { num_threads: (count > 0).then_some(count), ..PoolAttr::default() })
 }
 
-fn private_pool(attr: &EngineAttr, index: u32) -> Result<Ref<ThreadPool>> {
-    let kind = attr.kind.name();
-    let pool_attr = pool_attr(attr.thread_count()?)?;
+/// The thread that launches the part of an engine that works on its own, if its mode asks for one.
+pub(super) fn launcher(attr: &EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
+    match attr.thread_mode() {
+        Some(ThreadMode::Private) => private_pool(attr.kind, index, Some(1)).map(Some),
+        Some(ThreadMode::Kind) => kind_pool(attr.kind, Some(1)).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn private_pool(kind: DeviceKind, index: u32, asked: Option<usize>) -> Result<Ref<ThreadPool>> {
+    let kind = kind.name();
+    let pool_attr = pool_attr(asked)?;
     let owner = format!("{kind}:{index}");
     ThreadPool::builtin_for(&pool_attr, Origin::EnginePool, format!("weir-{kind}{index}"), owner)
         .map_err(|error| error.within(format_args!("the private pool of engine {kind}:{index}")))
 }
 
-fn kind_pool(attr: &EngineAttr) -> Result<Ref<ThreadPool>> {
+fn kind_pool(of: DeviceKind, asked: Option<usize>) -> Result<Ref<ThreadPool>> {
     static POOLS: Mutex<Vec<(DeviceKind, Weak<Object<ThreadPool>>)>> = Mutex::new(Vec::new());
-    let kind = attr.kind.name();
-    let asked = attr.thread_count()?;
+    let kind = of.name();
     // Held while the threads are started, so that two first engines share one pool. The pool is the library's own, so
     // no code of the host's runs in here.
     let mut pools = POOLS.lock();
-    let shared = pools.iter().find(|(of, _)| *of == attr.kind).and_then(|(_, pool)| pool.upgrade());
+    let shared = pools.iter().find(|(known, _)| *known == of).and_then(|(_, pool)| pool.upgrade());
     if let Some(pool) = shared {
         return match (asked, pool.num_threads()) {
             (Some(count), threads) if count > 0 && count != threads => Err(Error::precondition(format!(
@@ -157,7 +167,7 @@ fn kind_pool(attr: &EngineAttr) -> Result<Ref<ThreadPool>> {
     let pool_attr = pool_attr(asked)?;
     let pool = ThreadPool::builtin_for(&pool_attr, Origin::KindPool, format!("weir-kind-{kind}"), kind.to_owned())
         .map_err(|error| error.within(format_args!("the pool that {kind} engines share")))?;
-    pools.retain(|(of, _)| *of != attr.kind);
-    pools.push((attr.kind, Ref::downgrade(&pool)));
+    pools.retain(|(known, _)| *known != of);
+    pools.push((of, Ref::downgrade(&pool)));
     Ok(pool)
 }

@@ -20,8 +20,8 @@ pub use effect::Effect;
 pub use issuer::Issuer;
 pub use stop::{Attached, NEVER, Stop, Stoppable};
 
-use crate::base::{Desc, Error, Result};
-use crate::threadpool::HostCall;
+use crate::base::{Desc, Error, Ref, Result};
+use crate::threadpool::{HostCall, ThreadPool};
 use std::sync::Arc;
 
 /// A function over tensors.
@@ -101,6 +101,11 @@ pub trait Kernel: Send + Sync {
     /// Whether `compute` may block its thread, so that no worker must run it.
     fn may_block(&self) -> bool {
         false
+    }
+
+    /// The pool whose thread calls it, whatever pool a run has. None: the run's.
+    fn launcher(&self) -> Option<&Ref<ThreadPool>> {
+        None
     }
 
     /// Whether a call goes on after its start has returned (`start`), and `compute` is not for use.

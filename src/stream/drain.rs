@@ -6,7 +6,7 @@
 //! never run by who submits, who is not to be kept, nor on a device's thread, which it could hold up for ever.
 
 use super::line::Line;
-use super::queue::{Mode, Queue};
+use super::queue::{Mode, Op, Queue};
 use crate::base::Ref;
 use crate::stream::queue::Items;
 use crate::sync::{TurnGuard, ambient};
@@ -132,6 +132,37 @@ impl Queue {
                 Err(kept) => turn = kept,
             }
         }
+    }
+
+    /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox. Gives it back if not.
+    pub(super) fn issue_now(self: &Arc<Self>, line: &Line, op: Op) -> Option<Op> {
+        let Op::Work(work) = &op else { return Some(op) };
+        if !self.has_no_news() {
+            return Some(op);
+        }
+        let Some(turn) = self.turn().hold() else { return Some(op) };
+        // What others push from here on comes behind it, as they would have it: they have not waited for this call.
+        if !turn.is_empty() || !self.has_no_news() || self.cause().is_some() {
+            return Some(op);
+        }
+        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
+        let mut is_given = true;
+        let given = self.named(|| {
+            work.give(self).unwrap_or_else(|| {
+                is_given = false;
+                Ok(())
+            })
+        });
+        if !is_given {
+            return Some(op);
+        }
+        self.issued(line, Some(op), given.map(|()| None));
+        drop(turn);
+        // Who has pushed meanwhile has found the turn taken, and left it to this thread.
+        if !self.has_no_news() || line.is_abandoned() {
+            self.drain_here(Hands::Issuer);
+        }
+        None
     }
 
     /// Runs items in order.

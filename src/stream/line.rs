@@ -160,9 +160,10 @@ impl Line {
 
     /// The first item is over, or skipped.
     fn leave_host(&self) {
-        if !self.is_at_host.swap(false, Relaxed) {
+        if !self.is_at_host.load(Relaxed) {
             return;
         }
+        self.is_at_host.store(false, Relaxed);
         let was_begun = self.is_begun.swap(false, Relaxed);
         if let Some(halt) = self.halt.get().filter(|_| !was_begun)
             && halt.is_ahead.swap(false, Relaxed)

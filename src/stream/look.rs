@@ -5,8 +5,31 @@ use super::line::{Event, Flight, Line};
 use super::queue::{Op, Queue};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error};
-use crate::sync::{AllLook, Look, Milestone, MutexGuard};
+use crate::sync::{AllLook, Look, Milestone, MutexGuard, ambient};
+use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// So many items are taken out under one lock, and count as completed together.
+const AT_ONCE: usize = 16;
+
+/// What came of a short wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Brief {
+    Done,
+    /// There was none, or it ended early.
+    No,
+    /// The time for looking is over.
+    Spent,
+}
+
+/// What is known of items that count as completed.
+#[derive(Clone, Copy)]
+enum Over {
+    /// The device is done with them; whether nothing has failed up to there.
+    Known { is_well: bool },
+    /// They are kept.
+    Unknown,
+}
 
 /// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a device that gives
 /// one thread another answer than the other must not keep anybody for ever.
@@ -46,14 +69,14 @@ impl Queue {
         match look {
             AllLook::Over => {}
             AllLook::Again => self.retire(line),
-            AllLook::Reached(count) => self.let_all_go(line, count),
+            AllLook::Reached(count) => self.let_all_go(line, count, true),
         }
         is_idle
     }
 
     /// Completes so many items that are over, and what came before.
-    fn let_all_go(&self, line: &Line, count: u64) {
-        self.let_go(line, count, true);
+    fn let_all_go(&self, line: &Line, count: u64, is_well: bool) {
+        self.let_go(line, count, Over::Known { is_well });
         let known = std::mem::take(&mut line.flight().unknown);
         drop(known);
     }
@@ -87,25 +110,41 @@ impl Queue {
             flight.spare.push(milestone.event);
         }
         drop(flight);
+        let is_well = failure.is_none();
         if let Some(error) = failure {
             self.fail_late(error);
         }
-        self.let_all_go(line, count);
+        self.let_all_go(line, count, is_well);
     }
 
     /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
-    fn let_go(&self, line: &Line, count: u64, over: bool) {
-        for _ in 0..count {
-            let Some(op) = line.flight().under_way.take() else { break };
-            if let Op::Record(mark) = &op {
-                mark.reach_on_device();
+    fn let_go(&self, line: &Line, count: u64, over: Over) {
+        let mut left = count as usize;
+        while left > 0 {
+            let mut some = SmallVec::<[Op; AT_ONCE]>::new();
+            let mut flight = line.flight();
+            while some.len() < left.min(AT_ONCE)
+                && let Some(op) = flight.under_way.take()
+            {
+                some.push(op);
             }
-            if over {
-                drop(op);
-            } else {
-                line.flight().unknown.push(op);
+            drop(flight);
+            let taken = some.len();
+            for op in some {
+                if let Op::Record(mark) = &op {
+                    mark.reach_on_device();
+                }
+                match (over, op) {
+                    (Over::Known { is_well }, Op::Work(work)) => work.over(is_well),
+                    (Over::Known { .. }, op) => drop(op),
+                    (Over::Unknown, op) => line.flight().unknown.push(op),
+                }
             }
-            self.complete_one();
+            if taken == 0 {
+                break;
+            }
+            self.count_completed(taken as u64);
+            left -= taken;
         }
         line.flight().under_way.end();
     }
@@ -117,8 +156,33 @@ impl Queue {
         self.fail_late(error);
         let count = line.flight().under_way.give_up(target);
         if let Some(count) = count {
-            self.let_go(line, count, is_lost);
+            let over = if is_lost { Over::Known { is_well: false } } else { Over::Unknown };
+            self.let_go(line, count, over);
         }
+    }
+
+    /// Waits for a moment without an event: short work is over before one would be recorded and reached. Not while others go on submitting: then it
+    /// takes an event to tell where the wait ends.
+    pub(super) fn look_briefly(&self, line: &Line, target: u64, deadline: Deadline) -> Brief {
+        if self.completed() >= target {
+            return Brief::Done;
+        }
+        let is_worker = || ambient::is_inside() || self.pool().is_some_and(|pool| pool.in_parallel());
+        if !line.tells_idle || self.spin_ns() == 0 || line.issued() < target || is_worker() {
+            return Brief::No;
+        }
+        let begin = now_ns();
+        while now_ns() - begin < self.spin_ns() && !deadline.is_past() {
+            self.look_at_all(line);
+            if self.completed() >= target {
+                return Brief::Done;
+            }
+            if self.submitted() != target {
+                return Brief::No;
+            }
+            std::hint::spin_loop();
+        }
+        Brief::Spent
     }
 
     /// Waits until the items up to `target` are completed.

@@ -5,6 +5,7 @@ use super::drain::Hands;
 use super::lane::Lane;
 use super::latch::Latch;
 use super::line::Line;
+use super::look::Brief;
 use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
@@ -25,6 +26,11 @@ pub trait Work: Send + Sync {
     /// synchronous queue it must not answer Pending.
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
 
+    /// On a queue whose work a device does: gives it to the device, if that is all there is to it. None: it is to be polled.
+    fn give(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
+        None
+    }
+
     /// On a queue whose work a device does: whether it is done by the host's hands when the device has got there.
     fn is_hosts(&self) -> bool {
         false
@@ -32,6 +38,9 @@ pub trait Work: Send + Sync {
 
     /// It will not run, because the queue failed before.
     fn skip(self: Arc<Self>, _cause: &Error) {}
+
+    /// On a queue whose work a device does: the device is done with it, and whether it and all before it went well is known.
+    fn over(self: Arc<Self>, _is_well: bool) {}
 }
 
 /// An item of a queue.
@@ -95,6 +104,8 @@ pub struct Queue {
     /// The number of the program that the first item, a run, waits for a place of; 0 = none. ORDERING: Relaxed; who waits looks
     /// again and again.
     program_waited_for: AtomicU32,
+    /// How often the failure of a device's stream was cleared.
+    epoch: AtomicU64,
 }
 
 impl std::fmt::Debug for Queue {
@@ -137,6 +148,7 @@ impl Queue {
             latch: Latch::default(),
             parked_on: Mutex::default(),
             program_waited_for: AtomicU32::new(0),
+            epoch: AtomicU64::new(0),
         });
         queue.account.add(&queue);
         Ok(queue)
@@ -232,14 +244,6 @@ impl Queue {
         }
     }
 
-    /// How many items there are now: what a wait that begins now waits for. A device is told where that is, so that it will not be
-    /// waited for longer.
-    pub(super) fn target(&self) -> u64 {
-        let target = self.submitted();
-        self.line().map(|line| self.look(line, target));
-        target
-    }
-
     pub(super) fn count_submitted(&self) {
         self.submitted.fetch_add(1, SeqCst);
     }
@@ -250,7 +254,11 @@ impl Queue {
     }
 
     pub(super) fn complete_one(&self) {
-        self.completed.advance(1);
+        self.count_completed(1);
+    }
+
+    pub(super) fn count_completed(&self, items: u64) {
+        self.completed.advance(items);
     }
 
     pub(super) fn wait_completed(&self, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
@@ -284,6 +292,11 @@ impl Queue {
         self.latch.error()
     }
 
+    /// What was issued in one epoch was done if anything later in it was.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
     /// Refuses new work while the queue has failed.
     pub fn admit(&self) -> Result<()> {
         match self.latch.error() {
@@ -301,6 +314,8 @@ impl Queue {
         if let Some(line) = self.line() {
             self.look(line, self.submitted());
             line.stream().clear_error();
+            // ORDERING: Relaxed; what is issued before the latch is cleared is skipped, and who issues later sees both.
+            self.epoch.fetch_add(1, Relaxed);
         }
         self.latch.clear(self.submitted(), || self.account.cleared(self.id));
     }
@@ -312,6 +327,13 @@ impl Queue {
             return self.run_now(op);
         }
         self.count_submitted();
+        let op = match self.line() {
+            Some(line) => match self.issue_now(line, op) {
+                None => return Ok(()),
+                Some(op) => op,
+            },
+            None => op,
+        };
         self.inbox.push(op);
         if self.turn.call() {
             match &self.mode {
@@ -397,18 +419,28 @@ impl Queue {
 
     /// Waits until `target` items are completed.
     pub fn wait(self: &Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
+        self.wait_looking(target, self.spin_ns, deadline)
+    }
+
+    fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let done = || self.has_completed(target);
         let sleep = |spin_ns, deadline| match self.line() {
             None => self.completed.wait(target, spin_ns, deadline),
             Some(line) => self.sleep(line, target, spin_ns, deadline),
         };
-        let wait = wait::Wait { what: "the work", done: &done, join: &|| false, sleep: &sleep, spin_ns: self.spin_ns };
+        let wait = wait::Wait { what: "the work", done: &done, join: &|| false, sleep: &sleep, spin_ns };
         wait::until(&wait, Some(self), deadline)
     }
 
     /// Waits for everything submitted so far, and reports the failure once.
     pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
-        self.wait(self.target(), Deadline::after(timeout_ns))?;
+        let (target, deadline) = (self.submitted(), Deadline::after(timeout_ns));
+        let brief = self.line().map_or(Brief::No, |line| self.look_briefly(line, target, deadline));
+        if brief != Brief::Done {
+            self.line().map(|line| self.look(line, target));
+            let spin_ns = if brief == Brief::Spent { 0 } else { self.spin_ns };
+            self.wait_looking(target, spin_ns, deadline)?;
+        }
         self.latch.tell().map_or(Ok(()), Err)
     }
 }

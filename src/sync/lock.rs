@@ -127,6 +127,11 @@ impl<T> Mutex<T> {
         Mutex { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
+    /// Who has the mutex to itself need not lock it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
     /// Waits until no other thread holds the lock, and holds it until the guard is dropped.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         acquire(&self.word);

@@ -1,11 +1,12 @@
 //! loom models of queues whose work a device does (`stream::line`), and their broken twins.
 //!
 //! A device does what it is given in order, on a thread of its own: an item, which only then may count as completed, or an event. The
-//! steps are those of `Queue::retire`, `look`, `sleep` and `see_off`; there are no time-outs, so whoever is forgotten is a deadlock.
+//! steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs, so whoever is forgotten is a
+//! deadlock.
 
 use super::atomic::{AtomicU32, Ordering::*};
 use super::lock::Word;
-use super::milestones::{Asked, Look, Milestone, Milestones};
+use super::milestones::{AllLook, Asked, Look, Milestone, Milestones};
 use super::models::Futex;
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
@@ -32,6 +33,8 @@ struct Line {
     /// What the device has done, and which events it has reached: it reads no lock for that.
     done: [UnsafeCell<bool>; MOST],
     reached: [Futex; MOST],
+    /// What the device has done of what it was given, where it tells that nothing is left.
+    processed: Futex,
     /// An event that somebody is to be told of, and whether that was done; the host has let go of the queue then.
     told: Mutex<Option<u32>>,
     rules: Rules,
@@ -47,6 +50,17 @@ unsafe impl Send for Line {}
 struct Rules {
     begin: fn(&mut Milestones<usize, u32>) -> Option<u32>,
     answer: fn(&mut Milestones<usize, u32>, bool) -> Look<u32>,
+    idle: Idle,
+}
+
+/// Whether the device tells that nothing of a stream is left.
+#[derive(Clone, Copy, PartialEq)]
+enum Idle {
+    Untold,
+    /// Asked once it is settled for which items.
+    Told,
+    /// Asked before that.
+    ToldTooSoon,
 }
 
 impl Line {
@@ -59,6 +73,7 @@ impl Line {
             given: (Mutex::new(VecDeque::new()), Futex::new()),
             done: [const { () }; MOST].map(|()| UnsafeCell::new(false)),
             reached: [const { () }; MOST].map(|()| Futex::new()),
+            processed: Futex::new(),
             told: Mutex::new(None),
             rules,
         }
@@ -91,6 +106,9 @@ impl Line {
                     }
                 }
                 Given::End => return,
+            }
+            if self.rules.idle != Idle::Untold {
+                self.processed.fetch_add(1, Release);
             }
         }
     }
@@ -134,21 +152,47 @@ impl Line {
             match look {
                 Look::Over => return,
                 Look::Again => {}
-                Look::Reached(_, count) => {
-                    for _ in 0..count {
-                        let item = self.under_way.lock().unwrap().take().expect("an item that is not there");
-                        // SAFETY: as above.
-                        assert!(self.done[item].with(|done| unsafe { *done }), "an item is completed that is not done");
-                        assert_eq!(self.completed.fetch_add(1, AcqRel), item as u32, "completed out of order");
-                        self.completed.wake(u32::MAX);
-                    }
-                    self.under_way.lock().unwrap().end();
-                }
+                Look::Reached(_, count) => self.let_go(count),
             }
         }
     }
 
+    fn let_go(&self, count: u64) {
+        for _ in 0..count {
+            let item = self.under_way.lock().unwrap().take().expect("an item that is not there");
+            // SAFETY: as above.
+            assert!(self.done[item].with(|done| unsafe { *done }), "an item is completed that is not done");
+            assert_eq!(self.completed.fetch_add(1, AcqRel), item as u32, "completed out of order");
+            self.completed.wake(u32::MAX);
+        }
+        self.under_way.lock().unwrap().end();
+    }
+
+    fn is_idle(&self) -> bool {
+        let given = self.given.1.load(Acquire);
+        self.processed.load(Acquire) == given
+    }
+
+    fn look_at_all(&self) {
+        if self.rules.idle == Idle::Untold {
+            return;
+        }
+        let too_soon = self.rules.idle == Idle::ToldTooSoon && self.is_idle();
+        let Some(last) = self.under_way.lock().unwrap().begin_all() else { return };
+        let is_idle = too_soon || self.is_idle();
+        let look = self.under_way.lock().unwrap().answer_all(last, is_idle, drop);
+        match look {
+            AllLook::Over => {}
+            AllLook::Again => self.retire(),
+            AllLook::Reached(count) => self.let_go(count),
+        }
+    }
+
     fn look(&self, target: u32) -> bool {
+        if self.completed.load(Acquire) >= target {
+            return true;
+        }
+        self.look_at_all();
         if self.completed.load(Acquire) >= target {
             return true;
         }
@@ -201,13 +245,14 @@ fn wait(count: &Futex, target: u32) {
     }
 }
 
-const RULES: Rules = Rules { begin: Milestones::begin, answer: Milestones::answer };
+const RULES: Rules = Rules { begin: Milestones::begin, answer: Milestones::answer, idle: Idle::Untold };
 
 /// Issues so many items here while others do what they do; then all must be completed. Time for each of them to see to that.
 fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&Line)]) {
     let mut model = loom::model::Builder::new();
-    // Four threads at every second step are too many orders.
-    model.preemption_bound = Some(if items * others.len() as u32 > 2 { 1 } else { 2 });
+    // Four threads at every second step are too many orders, with looks at all as well.
+    let is_large = items * others.len() as u32 > 2 || (rules.idle != Idle::Untold && others.len() > 1);
+    model.preemption_bound = Some(if is_large { 1 } else { 2 });
     model.check(move || {
         let line = Arc::new(Line::new(rules));
         let spawn = |f: fn(&Line)| {
@@ -250,6 +295,34 @@ fn models_milestones_end_a_wait_beside_a_look() {
             },
         ],
     );
+}
+
+/// The device tells that nothing is left: what it tells of is what was issued before it was asked.
+#[test]
+fn models_milestones_end_a_wait_by_a_look_at_all() {
+    issue_beside(Rules { idle: Idle::Told, ..RULES }, 2, &[|line| line.sleep(2)]);
+}
+
+/// One looks at all while another one waits, who leaves word.
+#[test]
+fn models_milestones_end_a_wait_beside_a_look_at_all() {
+    issue_beside(
+        Rules { idle: Idle::Told, ..RULES },
+        1,
+        &[
+            |line| line.sleep(1),
+            |line| {
+                let _ = line.look(1);
+            },
+        ],
+    );
+}
+
+/// Who asks before it is settled for what completes what was issued since.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn models_broken_milestones_ask_for_all_too_soon() {
+    issue_beside(Rules { idle: Idle::ToldTooSoon, ..RULES }, 2, &[|line| line.sleep(1)]);
 }
 
 /// Who leaves a look without another one, though somebody has left word: that one has seen its event reached, and nobody else looks.

@@ -2,10 +2,13 @@
 //!
 //! A module is loaded into a context when somebody first wants a kernel of it, and stays as long as the device or a kernel that uses it.
 
+use super::blas::{Plans, Prepared, Products};
 use super::context::{Context, Handle};
+use super::inbox::{Ticket, Tickets};
+use super::kernel::Piece;
 use super::module::Module;
 use super::operators::operator;
-use super::plan::{Image, Operator};
+use super::plan::{Entry, Image, KernelLaunch, Operator, Params};
 use super::stream::{Arguments, Grid};
 use super::table::CUfunction;
 use crate::base::{Error, Result};
@@ -45,35 +48,81 @@ pub(super) struct Builtin {
     /// By the numbers of their entries.
     functions: Vec<(usize, Handle<CUfunction>)>,
     _modules: Vec<Arc<Module>>,
+    /// Those that a library does.
+    products: Option<Plans>,
 }
 
 impl Builtin {
-    pub(super) fn new(modules: &Modules, recipe: &Recipe<'_>) -> Result<Builtin> {
+    pub(super) fn new(modules: &Modules, products: &Products, recipe: &Recipe<'_>) -> Result<Builtin> {
         let operator = operator(recipe)?;
+        let blas = if operator.has_products() { products.get()? } else { None };
+        let after: &[&Entry] = if blas.is_some() { operator.entries_after_product() } else { &[] };
         let (mut functions, mut held) = (Vec::new(), Vec::new());
-        for entry in operator.entries() {
+        for entry in operator.entries().iter().chain(after) {
             let module = modules.get(entry.image)?;
             functions.push((entry.index, module.function(entry.name)?));
             held.push(module);
         }
-        Ok(Builtin { operator, functions, _modules: held })
+        let products = blas.as_ref().map(Plans::new);
+        Ok(Builtin { operator, functions, _modules: held, products })
     }
 
-    /// Has `issue` launch what a call takes, one after the other. Allocates nothing.
+    /// Has `issue` take what a call is made of, one after the other: see `CudaKernel::launches`.
     pub(super) fn launches(
         &self,
         launch: &Launch<'_>,
-        issue: &mut dyn FnMut(&Grid, Arguments<'_>) -> Result<()>,
+        tickets: &dyn Tickets,
+        takes_products: &dyn Fn() -> Result<bool>,
+        issue: &mut dyn FnMut(Piece<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.operator.launches(launch.inputs, launch.outputs, &mut |kernel| {
-            let function = self.functions.iter().find(|(index, _)| *index == kernel.entry.index);
-            let &(_, function) = function.ok_or_else(|| {
-                Error::internal(format!("{:?} is none of the kernels of {:?}", kernel.entry.name, self.operator))
-            })?;
-            let (grid, block, shared_bytes) = (kernel.grid, kernel.block, kernel.shared_bytes);
-            // A kernel's one parameter is a struct, which the driver copies and does not write.
-            let mut params = [kernel.params.as_ptr().cast_mut().cast()];
-            issue(&Grid { function: function.0, grid, block, shared_bytes }, Arguments::Each(&mut params))
-        })
+        let (inputs, outputs) = (launch.inputs, launch.outputs);
+        let issue_kernel = |kernel: &KernelLaunch<'_>, issue: &mut dyn FnMut(Piece<'_>) -> Result<()>| {
+            self.with_grid(launch.name, kernel, tickets, |grid, arguments| issue(Piece::Grid(grid, arguments)))
+        };
+        if self.products.is_some()
+            && takes_products()?
+            && self.product(launch, &mut |prepared| issue(Piece::Product(prepared)))?
+        {
+            return self.operator.after_product(outputs, &mut |kernel| issue_kernel(kernel, issue));
+        }
+        self.operator.launches(inputs, outputs, &mut |kernel| issue_kernel(kernel, issue))
+    }
+
+    /// Has `issue` take the product that a call begins with, if it is one of a library's.
+    pub(super) fn product(
+        &self,
+        launch: &Launch<'_>,
+        issue: &mut dyn FnMut(&Prepared<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(plans) = &self.products else { return Ok(false) };
+        let Some(product) = self.operator.product(launch.inputs, launch.outputs)? else { return Ok(false) };
+        Ok(plans.issue(&product, issue)?.is_some())
+    }
+
+    /// A launch as the driver takes it.
+    fn with_grid(
+        &self,
+        name: &str,
+        kernel: &KernelLaunch<'_>,
+        tickets: &dyn Tickets,
+        take: impl FnOnce(&Grid, Arguments<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let function = self.functions.iter().find(|(index, _)| *index == kernel.entry.index);
+        let &(_, function) = function.ok_or_else(|| {
+            Error::internal(format!("{:?} is none of the kernels of {:?}", kernel.entry.name, self.operator))
+        })?;
+        let (grid, block, shared_bytes) = (kernel.grid, kernel.block, kernel.shared_bytes);
+        let with_ticket;
+        let params = match &kernel.check {
+            None => kernel.params,
+            Some(check) => {
+                let Ticket { address, launch, site } = tickets.ticket(name, check)?;
+                with_ticket = Params::checked(kernel, address as u64, launch, site);
+                with_ticket.bytes()
+            }
+        };
+        // A kernel's one parameter is a struct, which the driver copies and does not write.
+        let mut params = [params.as_ptr().cast_mut().cast()];
+        take(&Grid { function: function.0, grid, block, shared_bytes }, Arguments::Each(&mut params))
     }
 }

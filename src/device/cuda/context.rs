@@ -4,7 +4,8 @@
 //! has it already. Or one of the host's, which is used and never destroyed.
 //!
 //! *Which is current.* A thread of the host's has its own idea of that. So each call looks, puts the device's context there only if it is
-//! another, and puts the host's back (`enter`). Nobody remembers what was put there last: the host does the same behind weir's back.
+//! another, and puts the host's back (`enter`). Nobody remembers what was put there last: the host does the same behind weir's back. Who calls several
+//! functions in a row, and none of the host's in between, looks once for all of them (`scope`).
 //!
 //! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept with what was asked for;
 //! from then on the driver is asked for nothing, and everybody is told that one. What is destroyed then is left to the end of
@@ -13,10 +14,12 @@
 //! *Fork and exit.* A child of fork does not call the driver. What the driver answers when the process ends is not an error.
 
 use super::driver::Driver;
+use super::inbox::Pages;
 use super::status;
 use super::table::{CUcontext, CUdevice, Status, Table};
 use crate::base::{Code, Error, Result};
 use crate::sync::{OnceLock, fork};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt::Display;
 
@@ -38,6 +41,8 @@ pub struct Context {
     label: String,
     is_primary: bool,
     lost: OnceLock<Error>,
+    /// For what kernels find.
+    pages: Pages,
 }
 
 /// The context is current in this thread until this is dropped.
@@ -45,6 +50,23 @@ pub(super) struct Entered<'a> {
     context: &'a Context,
     /// What was current before, if that was another.
     before: Option<CUcontext>,
+}
+
+thread_local! {
+    /// The context whose scope this thread is in.
+    static SCOPE: Cell<*const Context> = const { Cell::new(std::ptr::null()) };
+}
+
+/// The context stays current in this thread until this is dropped: calls need not look.
+pub(super) struct Scope<'a> {
+    _entered: Entered<'a>,
+    around: *const Context,
+}
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        SCOPE.set(self.around);
+    }
 }
 
 impl Context {
@@ -60,6 +82,7 @@ impl Context {
             label: label.clone(),
             is_primary,
             lost: OnceLock::new(),
+            pages: Pages::default(),
         };
         if let Some(address) = borrowed {
             let context = at(std::ptr::with_exposed_provenance_mut(address as usize), false);
@@ -101,6 +124,10 @@ impl Context {
         self.device
     }
 
+    pub(super) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
     /// "cuda:0"
     pub(super) fn label(&self) -> &str {
         &self.label
@@ -118,6 +145,9 @@ impl Context {
         if let Some(lost) = self.lost.get() {
             return Err(lost.clone());
         }
+        if std::ptr::eq(SCOPE.get(), self) {
+            return Ok(Entered { context: self, before: None });
+        }
         let table = self.table();
         let mut current = std::ptr::null_mut();
         // SAFETY: the driver's function, and a place for the answer.
@@ -128,6 +158,12 @@ impl Context {
         // SAFETY: the driver's function, with a context that lives as long as this.
         self.check("cuCtxSetCurrent", &"a call", unsafe { (table.ctx_set_current)(self.raw.0) })?;
         Ok(Entered { context: self, before: Some(current) })
+    }
+
+    /// Makes the context current for several calls; none of the host's functions may be called meanwhile.
+    pub(super) fn scope(&self) -> Result<Scope<'_>> {
+        let entered = self.enter()?;
+        Ok(Scope { _entered: entered, around: SCOPE.replace(self) })
     }
 
     /// Calls one of the driver's functions in the context; `what` is being done, for the text of a failure.
@@ -176,14 +212,21 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            // SAFETY: the driver's function, with what it gave before. If it fails, the next call will, too.
-            unsafe { (self.context.table().ctx_set_current)(before) };
+            // SAFETY: the driver's function, with what it gave before.
+            let status = unsafe { (self.context.table().ctx_set_current)(before) };
+            // If the device is lost, that is kept; the next call tells.
+            let _ = self.context.check("cuCtxSetCurrent", &"the host's own context", status);
         }
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
+        for page in self.pages.drain() {
+            let memory = std::ptr::with_exposed_provenance_mut(page);
+            // SAFETY: the driver's function with memory of its own; everything that was made in the context holds it, and is gone.
+            self.take_back("cuMemFreeHost", |table| unsafe { (table.mem_free_host)(memory) });
+        }
         if self.is_primary && !fork::forked() {
             // Also if it is lost: so it ends, and the next one is new.
             // SAFETY: the driver's function; everything that was made in the context holds it, and is gone.

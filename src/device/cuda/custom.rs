@@ -5,6 +5,7 @@
 use super::compiled;
 use super::context::{Context, Handle};
 use super::facts::Facts;
+use super::kernel::Piece;
 use super::module::Module;
 use super::nvrtc::Source;
 use super::status;
@@ -76,11 +77,7 @@ impl Custom {
         Ok(Custom { function, grid, block, shared_bytes, arguments, _module: module })
     }
 
-    pub(super) fn launches(
-        &self,
-        launch: &Launch<'_>,
-        issue: &mut dyn FnMut(&Grid, Arguments<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn launches(&self, launch: &Launch<'_>, issue: &mut dyn FnMut(Piece<'_>) -> Result<()>) -> Result<()> {
         let Some(grid) = self.blocks(launch)? else { return Ok(()) };
         let mut words: SmallVec<[u64; 32]> = SmallVec::new();
         for argument in &self.arguments {
@@ -99,7 +96,7 @@ impl Custom {
         });
         let mut places: SmallVec<[*mut c_void; 32]> = places.collect();
         let grid = Grid { function: self.function.0, grid, block: self.block, shared_bytes: self.shared_bytes };
-        issue(&grid, Arguments::Each(&mut places))
+        issue(Piece::Grid(&grid, Arguments::Each(&mut places)))
     }
 
     /// How many blocks; None: nothing to do.

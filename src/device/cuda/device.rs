@@ -1,6 +1,8 @@
 //! A CUDA device behind the traits of this room.
 
+use super::blas::Products;
 use super::builtin::Modules;
+use super::conditional::{Conditionals, has_control_flow};
 use super::context::{Context, exposed};
 use super::driver::Driver;
 use super::event::{CudaEvent, Spare};
@@ -12,8 +14,8 @@ use super::memory::{ALIGNMENT, Memory};
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
 use crate::device::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Factory, Pinning, Recipe,
-    Recording, Settings, StreamAttr, Then, Watch, label,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Factory, Pinning, Presence,
+    Recipe, Recording, Settings, StreamAttr, Then, Watch, label,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -23,28 +25,35 @@ pub struct CudaDevice {
     index: u32,
     facts: Facts,
     settings: Settings,
-    memory: Memory,
+    memory: Arc<Memory>,
     host: Host,
     spare: Arc<Spare>,
     watch: Watch,
     modules: Modules,
+    conditionals: Conditionals,
+    products: Products,
     context: Arc<Context>,
+    _presence: Presence,
 }
 
 impl CudaDevice {
     fn open(driver: &'static Driver, index: u32, settings: &Settings) -> Result<CudaDevice> {
         let facts = Facts::of(driver, driver.device(index)?)?;
         let context = Arc::new(Context::open(driver, index, settings.context)?);
+        let memory = Arc::new(Memory::new(&context)?);
         Ok(CudaDevice {
             index,
+            products: Products::new(&context, &memory, &facts),
             facts,
             settings: *settings,
-            memory: Memory::new(&context)?,
+            memory,
             host: Host(Arc::clone(&context)),
             spare: Spare::new(&context),
             watch: Watch::new(format!("cuda:{index}")),
             modules: Modules::new(&context),
+            conditionals: Conditionals::new(&context),
             context,
+            _presence: Presence::default(),
         })
     }
 
@@ -60,6 +69,11 @@ impl CudaDevice {
     /// Whether memory comes from a pool of the driver's.
     pub fn has_memory_pool(&self) -> bool {
         self.memory.is_pooled()
+    }
+
+    /// Who does matrix products: "cuBLASLt 13.0"; "" before somebody wanted one.
+    pub fn products(&self) -> String {
+        self.products.text()
     }
 
     /// Bytes of its memory that nobody has.
@@ -138,20 +152,30 @@ impl Accelerator for CudaDevice {
         Ok(Box::new(CudaStream::wrap(&self.context, attr, handle)?))
     }
 
+    fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _scope = self.context.scope()?;
+        work()
+    }
+
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
         Ok(Arc::new(CudaEvent::new(&self.spare, timing)?))
     }
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
-        Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.modules, recipe)?))
+        Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.modules, &self.products, recipe)?))
     }
 
     fn can_record(&self) -> bool {
         Functions::of(self.context.table()).is_some()
     }
 
+    fn control_flow(&self) -> Result<()> {
+        self.conditionals.get().map(|_| ())
+    }
+
     fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(CudaGraph::new(&self.context, recording)?))
+        let control = if has_control_flow(recording) { Some(self.conditionals.get()?) } else { None };
+        Ok(Arc::new(CudaGraph::new(&self.context, recording, control)?))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

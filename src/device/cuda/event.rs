@@ -2,7 +2,8 @@
 //!
 //! *Reached, for good.* `recorded` grows by one as a record begins and by one as it ends, and `reached` is what it was when the event was last known
 //! to be reached. Who looks reads the count first, and remembers nothing while a record is under way, so a record that comes meanwhile is not
-//! taken for reached. What is known is not asked for again.
+//! taken for reached. What is known is not asked for again. That goes for failures, too: who is told that an event is reached asks it how that
+//! went, and must not be told that it is not.
 //!
 //! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the driver; one with a
 //! limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of that at most.
@@ -10,6 +11,7 @@
 //! *Kept.* An event that is known to be reached is kept for the next who wants one, up to `KEPT` of each sort.
 
 use super::context::{Context, Handle, exposed};
+use super::inbox::Reports;
 use super::status;
 use super::table::CUevent;
 use crate::base::time::{Deadline, now_ns};
@@ -44,6 +46,11 @@ pub struct CudaEvent {
     timing: bool,
     recorded: AtomicU64,
     reached: AtomicU64,
+    /// What `recorded` was when the driver failed to answer, 0 if it did not, and what it said.
+    failed_at: AtomicU64,
+    failure: Mutex<Option<Error>>,
+    /// What kernels in front of it may have found.
+    pub(super) reports: Reports,
 }
 
 impl CudaEvent {
@@ -55,6 +62,9 @@ impl CudaEvent {
             timing,
             recorded: AtomicU64::new(0),
             reached: AtomicU64::new(0),
+            failed_at: AtomicU64::new(0),
+            failure: Mutex::default(),
+            reports: Reports::default(),
         };
         if let Some(lost) = context.lost() {
             return Err(lost.clone());
@@ -95,12 +105,34 @@ impl CudaEvent {
         result
     }
 
-    /// It is known to be reached as recorded when the count was this.
-    fn know(&self, recorded: u64) {
+    /// It is known to be reached as recorded when the count was this; then what kernels have found is there, too.
+    fn know(&self, recorded: u64) -> Result<()> {
+        if let Some(found) = self.reports.failure() {
+            return Err(self.fails(recorded, found));
+        }
         if recorded.is_multiple_of(2) {
             // ORDERING: Release pairs with the Acquire in `is_reached`: what this thread has seen of the work, who reads this sees.
             self.reached.fetch_max(recorded, Release);
         }
+        Ok(())
+    }
+
+    /// What the driver failed with as it was asked for the event as recorded when the count was this.
+    fn failed(&self, recorded: u64) -> Result<()> {
+        // ORDERING: Acquire pairs with the Release in `fails`.
+        match self.failed_at.load(Acquire) == recorded && recorded > 0 {
+            true => self.failure.lock().clone().map_or(Ok(()), Err),
+            false => Ok(()),
+        }
+    }
+
+    fn fails(&self, recorded: u64, error: Error) -> Error {
+        if recorded.is_multiple_of(2) {
+            *self.failure.lock() = Some(error.clone());
+            // ORDERING: Release pairs with the Acquire in `failed`, which sees the failure then.
+            self.failed_at.store(recorded, Release);
+        }
+        error
     }
 }
 
@@ -110,16 +142,18 @@ impl DeviceEvent for CudaEvent {
         if self.reached.load(Acquire) == recorded {
             return Ok(true);
         }
+        self.failed(recorded)?;
         let mut asked = status::NOT_READY;
-        self.spare.context.call("cuEventQuery", &"work in front of an event", |table| {
+        let call = self.spare.context.call("cuEventQuery", &"work in front of an event", |table| {
             // SAFETY: the driver's function, with an event of this context.
             asked = unsafe { (table.event_query)(self.raw()) };
             if asked == status::NOT_READY { status::SUCCESS } else { asked }
-        })?;
+        });
+        call.map_err(|error| self.fails(recorded, error))?;
         if asked == status::NOT_READY {
             return Ok(false);
         }
-        self.know(recorded);
+        self.know(recorded)?;
         Ok(true)
     }
 
@@ -139,11 +173,12 @@ impl DeviceEvent for CudaEvent {
             }
             let Some(left) = deadline.left() else {
                 let recorded = self.recorded.load(Acquire);
-                self.spare.context.call("cuEventSynchronize", &"work in front of an event", |table| {
+                let call = self.spare.context.call("cuEventSynchronize", &"work in front of an event", |table| {
                     // SAFETY: the driver's function, with an event of this context.
                     unsafe { (table.event_synchronize)(self.raw()) }
-                })?;
-                self.know(recorded);
+                });
+                call.map_err(|error| self.fails(recorded, error))?;
+                self.know(recorded)?;
                 return Ok(true);
             };
             let pause = (passed / 16).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS);

@@ -1,22 +1,28 @@
 //! Recordings as graphs of the driver's: built node by node, instantiated once, launched by one call, and given new addresses in place.
 //!
 //! A step is one node or more: a kernel's launches one behind the other, a copy, a fill; what launches nothing is an empty node, so that edges
-//! through it stay. The graph is kept beside what it was instantiated to, because an update names its nodes. Nothing is captured: no other
+//! through it stay. A branch or a loop is a conditional node, whose bodies are filled in the same way (`conditional`). The graph is kept beside what it was instantiated to, because an update names its nodes. Nothing is captured: no other
 //! thread's call can break it, and the edges are those of the recording.
 //!
 //! The driver runs one launch of an executable at a time, each behind the one before.
 
+use super::blas::RecordedProducts;
+use super::conditional::Control;
 use super::context::{Context, Handle};
-use super::kernel::CudaKernel;
+use super::inbox::{Inbox, Ticket, Tickets};
+use super::kernel::{CudaKernel, Piece};
+use super::plan::Check;
 use super::stream::{Arguments, CudaStream, Grid};
 use super::table::{
     CUcontext, CUgraph, CUgraphExec, CUgraphNode, CUstream, CopyNode, FillNode, KernelNode, Status, Table,
 };
 use crate::base::{Code, Error, Result};
-use crate::device::{Executable, Fill, Launch, Place, Recording, Transfer, Work};
+use crate::device::{Executable, Fill, Place, Recording, Step, Transfer, Work};
+use crate::sync::OnceLock;
 use cudarc::driver::sys::CUmemorytype_enum as M;
 use smallvec::SmallVec;
 use std::any::Any;
+use std::cell::RefCell;
 use std::fmt::{self, Display};
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,6 +83,11 @@ pub(super) struct CudaGraph {
     nodes: Vec<Handle<CUgraphNode>>,
     /// Each step's nodes.
     steps: Vec<Range<usize>>,
+    /// Has the kernels that set conditions.
+    _control: Option<Arc<Control>>,
+    products: RecordedProducts,
+    /// For kernels that may find a failure.
+    inbox: OnceLock<Arc<Inbox>>,
 }
 
 /// What is done in which recording, for texts.
@@ -94,10 +105,156 @@ impl fmt::Debug for CudaGraph {
     }
 }
 
+/// What fills the graph of a recording, and those inside of it.
+#[derive(Clone, Copy)]
+pub(super) struct Filler<'a> {
+    pub context: &'a Arc<Context>,
+    pub functions: Functions,
+    /// If the recording has branches or loops.
+    pub control: Option<&'a Control>,
+    pub name: &'a str,
+    /// It is the body of a conditional node that is filled.
+    pub is_inside: bool,
+    /// The recording's, which are added in the order of its lists.
+    pub products: &'a RefCell<RecordedProducts>,
+    pub tickets: &'a dyn Tickets,
+}
+
+/// Nodes, of which so many at the end are what others come behind.
+#[derive(Default)]
+pub(super) struct Made {
+    pub nodes: SmallVec<[CUgraphNode; 4]>,
+    pub ends: usize,
+}
+
+impl Made {
+    pub(super) fn one(node: CUgraphNode) -> Made {
+        Made { nodes: [node].as_slice().into(), ends: 1 }
+    }
+
+    fn ends(&self) -> &[CUgraphNode] {
+        &self.nodes[self.nodes.len() - self.ends..]
+    }
+}
+
+/// The nodes that nothing of a list comes behind.
+pub(super) type Last = SmallVec<[CUgraphNode; 8]>;
+
+impl Filler<'_> {
+    pub(super) fn call(&self, function: &'static str, what: &str, call: impl FnOnce() -> Status) -> Result<()> {
+        self.context.call(function, &In(self.name, what), |_| call())
+    }
+
+    /// Adds a list's nodes, those of each step; what comes behind no other step comes behind `first`.
+    pub(super) fn list(&self, to: CUgraph, steps: &[Step<'_>], first: &[CUgraphNode]) -> Result<(Vec<Made>, Last)> {
+        let mut made: Vec<Made> = Vec::with_capacity(steps.len());
+        let mut is_last = vec![true; steps.len()];
+        for step in steps {
+            let mut after: SmallVec<[CUgraphNode; 8]> =
+                if step.after.is_empty() { first.into() } else { SmallVec::new() };
+            for &before in step.after {
+                let from = made.get(before);
+                let from =
+                    from.ok_or_else(|| Error::invalid(format!("{} comes after a later step", step.work.name())))?;
+                is_last[before] = false;
+                after.extend_from_slice(from.ends());
+            }
+            // A driver takes no edge twice.
+            after.sort_unstable();
+            after.dedup();
+            made.push(self.step(to, &step.work, &after)?);
+        }
+        let last = made.iter().zip(is_last).filter(|(_, is_last)| *is_last).flat_map(|(made, _)| made.ends().iter());
+        let last: Last = last.copied().collect();
+        let last = if last.is_empty() { first.into() } else { last };
+        Ok((made, last))
+    }
+
+    /// Adds a step's nodes.
+    fn step(&self, to: CUgraph, work: &Work<'_>, after: &[CUgraphNode]) -> Result<Made> {
+        let (functions, context) = (self.functions, self.context.raw());
+        let mut node = std::ptr::null_mut();
+        let place = &raw mut node;
+        let what = work.name();
+        match work {
+            Work::Launch(launch) => {
+                let mut made = Made::default();
+                let kernel = CudaKernel::of(launch, self.context)?;
+                kernel.launches(launch, self.tickets, &|| Ok(true), &mut |piece| {
+                    let before = made.nodes.last().map_or(after, std::slice::from_ref);
+                    let new = match piece {
+                        Piece::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments)?,
+                        Piece::Product(prepared) => self.products.borrow_mut().add(prepared, to, before, what)?,
+                    };
+                    made.nodes.push(new);
+                    Ok(())
+                })?;
+                if made.nodes.is_empty() {
+                    return self.empty(to, what, after);
+                }
+                made.ends = 1;
+                return Ok(made);
+            }
+            Work::Copy(transfer) => {
+                let params = copy_node(transfer)?;
+                // SAFETY: the driver's function with a graph and nodes of it; the host keeps its memory as long as the graph may be
+                // launched.
+                self.call("cuGraphAddMemcpyNode", what, || unsafe {
+                    (functions.add_copy)(place, to, after.as_ptr(), after.len(), &raw const params, context)
+                })?;
+            }
+            Work::Fill(fill) if self.is_inside => return self.fill_inside(to, fill, after),
+            Work::Fill(fill) => {
+                let params = fill_node(fill);
+                // SAFETY: as above.
+                self.call("cuGraphAddMemsetNode", what, || unsafe {
+                    (functions.add_fill)(place, to, after.as_ptr(), after.len(), &raw const params, context)
+                })?;
+            }
+            Work::Branch(branch) => return self.branch(to, branch, after),
+            Work::Loop(again) => return self.again(to, again, after),
+        }
+        Ok(Made::one(node))
+    }
+
+    pub(super) fn kernel(
+        &self,
+        to: CUgraph,
+        what: &str,
+        after: &[CUgraphNode],
+        grid: &Grid,
+        arguments: Arguments<'_>,
+    ) -> Result<CUgraphNode> {
+        let (mut node, params) = (std::ptr::null_mut(), kernel_node(grid, arguments));
+        // SAFETY: the driver's function with a graph and nodes of it; the arguments live during the call, which copies them.
+        self.call("cuGraphAddKernelNode", what, || unsafe {
+            (self.functions.add_kernel)(&raw mut node, to, after.as_ptr(), after.len(), &raw const params)
+        })?;
+        Ok(node)
+    }
+
+    pub(super) fn empty(&self, to: CUgraph, what: &str, after: &[CUgraphNode]) -> Result<Made> {
+        let mut node = std::ptr::null_mut();
+        // SAFETY: as above.
+        self.call("cuGraphAddEmptyNode", what, || unsafe {
+            (self.functions.add_empty)(&raw mut node, to, after.as_ptr(), after.len())
+        })?;
+        Ok(Made::one(node))
+    }
+}
+
 impl CudaGraph {
-    pub(super) fn new(context: &Arc<Context>, recording: &Recording<'_>) -> Result<CudaGraph> {
+    /// `control` is what a recording with branches or loops takes.
+    pub(super) fn new(
+        context: &Arc<Context>,
+        recording: &Recording<'_>,
+        control: Option<Arc<Control>>,
+    ) -> Result<CudaGraph> {
+        recording.check()?;
         let functions = Functions::of(context.table())
             .ok_or_else(|| Error::new(Code::Unimplemented, "the driver has not all that graphs take"))?;
+        // Given back behind the graph.
+        let products = RefCell::new(RecordedProducts::of(context, recording)?);
         let mut raw = std::ptr::null_mut();
         context.call("cuGraphCreate", &In(recording.name, "its graph"), |_| {
             // SAFETY: the driver's function, and a place for the answer.
@@ -111,14 +268,25 @@ impl CudaGraph {
             exec: Handle(std::ptr::null_mut()),
             nodes: Vec::with_capacity(recording.steps.len()),
             steps: Vec::with_capacity(recording.steps.len()),
+            _control: control,
+            products: RecordedProducts::default(),
+            inbox: OnceLock::new(),
         };
-        for step in recording.steps {
-            let last = |&before: &usize| graph.steps.get(before).map(|nodes| graph.nodes[nodes.end - 1].0);
-            let after: Option<SmallVec<[CUgraphNode; 8]>> = step.after.iter().map(last).collect();
-            let after =
-                after.ok_or_else(|| Error::invalid(format!("{} comes after a later step", step.work.name())))?;
+        let control = graph._control.as_deref();
+        let filler = Filler {
+            context,
+            functions,
+            control,
+            name: recording.name,
+            is_inside: false,
+            products: &products,
+            tickets: &graph,
+        };
+        let (all, _) = filler.list(raw, recording.steps, &[])?;
+        graph.products = products.take();
+        for made in all {
             let first = graph.nodes.len();
-            graph.add(&step.work, &after)?;
+            graph.nodes.extend(made.nodes.into_iter().map(Handle));
             graph.steps.push(first..graph.nodes.len());
         }
         let mut exec = std::ptr::null_mut();
@@ -134,75 +302,32 @@ impl CudaGraph {
         self.context.call(function, &In(&self.name, what), |_| call())
     }
 
-    /// Adds a step's nodes.
-    fn add(&mut self, work: &Work<'_>, after: &[CUgraphNode]) -> Result<()> {
-        let (functions, graph, context) = (self.functions, self.graph.0, self.context.raw());
-        let mut node = std::ptr::null_mut();
-        let place = &raw mut node;
-        let what = work.name();
-        match work {
-            Work::Launch(launch) => {
-                let kernel = self.kernel(launch)?;
-                let mut before: SmallVec<[CUgraphNode; 8]> = after.into();
-                let mut made: SmallVec<[CUgraphNode; 4]> = SmallVec::new();
-                kernel.launches(launch, &mut |grid, arguments| {
-                    let params = kernel_node(grid, arguments);
-                    self.call("cuGraphAddKernelNode", what, || {
-                        // SAFETY: the driver's function with a graph and nodes of it; the arguments live during the call, which copies them.
-                        unsafe {
-                            (functions.add_kernel)(place, graph, before.as_ptr(), before.len(), &raw const params)
-                        }
-                    })?;
-                    // SAFETY: the place for the answer, which the driver has filled.
-                    let new = unsafe { place.read() };
-                    before = [new].as_slice().into();
-                    made.push(new);
-                    Ok(())
-                })?;
-                if !made.is_empty() {
-                    self.nodes.extend(made.into_iter().map(Handle));
-                    return Ok(());
-                }
-                // SAFETY: as above.
-                self.call("cuGraphAddEmptyNode", what, || unsafe {
-                    (functions.add_empty)(place, graph, after.as_ptr(), after.len())
-                })?;
-            }
-            Work::Copy(transfer) => {
-                let params = copy_node(transfer)?;
-                // SAFETY: as above; the host keeps its memory as long as the graph may be launched.
-                self.call("cuGraphAddMemcpyNode", what, || unsafe {
-                    (functions.add_copy)(place, graph, after.as_ptr(), after.len(), &raw const params, context)
-                })?;
-            }
-            Work::Fill(fill) => {
-                let params = fill_node(fill);
-                // SAFETY: as above.
-                self.call("cuGraphAddMemsetNode", what, || unsafe {
-                    (functions.add_fill)(place, graph, after.as_ptr(), after.len(), &raw const params, context)
-                })?;
-            }
-        }
-        self.nodes.push(Handle(node));
-        Ok(())
-    }
-
-    fn kernel<'a>(&self, launch: &Launch<'a>) -> Result<&'a CudaKernel> {
-        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<CudaKernel>();
-        let kernel = kernel.filter(|kernel| Arc::ptr_eq(kernel.context(), &self.context));
-        kernel.ok_or_else(|| Error::internal("a recording was given a kernel of another device's"))
-    }
-
     /// Launches it; `executable` is one of this context.
     pub(super) fn launch(executable: &Arc<dyn Executable>, context: &Arc<Context>, stream: &CudaStream) -> Result<()> {
         let graph = (&**executable as &dyn Any).downcast_ref::<CudaGraph>();
         let Some(graph) = graph.filter(|graph| Arc::ptr_eq(&graph.context, context)) else {
             return Err(Error::internal("a stream was given a recording of another device's"));
         };
+        if let Some(inbox) = graph.inbox.get() {
+            stream.may_hear_of(inbox);
+        }
         stream.issue("cuGraphLaunch", &graph.name, |_, stream| {
             // SAFETY: the driver's function with objects of this context.
             unsafe { (graph.functions.launch)(graph.exec.0, stream) }
         })
+    }
+}
+
+impl Tickets for CudaGraph {
+    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket> {
+        let inbox = match self.inbox.get() {
+            Some(inbox) => inbox,
+            None => {
+                let made = Inbox::new(&self.context)?;
+                self.inbox.get_or_init(|| made)
+            }
+        };
+        Ok(inbox.ticket(name, check, true))
     }
 }
 
@@ -217,8 +342,12 @@ impl Executable for CudaGraph {
             Work::Launch(launch) => {
                 let mut left = nodes.iter();
                 let other = || Error::precondition("the step takes another number of launches now");
-                self.kernel(launch)?.launches(launch, &mut |grid, arguments| {
+                CudaKernel::of(launch, &self.context)?.launches(launch, self, &|| Ok(true), &mut |piece| {
                     let node = left.next().ok_or_else(other)?.0;
+                    let (grid, arguments) = match piece {
+                        Piece::Grid(grid, arguments) => (grid, arguments),
+                        Piece::Product(prepared) => return self.products.set(prepared, exec, node, what),
+                    };
                     let params = kernel_node(grid, arguments);
                     // SAFETY: the driver's function with an executable and a node of its graph; the arguments are copied.
                     self.call("cuGraphExecKernelNodeSetParams", what, || unsafe {
@@ -241,6 +370,7 @@ impl Executable for CudaGraph {
                     (functions.set_fill)(exec, nodes[0].0, &raw const params, context)
                 })
             }
+            Work::Branch(_) | Work::Loop(_) => Ok(()),
         }
     }
 }

@@ -62,6 +62,13 @@ images! {
         QUANTIZE c"weir_quantize"
         SELECT c"weir_select"
     }
+    GATHER_MODULE "gather" {
+        GATHER_1 c"weir_gather_1"
+        GATHER_16 c"weir_gather_16"
+        GATHER_2 c"weir_gather_2"
+        GATHER_4 c"weir_gather_4"
+        GATHER_8 c"weir_gather_8"
+    }
     MATMUL_MODULE "matmul" {
         MATMUL_128_F32 c"weir_matmul_128_f32"
         MATMUL_16_BF16 c"weir_matmul_16_bf16"
@@ -116,5 +123,7 @@ pub static CONTROL_MODULE: Image = Image {
 };
 /// The names of its kernels; their parameters are said in the module.
 pub const SET_IF: &CStr = c"weir_set_if";
+pub const SET_CASE: &CStr = c"weir_set_case";
 pub const SET_SWITCH: &CStr = c"weir_set_switch";
 pub const WHILE_STEP: &CStr = c"weir_while_step";
+pub const FILL: &CStr = c"weir_fill";

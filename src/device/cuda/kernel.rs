@@ -1,12 +1,15 @@
 //! Kernels in the form that a CUDA device runs: what the driver is to launch for a call.
 
+use super::blas::{Prepared, Products};
 use super::builtin::{Builtin, Modules};
 use super::context::Context;
 use super::custom::Custom;
 use super::facts::Facts;
+use super::inbox::Tickets;
 use super::stream::{Arguments, CudaStream, Grid};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKernel, Launch, Recipe};
+use std::any::Any;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -22,39 +25,68 @@ enum Form {
     Builtin(Builtin),
 }
 
+/// A part of what a call takes.
+pub(super) enum Piece<'a> {
+    Grid(&'a Grid, Arguments<'a>),
+    /// Of a library, which puts it into a stream itself: nobody knows as what.
+    Product(&'a Prepared<'a>),
+}
+
 impl CudaKernel {
+    /// The kernel of a call, which must be one of this context.
+    pub(super) fn of<'a>(launch: &Launch<'a>, context: &Arc<Context>) -> Result<&'a CudaKernel> {
+        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<CudaKernel>();
+        let kernel = kernel.filter(|kernel| Arc::ptr_eq(&kernel.context, context));
+        kernel.ok_or_else(|| Error::internal("a device was given a kernel of another one's"))
+    }
+
     pub(super) fn new(
         context: &Arc<Context>,
         facts: &Facts,
         modules: &Modules,
+        products: &Products,
         recipe: &Recipe<'_>,
     ) -> Result<CudaKernel> {
         let form = match recipe.operation {
             // SAFETY: what `ffi` was given for this operation, and has checked to be as documented.
             CUDA_KERNEL => Form::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
-            _ => Form::Builtin(Builtin::new(modules, recipe)?),
+            _ => Form::Builtin(Builtin::new(modules, products, recipe)?),
         };
         Ok(CudaKernel { context: Arc::clone(context), form })
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
-    /// Has `issue` launch what a call takes, one after the other. Allocates nothing.
+    /// Has `issue` take what a call is made of, one after the other. `takes_products` is asked whether a library's may be among it, if
+    /// the call can be one. Allocates nothing but what a library remembers of new shapes.
     pub(super) fn launches(
         &self,
         launch: &Launch<'_>,
-        issue: &mut dyn FnMut(&Grid, Arguments<'_>) -> Result<()>,
+        tickets: &dyn Tickets,
+        takes_products: &dyn Fn() -> Result<bool>,
+        issue: &mut dyn FnMut(Piece<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.form {
             Form::Custom(custom) => custom.launches(launch, issue),
-            Form::Builtin(builtin) => builtin.launches(launch, issue),
+            Form::Builtin(builtin) => builtin.launches(launch, tickets, takes_products, issue),
+        }
+    }
+
+    /// Has `issue` take the product that a call begins with, if it is one of a library's.
+    pub(super) fn product(
+        &self,
+        launch: &Launch<'_>,
+        issue: &mut dyn FnMut(&Prepared<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &self.form {
+            Form::Custom(_) => Ok(()),
+            Form::Builtin(builtin) => builtin.product(launch, issue).map(|_| ()),
         }
     }
 
     pub(super) fn issue(&self, stream: &CudaStream, launch: &Launch<'_>) -> Result<()> {
-        self.launches(launch, &mut |grid, arguments| stream.launch_on(&launch.name, grid, arguments))
+        self.launches(launch, stream, &|| stream.takes_products(), &mut |piece| match piece {
+            Piece::Grid(grid, arguments) => stream.launch_on(&launch.name, grid, arguments),
+            Piece::Product(prepared) => prepared.issue(stream, &launch.name),
+        })
     }
 }
 

@@ -70,12 +70,17 @@ impl Memory {
     }
 
     pub(super) fn deallocate(&self, address: CUdeviceptr) {
+        self.deallocate_behind(address, None);
+    }
+
+    /// The same, behind what lies in a stream of the context's, if one is given.
+    pub(super) fn deallocate_behind(&self, address: CUdeviceptr, stream: Option<CUstream>) {
         match &self.pooled {
-            // SAFETY: the driver's function with memory of its own that nobody uses any more.
+            // It waits for the device. SAFETY: the driver's function with memory of its own that nobody issues work for any more.
             None => self.context.take_back("cuMemFree", |table| unsafe { (table.mem_free)(address) }),
             Some(pooled) => self.context.take_back("cuMemFreeAsync", |table| match table.mem_free_async {
                 // SAFETY: as above.
-                Some(free) => unsafe { free(address, pooled.stream.0) },
+                Some(free) => unsafe { free(address, stream.unwrap_or(pooled.stream.0)) },
                 None => status::SUCCESS,
             }),
         }

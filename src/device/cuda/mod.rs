@@ -5,14 +5,17 @@
 //! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
 //! - `kernel`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches; those of the host's, from source to image.
 //! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules that ship with the library.
-//! - `graph`: recordings, as graphs of the driver's.
+//! - `product`, `blas`: matrix products by cuBLASLt.
+//! - `graph`, `conditional`: recordings, as graphs of the driver's; their branches and loops.
 //! - `facts`, `device`: the device behind the traits of the room `device`.
 //!
 //! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes calls of its own
 //! around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic where a library lacks one.
 
+mod blas;
 mod builtin;
 mod compiled;
+mod conditional;
 mod context;
 mod custom;
 mod device;
@@ -22,12 +25,14 @@ mod facts;
 mod graph;
 mod host;
 mod images;
+mod inbox;
 mod kernel;
 mod memory;
 mod module;
 mod nvrtc;
 mod operators;
 pub mod plan;
+mod product;
 mod status;
 mod stream;
 mod table;

@@ -10,7 +10,10 @@ use crate::base::{Code, Desc, Error, Result};
 use crate::memory::View;
 use std::fmt::Debug;
 
-pub use super::images::{CONTROL_MODULE, ENTRIES, Entry, IMAGES, Image, SET_IF, SET_SWITCH, WHILE_STEP};
+pub use super::images::{
+    CONTROL_MODULE, ENTRIES, Entry, FILL, IMAGES, Image, SET_CASE, SET_IF, SET_SWITCH, WHILE_STEP,
+};
+pub use super::product::{Product, Shape};
 
 /// One launch, of a kernel with one parameter, a struct: its bytes, aligned to 16.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,15 @@ pub struct KernelLaunch<'a> {
     /// Shared memory besides what the kernel declares.
     pub shared_bytes: u32,
     pub params: &'a [u8],
+    /// The kernel may find a failure: its parameters begin with an address, a 64-bit number and a 32-bit one, which whoever launches it puts there.
+    pub check: Option<Check<'a>>,
+}
+
+/// What a kernel checks: indices, input 1, along an axis of a table, input 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Check<'a> {
+    pub axis: usize,
+    pub table: &'a Desc,
 }
 
 /// Takes launches, one after the other; each may read what the one before wrote.
@@ -34,6 +46,26 @@ pub trait Operator: Send + Sync + Debug {
     /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates nothing unless it
     /// refuses: with UNIMPLEMENTED what the kernels cannot do.
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()>;
+
+    /// Whether calls may be products that a library can do.
+    fn has_products(&self) -> bool {
+        false
+    }
+
+    /// The product that a call is, or is but for what `after_product` launches; None if it is none that means the same.
+    fn product(&self, _inputs: &[View], _outputs: &[View]) -> Result<Option<Product>> {
+        Ok(None)
+    }
+
+    /// The kernels of `after_product`.
+    fn entries_after_product(&self) -> &'static [&'static Entry] {
+        &[]
+    }
+
+    /// What has to follow a product.
+    fn after_product(&self, _outputs: &[View], _emit: &mut Emit<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Elements that a tensor may have: kernels number them with 32 bits, and add a grid's threads to such a number.
@@ -114,7 +146,7 @@ impl Params {
         self
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len.next_multiple_of(8)]
     }
 
@@ -138,7 +170,27 @@ impl Params {
             return Ok(());
         }
         let (grid, block) = ([across, rows, 1], [threads, 1, 1]);
-        emit(&KernelLaunch { entry, grid, block, shared_bytes, params: self.bytes() })
+        emit(&KernelLaunch { entry, grid, block, shared_bytes, params: self.bytes(), check: None })
+    }
+
+    /// As `launch_each`, of a kernel that may find a failure.
+    pub fn launch_checked(
+        &self,
+        emit: &mut Emit<'_>,
+        entry: &'static Entry,
+        count: u32,
+        check: Check<'_>,
+    ) -> Result<()> {
+        self.launch_each(&mut |launch| emit(&KernelLaunch { check: Some(check), ..*launch }), entry, count)
+    }
+
+    /// A launch's parameters once more, with these at their beginning.
+    pub fn checked(launch: &KernelLaunch<'_>, address: u64, number: u64, site: u32) -> Params {
+        let mut params = Params::new();
+        params.put(&address.to_le_bytes()).put(&number.to_le_bytes()).word(site);
+        params.bytes[params.len..launch.params.len()].copy_from_slice(&launch.params[params.len..]);
+        params.len = launch.params.len();
+        params
     }
 
     /// Has a kernel launched whose threads share `count` things.

@@ -5,16 +5,19 @@
 //!
 //! With WEIR_CUDA_SYNC=1 each call waits until its work is done, so that a failure names the work that failed.
 
+use super::blas::Workspace;
 use super::context::{Context, Handle, exposed};
 use super::event::CudaEvent;
 use super::graph::CudaGraph;
+use super::inbox::{Inbox, Reports, Ticket, Tickets};
 use super::kernel::CudaKernel;
+use super::plan::Check;
 use super::status;
 use super::table::{CUcontext, CUevent, CUfunction, CUstream, Status, Table};
 use crate::base::{Code, Error, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, StreamAttr, Transfer};
+use crate::sync::Mutex;
 use cudarc::driver::sys::CUstream_flags_enum as F;
-use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -31,6 +34,12 @@ pub struct CudaStream {
     raw: Handle<CUstream>,
     is_own: bool,
     name: Box<str>,
+    workspace: Mutex<Option<Workspace>>,
+    /// What kernels that were launched here, or in front of events that were waited for, may have found.
+    reports: Reports,
+    inbox: Mutex<Option<Arc<Inbox>>>,
+    /// Inboxes of before a failure, which the device may still write to.
+    left: Mutex<Vec<Arc<Inbox>>>,
 }
 
 /// A kernel's launch as the driver takes it.
@@ -79,7 +88,7 @@ impl CudaStream {
             // SAFETY: the driver's function, and a place for the answer.
             unsafe { (table.stream_create_with_priority)(&raw mut raw, flags, priority) }
         })?;
-        Ok(CudaStream { context: Arc::clone(context), raw: Handle(raw), is_own: true, name: attr.name.into() })
+        Ok(CudaStream::on(context, raw, true, attr.name))
     }
 
     /// A stream of the host's, which must be one of this context.
@@ -99,11 +108,61 @@ impl CudaStream {
                 )));
             }
         }
-        Ok(CudaStream { context: Arc::clone(context), raw: Handle(raw), is_own: false, name: attr.name.into() })
+        Ok(CudaStream::on(context, raw, false, attr.name))
+    }
+
+    fn on(context: &Arc<Context>, raw: CUstream, is_own: bool, name: &str) -> CudaStream {
+        CudaStream {
+            context: Arc::clone(context),
+            raw: Handle(raw),
+            is_own,
+            name: name.into(),
+            workspace: Mutex::default(),
+            reports: Reports::default(),
+            inbox: Mutex::default(),
+            left: Mutex::default(),
+        }
+    }
+
+    /// A recording is about to be launched whose kernels may write to this.
+    pub(super) fn may_hear_of(&self, inbox: &Arc<Inbox>) {
+        if !self.reports.has(inbox) {
+            // Its last launches are over: who has them goes on, or another stream has waited for them.
+            inbox.empty();
+            self.reports.add(inbox, u64::MAX);
+        }
     }
 
     pub(super) fn raw(&self) -> CUstream {
         self.raw.0
+    }
+
+    /// Its handle, if the stream is weir's.
+    pub(super) fn own(&self) -> Option<Handle<CUstream>> {
+        self.is_own.then_some(self.raw)
+    }
+
+    /// What its products use, one after the other; none before the first that needs it.
+    pub(super) fn workspace(&self) -> &Mutex<Option<Workspace>> {
+        &self.workspace
+    }
+
+    /// Whether products can have the stream's workspace. Not if it is as many streams as there are threads; nor while the host captures it: what
+    /// comes of that may run beside the stream.
+    pub(super) fn takes_products(&self) -> Result<bool> {
+        if exposed(self.raw()) == PER_THREAD {
+            return Ok(false);
+        }
+        self.is_capturing(&"a product").map(|capturing| !capturing)
+    }
+
+    fn is_capturing(&self, what: &dyn Display) -> Result<bool> {
+        let mut capturing = 0;
+        self.context.call("cuStreamIsCapturing", what, |table| {
+            // SAFETY: the driver's function with a stream of this context, and a place for the answer.
+            unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
+        })?;
+        Ok(capturing != 0)
     }
 
     /// Calls one of the driver's functions that put work into the stream.
@@ -121,16 +180,12 @@ impl CudaStream {
 
     #[cold]
     fn wait_for_all(&self, what: &dyn Display) -> Result<()> {
-        let mut capturing = 0;
-        self.context.call("cuStreamIsCapturing", what, |table| {
-            // SAFETY: the driver's function with a stream of this context, and a place for the answer.
-            unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
-        })?;
-        if capturing != 0 {
+        if self.is_capturing(what)? {
             return Ok(());
         }
         // SAFETY: the driver's function with a stream of this context.
-        self.context.call("cuStreamSynchronize", what, |table| unsafe { (table.stream_synchronize)(self.raw()) })
+        self.context.call("cuStreamSynchronize", what, |table| unsafe { (table.stream_synchronize)(self.raw()) })?;
+        self.reports.failure().map_or(Ok(()), Err)
     }
 
     /// Launches a kernel.
@@ -169,9 +224,7 @@ fn driver_priority(priority: i32, least: c_int, most: c_int) -> c_int {
 
 impl DeviceStream for CudaStream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
-        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<CudaKernel>();
-        let kernel = kernel.filter(|kernel| Arc::ptr_eq(kernel.context(), &self.context));
-        kernel.ok_or_else(|| Error::internal("a stream was given a kernel of another device's"))?.issue(self, launch)
+        CudaKernel::of(launch, &self.context)?.issue(self, launch)
     }
 
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
@@ -227,6 +280,7 @@ impl DeviceStream for CudaStream {
 
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let event = CudaEvent::of(&**event, &self.context)?;
+        event.reports.copy(&self.reports);
         event.record(|| {
             // SAFETY: the driver's function with a stream and an event of this context.
             self.issue("cuEventRecord", &"an event", |table, stream| unsafe {
@@ -237,10 +291,24 @@ impl DeviceStream for CudaStream {
 
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let event = CudaEvent::of(&**event, &self.context)?;
+        self.reports.join(&event.reports);
         // SAFETY: the driver's function with a stream and an event of this context.
         self.issue("cuStreamWaitEvent", &"a wait", |table, stream| unsafe {
             (table.stream_wait_event)(stream, event.raw(), 0)
         })
+    }
+
+    /// Streams of weir's are not asked.
+    fn is_capturing(&self) -> Result<bool> {
+        if self.is_own {
+            return Ok(false);
+        }
+        let mut capturing = 0;
+        self.context.call("cuStreamIsCapturing", &On(&"a run", &self.name), |table| {
+            // SAFETY: the driver's function with a stream of this context, and a place for the answer.
+            unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
+        })?;
+        Ok(capturing != 0)
     }
 
     /// The caller may be capturing a stream of its own, which must not be asked then.
@@ -255,7 +323,17 @@ impl DeviceStream for CudaStream {
             asked = unsafe { (table.stream_query)(self.raw()) };
             if asked == status::NOT_READY { status::SUCCESS } else { asked }
         });
-        call.is_ok() && asked == status::SUCCESS
+        call.is_ok() && asked == status::SUCCESS && self.reports.failure().is_none()
+    }
+
+    fn clear_error(&self) {
+        self.reports.clear();
+        let Some(inbox) = self.inbox.lock().take() else { return };
+        let mut left = self.left.lock();
+        left.push(inbox);
+        if self.is_own && self.is_idle() {
+            left.clear();
+        }
     }
 
     fn foreign_event(&self, event: u64, records: bool) -> Result<()> {
@@ -277,6 +355,19 @@ impl DeviceStream for CudaStream {
     }
 }
 
+impl Tickets for CudaStream {
+    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket> {
+        let mut own = self.inbox.lock();
+        let inbox = match &*own {
+            Some(inbox) => inbox,
+            None => own.insert(Inbox::new(&self.context)?),
+        };
+        let ticket = inbox.ticket(name, check, false);
+        self.reports.add(inbox, ticket.launch);
+        Ok(ticket)
+    }
+}
+
 impl CudaStream {
     fn copy_peer(
         &self,
@@ -294,6 +385,7 @@ impl CudaStream {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
+        drop(self.workspace.lock().take());
         if self.is_own {
             // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the same.
             self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.raw()) });

@@ -23,6 +23,30 @@ pub use sys::{
 /// What a function of the driver returns.
 pub type Status = i32;
 
+/// CUgraphNodeParams of a conditional node, with numbers where the bindings have enums: the driver writes into it.
+#[repr(C)]
+pub struct ConditionalNode {
+    /// CUgraphNodeType
+    pub kind: c_int,
+    reserved: [c_int; 3],
+    pub handle: u64,
+    /// CUgraphConditionalNodeType
+    pub choice: c_int,
+    pub count: c_uint,
+    /// The bodies, which the driver gives; its own array.
+    pub bodies: *mut CUgraph,
+    pub context: CUcontext,
+    unused: [u64; 26],
+}
+
+impl ConditionalNode {
+    pub fn new(handle: u64, choice: c_int, count: c_uint, context: CUcontext) -> ConditionalNode {
+        let kind = sys::CUgraphNodeType_enum::CU_GRAPH_NODE_TYPE_CONDITIONAL as c_int;
+        let bodies = std::ptr::null_mut();
+        ConditionalNode { kind, reserved: [0; 3], handle, choice, count, bodies, context, unused: [0; 26] }
+    }
+}
+
 /// cuGetProcAddress of CUDA 12: name, answer, version, flags, why not.
 pub type GetProcAddress = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_int) -> Status;
 
@@ -161,6 +185,16 @@ table! {
             (CUgraphExec, CUgraphNode, *const CopyNode, CUcontext);
         graph_exec_memset_node_set_params = "cuGraphExecMemsetNodeSetParams"
             (CUgraphExec, CUgraphNode, *const FillNode, CUcontext);
+        graph_conditional_handle_create = "cuGraphConditionalHandleCreate"
+            (*mut u64, CUgraph, CUcontext, c_uint, c_uint);
+        graph_add_node = "cuGraphAddNode_v2"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, *const c_void, usize, *mut ConditionalNode);
+        graph_add_child_graph_node = "cuGraphAddChildGraphNode"
+            (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, CUgraph);
+        graph_exec_child_graph_node_set_params = "cuGraphExecChildGraphNodeSetParams"
+            (CUgraphExec, CUgraphNode, CUgraph);
+        stream_begin_capture = "cuStreamBeginCapture_v2" (CUstream, c_int);
+        stream_end_capture = "cuStreamEndCapture" (CUstream, *mut CUgraph);
         func_get_param_info = "cuFuncGetParamInfo" (CUfunction, usize, *mut usize, *mut usize);
     }
 }
@@ -176,6 +210,23 @@ mod tests {
     use super::*;
 
     unsafe extern "C" fn anything() {}
+
+    #[test]
+    fn a_conditional_node_is_laid_out_as_the_bindings_have_it() {
+        use std::mem::{offset_of, size_of};
+        use sys::{CUDA_CONDITIONAL_NODE_PARAMS as Inner, CUgraphNodeParams_st as Outer};
+        assert_eq!(size_of::<ConditionalNode>(), size_of::<Outer>());
+        let at = offset_of!(Outer, __bindgen_anon_1);
+        let offsets = [
+            (offset_of!(ConditionalNode, kind), offset_of!(Outer, type_)),
+            (offset_of!(ConditionalNode, handle), at + offset_of!(Inner, handle)),
+            (offset_of!(ConditionalNode, choice), at + offset_of!(Inner, type_)),
+            (offset_of!(ConditionalNode, count), at + offset_of!(Inner, size)),
+            (offset_of!(ConditionalNode, bodies), at + offset_of!(Inner, phGraph_out)),
+            (offset_of!(ConditionalNode, context), at + offset_of!(Inner, ctx)),
+        ];
+        offsets.iter().for_each(|(own, theirs)| assert_eq!(own, theirs));
+    }
 
     #[test]
     fn what_must_be_there_is_named_if_it_is_not() {

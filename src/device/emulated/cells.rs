@@ -15,6 +15,8 @@ pub(super) struct Access {
     pub name: u32,
     /// In the slot's queue.
     pub position: u64,
+    /// Which one of a launch of a recording it is.
+    pub step: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     fn access(slot: u32, position: u64) -> Access {
-        Access { slot, name: 0, position }
+        Access { slot, name: 0, position, step: 0 }
     }
 
     /// By bytes: the write, and the reads by slot.

@@ -42,7 +42,8 @@ pub(super) struct Hit {
 pub(super) struct Inside<'a> {
     /// The number of the replay's first operation.
     pub first: u64,
-    pub step: usize,
+    /// Among all steps, also those inside of others.
+    pub step: u32,
     pub reach: &'a Reach,
 }
 
@@ -198,7 +199,8 @@ impl Checker {
                 slot.collect(cell, range, reads.chain(write), &mut hits);
             }
         }
-        let access = Access { slot: at as u32, name, position };
+        let step = slot.inside.map_or(0, |inside| inside.step);
+        let access = Access { slot: at as u32, name, position, step };
         reads.iter().for_each(|range| self.cells.read(range, access, |other| slot.is_behind(other)));
         writes.iter().for_each(|range| self.cells.write(range, access));
         let slot = slot.slot;
@@ -294,18 +296,19 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// The place in the operation's own replay that another one has.
-    fn inside(&self, other: &Access) -> Option<(Inside<'_>, usize)> {
-        let inside = self.inside.filter(|_| other.slot as usize == self.at)?;
-        let step = other.position.checked_sub(self.slot.base + inside.first)?;
-        Some((inside, step as usize))
+    /// Whether another one is of the operation's own replay.
+    fn inside(&self, other: &Access) -> Option<Inside<'_>> {
+        let is_own = |inside: &Inside<'_>| other.position >= self.slot.base + inside.first;
+        self.inside.filter(|inside| other.slot as usize == self.at && is_own(inside))
     }
 
     /// Whether the operation comes after another one.
     fn is_behind(&self, other: &Access) -> bool {
         match self.inside(other) {
             // It may use the same bytes twice.
-            Some((inside, step)) => step == inside.step || inside.reach.is_before(step, inside.step),
+            Some(inside) => {
+                other.step == inside.step || inside.reach.is_before(other.step as usize, inside.step as usize)
+            }
             None => other.slot as usize == self.at || self.slot.clock.at(other.slot as usize) >= other.position,
         }
     }

@@ -46,6 +46,15 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
             fill_bytes(own(shared, *to, *bytes)?, *value, *bytes);
             Ok(())
         }
+        Act::Read { from, form } => {
+            let (mut word, bytes) = ([0u8; 4], form.unsigned_abs() as usize);
+            copy_bytes(word.as_mut_ptr().expose_provenance(), own(shared, *from, bytes)?, bytes);
+            operation.found = match form {
+                ..0 => i64::from(word[0].cast_signed()),
+                _ => i64::from(i32::from_le_bytes(word)),
+            };
+            Ok(())
+        }
     }
 }
 

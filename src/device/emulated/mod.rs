@@ -5,7 +5,7 @@
 //! - `stream`, `queue`, `event`: submission, and what lies in the queues.
 //! - `pins`: memory of the host's that copies go straight from and to.
 //! - `state`, `work`, `effect`: the device's thread, modelled time, demands, faults, and the operations themselves.
-//! - `replay`: recordings, and their launches.
+//! - `recorded`, `list`, `replay`: recordings, the lists of their steps, and their launches.
 //! - `schedule`: orders by a seed, and the record of them.
 //! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations are ordered that use the same bytes.
 //!
@@ -25,9 +25,11 @@ mod checker;
 mod clocks;
 mod effect;
 mod event;
+mod list;
 mod pins;
 mod queue;
 mod races;
+mod recorded;
 mod replay;
 mod schedule;
 mod space;
@@ -41,8 +43,8 @@ mod checker_tests;
 pub use races::{Party, Race, RaceKind};
 
 use super::{
-    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Recipe, Recording,
-    Settings, StreamAttr, Then,
+    Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceStream, Executable, Pinning, Presence, Recipe,
+    Recording, Settings, StreamAttr, Then,
 };
 use crate::abi::{weir_emulated_counters, weir_emulation_flags as F};
 use crate::base::{Code, Error, Result};
@@ -50,7 +52,7 @@ use crate::memory::Reserve;
 use crate::sync::{Gate, Mutex, OnceLock, fork};
 use checker::CHECKER;
 use event::{Core, Event};
-use replay::Recorded;
+use recorded::Recorded;
 use space::Space;
 use state::State;
 use std::any::Any;
@@ -127,6 +129,7 @@ impl Emulation {
 #[derive(Debug)]
 pub struct Emulated {
     shared: Arc<Shared>,
+    _presence: Presence,
 }
 
 impl Emulated {
@@ -157,7 +160,7 @@ impl Emulated {
         if settings.checks() {
             CHECKER.enter();
         }
-        Ok(Emulated { shared })
+        Ok(Emulated { shared, _presence: Presence::default() })
     }
 
     /// The emulated device that this is, if it is one.
@@ -308,6 +311,10 @@ impl Accelerator for Emulated {
 
     fn can_record(&self) -> bool {
         true
+    }
+
+    fn control_flow(&self) -> Result<()> {
+        self.shared.intact()
     }
 
     fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {

@@ -15,8 +15,21 @@ use std::sync::Arc;
 pub(super) enum Act {
     Nothing,
     Launch(Arc<dyn HostFunction>),
-    Copy { to: Address, from: Address, bytes: usize },
-    Fill { to: usize, bytes: usize, value: u8 },
+    Copy {
+        to: Address,
+        from: Address,
+        bytes: usize,
+    },
+    Fill {
+        to: usize,
+        bytes: usize,
+        value: u8,
+    },
+    /// Reads an integer, which a branch or loop goes by; `form` as `Integer` says.
+    Read {
+        from: usize,
+        form: i32,
+    },
 }
 
 /// Where a copy reads or writes.
@@ -44,6 +57,8 @@ pub(super) struct Operation {
     pub staged: Option<Vec<u8>>,
     /// The checker's verdict, if operations fail for that.
     pub refused: Option<Error>,
+    /// The integer that it has read.
+    pub found: i64,
 }
 
 /// One with room for most: which operation of a program gets which of the stock is a matter of timing.
@@ -59,6 +74,7 @@ impl Default for Operation {
             duration_ns: 0,
             staged: None,
             refused: None,
+            found: 0,
         }
     }
 }

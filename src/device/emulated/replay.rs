@@ -1,297 +1,119 @@
-//! Recordings on this device, and their launches. A launch is one item in its queue. When its turn comes, any of its operations whose
-//! edges allow it may be the next: with a seed a drawn one, without one the earliest by the model, in which they run side by side. What
-//! is behind it in the queue comes after all of them.
+//! Launches of recordings. When the launch's turn comes in its queue, any of its operations whose edges allow it may be the next: with a seed a
+//! drawn one, without one the earliest by the model, in which they run side by side. What is behind it in the queue comes after all
+//! of them.
 //!
-//! The numbers of a launch's operations follow one another in the order of the recording. One that fails ends the launch: none that
-//! was not begun by then is done.
+//! A branch or a loop is an operation that reads its integer. Then the list that this chose is done, its operations drawn among all that may
+//! be the next; a loop's reads the integer again when all of the list is done. As that list is over, the step is, and what follows it may
+//! begin.
+//!
+//! An operation that fails ends the launch, inside of a branch or loop as well: none that was not begun by then is done.
 #![forbid(unsafe_code)]
 
-use super::check;
-use super::checker::{Inside, Ranges};
-use super::queue::{Act, Operation, What};
+use super::list::{Inner, List, Lists, Place, Step};
+use super::queue::{Act, Operation};
 use super::schedule::Scheduler;
-use super::stream::{self, Stream};
-use super::work::Shared;
-use crate::base::{Error, Reach, Result};
-use crate::device::{Executable, Fill, Recording, Transfer, Work};
-use crate::memory::View;
+use super::state::Counts;
+use crate::base::Error;
+use crate::device::Branch;
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
 
-/// One of the operations, as it is launched each time.
-#[derive(Clone)]
-pub(super) struct Step {
-    pub name: String,
-    pub act: Act,
-    pub inputs: Vec<View>,
-    pub outputs: Vec<View>,
-    pub duration_ns: u64,
-    pub reads: Ranges,
-    pub writes: Ranges,
-}
+pub(super) type Stock = Mutex<Vec<Box<Replay>>>;
 
-/// The edges.
-struct Edges {
-    /// How many steps each one waits for.
-    after: Vec<u32>,
-    /// Where each one's followers begin in `next`.
-    first: Vec<u32>,
-    next: Vec<u32>,
-    /// Launches, copies, fills.
-    counts: [u64; 3],
-    /// Copies before each one.
-    copies: Vec<u32>,
-    /// If there is a checker.
-    reach: Reach,
-}
-
-impl Edges {
-    fn of(recording: &Recording<'_>, checks: bool) -> Result<Edges> {
-        let steps = recording.steps;
-        let mut edges = Edges {
-            after: Vec::with_capacity(steps.len()),
-            first: vec![0; steps.len() + 1],
-            next: Vec::new(),
-            counts: [0; 3],
-            copies: Vec::with_capacity(steps.len()),
-            reach: Reach::new(if checks { steps.len() } else { 0 }),
-        };
-        for (at, step) in steps.iter().enumerate() {
-            let mut after = step.after.to_vec();
-            after.sort_unstable();
-            after.dedup();
-            if let Some(&before) = after.last().filter(|&&before| before >= at) {
-                let (name, step) = (recording.name, step.work.name());
-                return Err(Error::invalid(format!("{name}: step {at}, {step}, comes after step {before}")));
-            }
-            after.iter().for_each(|&before| edges.first[before + 1] += 1);
-            edges.after.push(after.len() as u32);
-            edges.copies.push(edges.counts[1] as u32);
-            edges.counts[match step.work {
-                Work::Launch(_) => 0,
-                Work::Copy(_) => 1,
-                Work::Fill(_) => 2,
-            }] += 1;
-            if checks {
-                edges.reach.add(at, &mut after);
-            }
-        }
-        (0..steps.len()).for_each(|at| edges.first[at + 1] += edges.first[at]);
-        let mut free = edges.first.clone();
-        edges.next = vec![0; free[steps.len()] as usize];
-        for (at, step) in steps.iter().enumerate() {
-            let mut after = step.after.to_vec();
-            after.sort_unstable();
-            after.dedup();
-            for before in after {
-                edges.next[free[before] as usize] = at as u32;
-                free[before] += 1;
-            }
-        }
-        Ok(edges)
-    }
-
-    fn followers(&self, step: usize) -> &[u32] {
-        &self.next[self.first[step] as usize..self.first[step + 1] as usize]
-    }
-}
-
-/// A recording as this device runs it.
-pub(super) struct Recorded {
-    shared: Arc<Shared>,
-    edges: Arc<Edges>,
-    /// Launches under way keep what they were made from.
-    steps: Mutex<Arc<Vec<Step>>>,
-    /// Launches that are over, for use again.
-    stock: Arc<Stock>,
-}
-
-type Stock = Mutex<Vec<Box<Replay>>>;
-
-/// A launch.
-pub(super) struct Replay {
-    edges: Arc<Edges>,
-    /// None while it lies in the stock.
-    steps: Option<Arc<Vec<Step>>>,
-    stock: Weak<Stock>,
-    /// Numbers of the first operation and the first copy.
-    first: u64,
-    first_copy: u64,
-    /// How many each one still waits for.
+/// How far a list has got, if it is under way: it is once at a time.
+#[derive(Default)]
+struct Frame {
+    /// How many each step still waits for.
     left: Vec<u32>,
     /// When what each one waits for is done, on the modelled clock.
     ready_ns: Vec<u64>,
-    ready: Vec<u32>,
-    begun: Vec<bool>,
     /// Not done yet.
     undone: usize,
     until: u64,
-    /// The checker's verdicts.
+}
+
+/// A launch.
+pub(super) struct Replay {
+    lists: Arc<Lists>,
+    /// Those of the recording's own list. None while it lies in the stock.
+    steps: Option<Arc<Vec<Step>>>,
+    stock: Weak<Stock>,
+    /// Numbers of the first operation and the first copy of that list.
+    first: u64,
+    first_copy: u64,
+    /// By the lists' numbers.
+    frames: Vec<Frame>,
+    ready: Vec<Place>,
+    /// Those of the recording's own list.
+    begun: Vec<bool>,
+    /// The checker's verdicts, by the steps' numbers among all.
     refused: Vec<(u32, Error)>,
 }
 
-impl std::fmt::Debug for Recorded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "recording of {}", self.shared.label)
-    }
-}
-
-impl Executable for Recorded {
-    fn update(&self, step: usize, work: &Work<'_>) -> Result<()> {
-        let mut steps = self.steps.lock();
-        let steps = Arc::make_mut(&mut steps);
-        let count = steps.len();
-        let Some(old) = steps.get_mut(step) else {
-            return Err(Error::invalid(format!("step is {step}, the recording has {count}")));
-        };
-        let act = self.shared.act(work)?;
-        let is_alike = match (&old.act, &act) {
-            (Act::Launch(_), Act::Launch(_)) => {
-                matches!(work, Work::Launch(launch)
-                    if (old.inputs.len(), old.outputs.len()) == (launch.inputs.len(), launch.outputs.len()))
-            }
-            (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
-            | (Act::Fill { bytes, .. }, Act::Fill { bytes: new, .. }) => bytes == new,
-            (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
-        };
-        if !is_alike {
-            return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, work.name())));
-        }
-        old.set(act, work);
-        Ok(())
-    }
-}
-
-impl Step {
-    /// What the step does from now on. Takes no memory if it is like what it did.
-    fn set(&mut self, act: Act, work: &Work<'_>) {
-        self.act = act;
-        self.name.clear();
-        self.name.push_str(work.name());
-        self.inputs.clear();
-        self.outputs.clear();
-        self.reads.clear();
-        self.writes.clear();
-        let (reads, writes) = (&mut self.reads, &mut self.writes);
-        match work {
-            Work::Launch(launch) => {
-                self.inputs.extend(launch.inputs.iter().cloned());
-                self.outputs.extend(launch.outputs.iter().cloned());
-                stream::used(launch, reads, writes);
-            }
-            Work::Copy(transfer) => stream::moved(transfer, reads, writes),
-            Work::Fill(fill) => stream::filled(fill, writes),
-        }
-    }
-}
-
-impl Recorded {
-    pub(super) fn new(shared: &Arc<Shared>, recording: &Recording<'_>) -> Result<Recorded> {
-        let edges = Edges::of(recording, shared.checks())?;
-        let steps =
-            recording.steps.iter().map(|step| shared.step(&step.work).map_err(|error| error.within(step.work.name())));
-        Ok(Recorded {
-            edges: Arc::new(edges),
-            steps: Mutex::new(Arc::new(steps.collect::<Result<_>>()?)),
-            stock: Arc::default(),
-            shared: Arc::clone(shared),
-        })
-    }
-
-    pub(super) fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.shared, shared)
-    }
-
-    fn blank(&self) -> Box<Replay> {
-        let steps = Arc::clone(&self.steps.lock());
-        let known = self.stock.lock().pop();
-        let mut replay = known.unwrap_or_else(|| {
-            let n = steps.len();
-            Box::new(Replay {
-                edges: Arc::clone(&self.edges),
-                steps: None,
-                stock: Arc::downgrade(&self.stock),
-                first: 0,
-                first_copy: 0,
-                left: Vec::with_capacity(n),
-                ready_ns: Vec::with_capacity(n),
-                ready: Vec::with_capacity(n),
-                begun: Vec::with_capacity(n),
-                undone: 0,
-                until: 0,
-                refused: Vec::new(),
-            })
-        });
-        replay.begin(steps);
-        replay
-    }
-
-    /// Puts a launch into a queue, and its operations into the checker.
-    pub(super) fn submit(&self, stream: &Stream) -> Result<()> {
-        let shared = &self.shared;
-        let mut replay = self.blank();
-        let mut state = shared.open()?;
-        replay.first = state.counts.operations + 1;
-        replay.first_copy = state.counts.copies + 1;
-        let [launches, copies, fills] = self.edges.counts;
-        state.counts.launches += launches;
-        state.counts.copies += copies;
-        state.counts.fills += fills;
-        state.counts.replays += 1;
-        if copies > 0 {
-            let steps = replay.steps.clone();
-            for (step, number) in steps.iter().flat_map(|steps| steps.iter()).zip(replay.first..) {
-                let _ = shared.note(&mut state, number, &step.act);
-            }
-        }
-        if shared.checks() {
-            let steps = replay.steps.clone();
-            for (at, step) in steps.iter().flat_map(|steps| steps.iter()).enumerate() {
-                state.counts.operations += 1;
-                let inside = Inside { first: replay.first, step: at, reach: &self.edges.reach };
-                let used = (&step.reads, &step.writes);
-                let refused = check::operation(shared, &mut state, stream.index, &step.name, used, Some(inside));
-                replay.refused.extend(refused.map(|refused| (at as u32, refused)));
-            }
-        } else {
-            state.counts.operations += launches + copies + fills;
-        }
-        state.push(stream.index, shared.time_ns(), What::Replay(replay));
-        drop(state);
-        shared.submitted();
-        Ok(())
+impl Frame {
+    fn begin(&mut self, list: &List, time: u64) {
+        self.left.clone_from(&list.after);
+        self.ready_ns.clear();
+        self.ready_ns.resize(list.after.len(), time);
+        (self.undone, self.until) = (list.after.len(), time);
     }
 }
 
 impl Replay {
-    fn begin(&mut self, steps: Arc<Vec<Step>>) {
-        let n = steps.len();
-        self.steps = Some(steps);
-        self.left.clone_from(&self.edges.after);
-        self.ready_ns.clear();
-        self.ready_ns.resize(n, 0);
+    /// One that lies in the stock.
+    pub(super) fn new(lists: &Arc<Lists>, stock: &Arc<Stock>) -> Box<Replay> {
+        Box::new(Replay {
+            lists: Arc::clone(lists),
+            steps: None,
+            stock: Arc::downgrade(stock),
+            first: 0,
+            first_copy: 0,
+            frames: lists.all.iter().map(|_| Frame::default()).collect(),
+            ready: Vec::with_capacity(lists.all[0].after.len()),
+            begun: Vec::with_capacity(lists.all[0].after.len()),
+            refused: Vec::new(),
+        })
+    }
+
+    pub(super) fn begin(&mut self, steps: Arc<Vec<Step>>, first: u64, first_copy: u64) {
         self.begun.clear();
-        self.begun.resize(n, false);
+        self.begun.resize(steps.len(), false);
+        self.steps = Some(steps);
+        (self.first, self.first_copy) = (first, first_copy);
         self.ready.clear();
-        self.ready.extend((0..n as u32).filter(|&step| self.edges.after[step as usize] == 0));
-        (self.undone, self.until) = (n, 0);
         self.refused.clear();
+        self.open(0, 0);
+    }
+
+    /// What a step fails with as it begins, if the checker says so.
+    pub(super) fn refuse(&mut self, number: u32, refused: Option<Error>) {
+        self.refused.extend(refused.map(|refused| (number, refused)));
     }
 
     /// Whether nothing of it is left, and it may go.
     pub(super) fn is_over(&self) -> bool {
-        self.undone == 0
+        self.frames[0].undone == 0
     }
 
     /// When the last one is done, of those that have run.
     pub(super) fn until(&self) -> u64 {
-        self.until
+        self.frames[0].until
+    }
+
+    fn ready_ns(&self, place: Place) -> u64 {
+        self.frames[place.list as usize].ready_ns[place.step as usize]
+    }
+
+    fn number(&self, place: Place) -> u32 {
+        self.lists.all[place.list as usize].numbers[place.step as usize].start
     }
 
     /// The operation that begins next by the model, and when what it waits for is done.
     pub(super) fn earliest(&self) -> Option<(usize, u64)> {
         let ready = self.ready.iter().enumerate();
-        ready.map(|(at, &step)| (at, self.ready_ns[step as usize])).min_by_key(|&(at, time)| (time, self.ready[at]))
+        ready
+            .map(|(at, &place)| (at, self.ready_ns(place)))
+            .min_by_key(|&(at, time)| (time, self.number(self.ready[at])))
     }
 
     /// The place in `ready` of the one that the seed draws.
@@ -300,46 +122,105 @@ impl Replay {
     }
 
     /// Takes one of those that are ready: gives the step, and when what it waits for is done; and makes an operation of it.
-    pub(super) fn take(&mut self, at: usize, operation: &mut Operation) -> (usize, u64) {
-        let step = self.ready.swap_remove(at) as usize;
-        self.begun[step] = true;
-        operation.number = self.first + step as u64;
+    pub(super) fn take(&mut self, at: usize, operation: &mut Operation, counts: &mut Counts) -> (Place, u64) {
+        let place = self.ready.swap_remove(at);
+        let (index, number) = (place.step as usize, self.number(place));
+        let is_numbered = place.list == 0 && !std::mem::replace(&mut self.begun[index], true);
+        let step = match (place.list, &self.steps) {
+            (0, Some(steps)) => &steps[index],
+            (list, _) => &self.lists.all[list as usize].steps[index],
+        };
         operation.copy = 0;
-        if let Some(from) = self.steps.as_ref().map(|steps| &steps[step]) {
-            if matches!(from.act, Act::Copy { .. }) {
-                operation.copy = self.first_copy + u64::from(self.edges.copies[step]);
+        let is_copy = matches!(step.act, Act::Copy { .. });
+        if is_numbered {
+            operation.number = self.first + u64::from(place.step);
+            if is_copy {
+                operation.copy = self.first_copy + u64::from(self.lists.copies[index]);
             }
-            operation.name.push_str(&from.name);
-            operation.act = from.act.clone();
-            operation.inputs.extend(from.inputs.iter().cloned());
-            operation.outputs.extend(from.outputs.iter().cloned());
-            operation.duration_ns = from.duration_ns;
+        } else {
+            counts.operations += 1;
+            operation.number = counts.operations;
+            match step.act {
+                Act::Launch(_) => counts.launches += 1,
+                Act::Copy { .. } => counts.copies += 1,
+                Act::Fill { .. } | Act::Nothing => counts.fills += 1,
+                Act::Read { .. } => {}
+            }
+            if is_copy {
+                operation.copy = counts.copies;
+            }
         }
-        let refused = self.refused.iter().position(|(of, _)| *of as usize == step);
+        operation.name.push_str(&step.name);
+        operation.act = step.act.clone();
+        operation.inputs.extend(step.inputs.iter().cloned());
+        operation.outputs.extend(step.outputs.iter().cloned());
+        operation.duration_ns = step.duration_ns;
+        let refused = self.refused.iter().position(|(of, _)| *of == number);
         operation.refused = refused.map(|at| self.refused.swap_remove(at).1);
-        (step, self.ready_ns[step])
+        (place, self.ready_ns(place))
     }
 
-    /// A step has run: those that it was the last one for are ready.
-    pub(super) fn done(&mut self, step: usize, until: u64) {
-        self.undone -= 1;
-        self.until = self.until.max(until);
-        for &next in self.edges.followers(step) {
-            let next = next as usize;
-            self.ready_ns[next] = self.ready_ns[next].max(until);
-            self.left[next] -= 1;
-            if self.left[next] == 0 {
-                self.ready.push(next as u32);
-            }
+    /// A step's operation has run; `found` is what it has read, if it is a branch or loop.
+    pub(super) fn done(&mut self, place: Place, until: u64, found: i64) {
+        let list = match &self.lists.all[place.list as usize].inner[place.step as usize] {
+            Inner::Branch(branches) => Some(branches[Branch::chosen(found, branches.len())]),
+            Inner::Loop(list) => Some(*list).filter(|_| found != 0),
+            Inner::None => None,
+        };
+        match list {
+            Some(list) => self.open(list, until),
+            None => self.step_is_over(place, until),
         }
     }
 
-    /// Those of its operations.
+    /// A list begins.
+    fn open(&mut self, list: u32, time: u64) {
+        let of = &self.lists.all[list as usize];
+        self.frames[list as usize].begin(of, time);
+        let first = of.after.iter().enumerate().filter(|(_, after)| **after == 0);
+        self.ready.extend(first.map(|(step, _)| Place { list, step: step as u32 }));
+        if of.after.is_empty() {
+            self.list_is_over(list);
+        }
+    }
+
+    /// All of a step is done: those that it was the last one for are ready.
+    fn step_is_over(&mut self, place: Place, until: u64) {
+        let frame = &mut self.frames[place.list as usize];
+        frame.undone -= 1;
+        frame.until = frame.until.max(until);
+        for &next in self.lists.all[place.list as usize].followers(place.step as usize) {
+            let step = next as usize;
+            frame.ready_ns[step] = frame.ready_ns[step].max(until);
+            frame.left[step] -= 1;
+            if frame.left[step] == 0 {
+                self.ready.push(Place { list: place.list, step: next });
+            }
+        }
+        if frame.undone == 0 {
+            self.list_is_over(place.list);
+        }
+    }
+
+    fn list_is_over(&mut self, list: u32) {
+        let Some(owner) = self.lists.all[list as usize].owner else { return };
+        let until = self.frames[list as usize].until;
+        match self.lists.all[owner.list as usize].inner[owner.step as usize] {
+            // It looks again.
+            Inner::Loop(_) => {
+                self.frames[owner.list as usize].ready_ns[owner.step as usize] = until;
+                self.ready.push(owner);
+            }
+            Inner::Branch(_) | Inner::None => self.step_is_over(owner, until),
+        }
+    }
+
+    /// The numbers of the recording's own list.
     pub(super) fn numbers(&self) -> std::ops::Range<u64> {
         self.first..self.first + self.begun.len() as u64
     }
 
-    /// The numbers of those that were not begun.
+    /// Those of them that were not begun.
     pub(super) fn passed_over(&self) -> impl Iterator<Item = u64> {
         self.begun.iter().zip(self.first..).filter(|(begun, _)| !**begun).map(|(_, number)| number)
     }
@@ -350,36 +231,5 @@ impl Replay {
         if let Some(stock) = self.stock.upgrade() {
             stock.lock().push(self);
         }
-    }
-}
-
-impl Shared {
-    /// What work does; everything that a submission checks is checked.
-    fn act(&self, work: &Work<'_>) -> Result<Act> {
-        match work {
-            Work::Launch(launch) => Ok(Act::Launch(Arc::clone(&self.kernel_of(launch)?.function))),
-            Work::Copy(transfer) => self.copy_of(transfer),
-            Work::Fill(fill) => self.fill_of(fill),
-        }
-    }
-
-    /// A step as it is launched each time.
-    fn step(&self, work: &Work<'_>) -> Result<Step> {
-        let act = self.act(work)?;
-        let bytes = match work {
-            Work::Launch(_) => None,
-            Work::Copy(Transfer { bytes, .. }) | Work::Fill(Fill { bytes, .. }) => Some(*bytes),
-        };
-        let mut step = Step {
-            name: String::new(),
-            act: Act::Nothing,
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            duration_ns: self.settings.duration_ns(bytes),
-            reads: Ranges::new(),
-            writes: Ranges::new(),
-        };
-        step.set(act, work);
-        Ok(step)
     }
 }

@@ -7,6 +7,7 @@
 
 use super::checker::CHECKER;
 use super::event::Core;
+use super::list::Place;
 use super::queue::{Busy, Item, Operation, Queue, What};
 use super::races::Races;
 use super::schedule::{Order, Scheduler};
@@ -81,7 +82,7 @@ pub(super) struct Begun {
     pub operation: Box<Operation>,
     pub start: u64,
     /// Which one of a launch it is.
-    pub step: Option<usize>,
+    pub step: Option<Place>,
 }
 
 /// What the thread does next.
@@ -264,7 +265,7 @@ impl State {
         let begun = match queue.items.front_mut() {
             Some(Item { what: What::Replay(replay), issued_ns, .. }) => {
                 let at = if is_seeded { replay.drawn(&mut self.scheduler) } else { replay.earliest()?.0 };
-                let (step, ready) = replay.take(at, &mut operation);
+                let (step, ready) = replay.take(at, &mut operation, &mut self.counts);
                 Begun { operation, start: queue.time.max(*issued_ns).max(ready), step: Some(step) }
             }
             Some(Item { what: What::Operation(first), issued_ns, .. }) => {
@@ -283,8 +284,15 @@ impl State {
         Some(begun)
     }
 
-    /// An operation has run, of a launch if it is a step.
-    pub(super) fn has_run(&mut self, index: usize, step: Option<usize>, until: u64, failure: Option<Error>) {
+    /// An operation has run, of a launch if it is a step, which has maybe read an integer.
+    pub(super) fn has_run(
+        &mut self,
+        index: usize,
+        step: Option<Place>,
+        until: u64,
+        failure: Option<Error>,
+        found: i64,
+    ) {
         let queue = &mut self.queues[index];
         let Some(step) = step else {
             if let Some(busy) = &mut queue.busy {
@@ -293,7 +301,7 @@ impl State {
             return;
         };
         if let Some(Item { what: What::Replay(replay), .. }) = queue.items.front_mut() {
-            replay.done(step, until);
+            replay.done(step, until, found);
             if queue.failure.is_none() {
                 queue.failure = failure;
             }

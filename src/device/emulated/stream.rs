@@ -5,7 +5,7 @@ use super::checker::{CHECKER, Ranges};
 use super::event::Event;
 use super::queue::{Act, Address, Operation, Queue, What};
 use super::races::Race;
-use super::replay::Recorded;
+use super::recorded::Recorded;
 use super::state::Counts;
 use super::work::Shared;
 use super::{check, effect};
@@ -105,7 +105,7 @@ impl Stream {
 
 impl Shared {
     /// An address as the operation keeps it, checked.
-    fn address(&self, what: &str, place: &Place<'_>, bytes: usize) -> Result<Address> {
+    pub(super) fn address(&self, what: &str, place: &Place<'_>, bytes: usize) -> Result<Address> {
         let outside = |address: usize, of: &str| {
             Err(Error::invalid(format!("{what} is {bytes} bytes at {address:#x}, which are not {of}")))
         };

@@ -326,7 +326,7 @@ impl Shared {
             error.within(format_args!("{}, stream '{queue}', operation {}", self.label, operation.number))
         });
         let until = start.saturating_add(operation.duration_ns.max(took));
-        state.has_run(index, step, until, failure);
+        state.has_run(index, step, until, failure, operation.found);
         state.keep(operation);
     }
 }

@@ -1,24 +1,21 @@
-//! What the probes work with: a device, and fields of streams, events and memory on it.
-//!
-//! A field is only taken down when its streams are known to be done, and then streams first: a device that lies about its events would
-//! otherwise be given memory back that it is still at. One that is not done in time is left behind for good.
+//! What the probes work with: a device, and draws.
 
+use super::field::Field;
+use super::keep::Keep;
 use crate::base::time::Deadline;
-use crate::base::{Desc, Error, Result as Outcome, dtype};
-use crate::device::{Accelerator, Device, DeviceEvent, DeviceStream, Fill, Place, StreamAttr, Transfer};
-use crate::memory::{Buffer, View};
+use crate::base::{Error, Result as Outcome};
+use crate::device::{Accelerator, Device, StreamAttr};
 use crate::threadpool::conformance::Options;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// So much is put in front of what is looked at, in copies of `CHUNK`.
-const CHUNK: usize = 4 << 20;
-const CHUNKS: usize = 6;
-
 pub(super) struct Bench {
     pub(super) device: Arc<dyn Device>,
+    pub(super) keep: Arc<Keep>,
     options: Options,
     random: AtomicU64,
+    /// Counts what the probe has begun.
+    steps: Arc<AtomicU64>,
 }
 
 /// A stretch of a device's memory.
@@ -50,8 +47,18 @@ pub(super) fn told(error: Error) -> String {
 }
 
 impl Bench {
-    pub(super) fn new(device: Arc<dyn Device>, options: Options) -> Bench {
-        Bench { device, options, random: AtomicU64::new(options.seed) }
+    pub(super) fn new(device: Arc<dyn Device>, keep: &Arc<Keep>, options: Options) -> Bench {
+        Bench { device, keep: Arc::clone(keep), options, random: AtomicU64::new(options.seed), steps: Arc::default() }
+    }
+
+    /// A count that stands still if the probe does.
+    pub(super) fn steps(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.steps)
+    }
+
+    pub(super) fn step(&self) {
+        // ORDERING: Relaxed; a number to look at.
+        self.steps.fetch_add(1, Relaxed);
     }
 
     pub(super) fn accelerator(&self) -> Result<&dyn Accelerator, String> {
@@ -84,12 +91,11 @@ impl Bench {
 
     /// Bytes that are unlike any others.
     pub(super) fn bytes(&self, count: usize) -> Vec<u8> {
-        let mut state = self.draw(usize::MAX) as u64 | 1;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        };
-        (0..count).map(|_| next()).collect()
+        let mut bytes = vec![0; count];
+        for part in bytes.chunks_mut(8) {
+            part.copy_from_slice(&(self.draw(usize::MAX) as u64).to_le_bytes()[..part.len()]);
+        }
+        bytes
     }
 
     /// A field with so many streams.
@@ -97,149 +103,7 @@ impl Bench {
         let accelerator = self.accelerator()?;
         let stream = |_| accelerator.stream(&StreamAttr { name: "conformance", priority: 0 }).map_err(told);
         let streams = (0..streams).map(stream).collect::<Result<_, _>>()?;
-        Ok(Field { bench: self, parts: Some(Parts { streams, ..Parts::default() }), done: false })
-    }
-}
-
-/// In the order in which they are taken down.
-#[derive(Default)]
-struct Parts {
-    streams: Vec<Box<dyn DeviceStream>>,
-    events: Vec<Arc<dyn DeviceEvent>>,
-    memory: Vec<Memory>,
-    host: Vec<Buffer>,
-}
-
-pub(super) struct Field<'a> {
-    bench: &'a Bench,
-    parts: Option<Parts>,
-    done: bool,
-}
-
-/// Memory of the host's that the device writes.
-#[derive(Clone, Copy)]
-pub(super) struct Landing(usize);
-
-impl Drop for Field<'_> {
-    fn drop(&mut self) {
-        let streams = self.parts().streams.len();
-        if !self.done && (0..streams).any(|stream| self.finish(stream).is_err()) {
-            std::mem::forget(self.parts.take());
-        }
-    }
-}
-
-impl Field<'_> {
-    fn parts(&mut self) -> &mut Parts {
-        self.parts.get_or_insert_default()
-    }
-
-    pub(super) fn stream(&mut self, stream: usize) -> &dyn DeviceStream {
-        &*self.parts().streams[stream]
-    }
-
-    /// Ends one stream, which is done.
-    pub(super) fn end(&mut self, stream: usize) {
-        drop(self.parts().streams.remove(stream));
-    }
-
-    /// Memory of the device's.
-    pub(super) fn block(&mut self, bytes: usize) -> Result<usize, String> {
-        let memory = Memory::on(&self.bench.device, bytes).map_err(told)?;
-        let address = memory.address;
-        self.parts().memory.push(memory);
-        Ok(address)
-    }
-
-    fn buffer(&mut self, bytes: usize) -> Result<usize, String> {
-        let buffer = Buffer::zeroed(bytes, "conformance").map_err(told)?;
-        let address = buffer.data().expose_provenance();
-        self.parts().host.push(buffer);
-        Ok(address)
-    }
-
-    pub(super) fn copy(&mut self, stream: usize, to: Place<'_>, from: Place<'_>, bytes: usize) -> Result<(), String> {
-        self.stream(stream).copy(&Transfer { name: "conformance", to, from, bytes }).map_err(told)
-    }
-
-    /// Copies bytes there; they are kept until then.
-    pub(super) fn upload(&mut self, stream: usize, to: usize, bytes: &[u8]) -> Result<(), String> {
-        let from = self.buffer(bytes.len())?;
-        let desc = Desc::new(dtype::U8, &[bytes.len() as i64]);
-        let whole = View::new(bytes.as_ptr().cast_mut(), bytes.len(), desc);
-        View::new(std::ptr::with_exposed_provenance_mut(from), bytes.len(), desc).copy_from(&whole);
-        self.copy(stream, Place::Device(to), Place::Host(from), bytes.len())
-    }
-
-    /// Copies bytes back, to be looked at with `landed`.
-    pub(super) fn download(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
-        let to = self.buffer(bytes)?;
-        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
-        Ok(Landing(self.parts().host.len() - 1))
-    }
-
-    pub(super) fn landed(&mut self, landing: Landing) -> Vec<u8> {
-        let buffer = &self.parts().host[landing.0];
-        let desc = Desc::new(dtype::U8, &[buffer.bytes() as i64]);
-        View::new(buffer.data(), buffer.bytes(), desc).read_bytes().to_vec()
-    }
-
-    /// What has landed must be this.
-    pub(super) fn expect(&mut self, landing: Landing, expected: &[u8], what: &str) -> Result<(), String> {
-        let got = self.landed(landing);
-        match got.iter().zip(expected).position(|(got, expected)| got != expected) {
-            Some(at) => {
-                let (got, wanted) = (got[at], expected[at]);
-                Err(format!("{what}: byte {at} of {} is {got}, expected {wanted}", expected.len()))
-            }
-            None => Ok(()),
-        }
-    }
-
-    pub(super) fn fill(&mut self, stream: usize, address: usize, bytes: usize, value: u8) -> Result<(), String> {
-        self.stream(stream).fill(&Fill { name: "conformance", address, bytes, value }).map_err(told)
-    }
-
-    pub(super) fn event(&mut self, timing: bool) -> Result<Arc<dyn DeviceEvent>, String> {
-        let event = self.bench.accelerator()?.event(timing).map_err(told)?;
-        self.parts().events.push(Arc::clone(&event));
-        Ok(event)
-    }
-
-    pub(super) fn record(&mut self, stream: usize, event: &Arc<dyn DeviceEvent>) -> Result<(), String> {
-        self.stream(stream).record(event).map_err(told)
-    }
-
-    /// An event behind all that the stream was given.
-    pub(super) fn mark(&mut self, stream: usize) -> Result<Arc<dyn DeviceEvent>, String> {
-        let event = self.event(false)?;
-        self.record(stream, &event)?;
-        Ok(event)
-    }
-
-    /// Waits until the stream is done; an error if it is not in time. A failure of its work counts as done.
-    pub(super) fn finish(&mut self, stream: usize) -> Result<(), String> {
-        let event = self.mark(stream)?;
-        self.reach(&event)
-    }
-
-    pub(super) fn reach(&self, event: &Arc<dyn DeviceEvent>) -> Result<(), String> {
-        match event.synchronize(self.bench.deadline()) {
-            Ok(false) => Err(format!("an event was not reached in {}", self.bench.budget())),
-            _ => Ok(()),
-        }
-    }
-
-    /// Megabytes that are copied about before anything that comes after them, `weight` times as many as a little. Gives what is there at the end, and where.
-    pub(super) fn burden(&mut self, stream: usize, weight: usize) -> Result<(usize, Vec<u8>), String> {
-        let (a, b) = (self.block(CHUNK)?, self.block(CHUNK)?);
-        let bytes = self.bench.bytes(CHUNK);
-        self.fill(stream, b, CHUNK, 0)?;
-        self.upload(stream, a, &bytes)?;
-        for _ in 0..CHUNKS * weight {
-            self.copy(stream, Place::Device(b), Place::Device(a), CHUNK)?;
-        }
-        Ok((b, bytes))
+        Ok(Field::new(self, streams))
     }
 }
 

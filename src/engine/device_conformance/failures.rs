@@ -1,7 +1,7 @@
 //! Clauses about work that fails, and about what ends.
 
 use super::bench::{Bench, told, under_way};
-use super::{Finding, Seen};
+use super::{Finding, Seen, of_work_under_way};
 use crate::base::{Code, Error, Result as Outcome};
 use crate::device::{HostFunction, Launch, Recipe};
 use crate::memory::View;
@@ -33,6 +33,7 @@ pub(super) fn late(bench: &Bench) -> Finding {
         Err(error) => return Err(told(error)),
     };
     let mut field = bench.field(2)?;
+    field.keep_kernel(&kernel);
     let block = field.block(64)?;
     for round in 0..bench.rounds().div_ceil(4) {
         field.fill(0, block, 64, 1)?;
@@ -65,6 +66,7 @@ pub(super) fn late(bench: &Bench) -> Finding {
         }
         field.expect(landing, &[1; 64], "work behind a failure was done")?;
     }
+    field.take_down()?;
     Ok(Seen::Kept(format!("{} times", bench.rounds().div_ceil(4))))
 }
 
@@ -74,7 +76,7 @@ pub(super) fn destroy(bench: &Bench) -> Finding {
         round += 1;
         let mut field = bench.field(2)?;
         let (from, expected) = field.burden(0, weight)?;
-        let landing = field.download(0, from, expected.len())?;
+        let landing = field.download_aside(0, from, expected.len())?;
         let event = field.mark(0)?;
         // Another stream with all that belongs to it comes and goes meanwhile.
         let passing = field.block(1000 + round)?;
@@ -85,8 +87,8 @@ pub(super) fn destroy(bench: &Bench) -> Finding {
         let is_valid = matches!(event.is_reached(), Ok(false));
         field.reach(&event)?;
         field.expect(landing, &expected, "work was lost while another stream was destroyed")?;
-        field.finish(0)?;
+        field.take_down()?;
         Ok(is_valid)
     })?;
-    Ok(Seen::Kept(format!("{met} times")))
+    of_work_under_way(met, format!("{met} times"))
 }

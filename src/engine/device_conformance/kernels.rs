@@ -104,6 +104,7 @@ fn compare(
     output: &Desc,
 ) -> Result<(), String> {
     let mut field = bench.field(1)?;
+    field.keep_kernel(kernel);
     let (mut here, mut there, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for desc in inputs.iter().chain([output]) {
         let bytes = desc.bytes().map_err(told)?;
@@ -135,5 +136,5 @@ fn compare(
             return Err(format!("'{operation}': element {i} is {got}, expected {expected}"));
         }
     }
-    Ok(())
+    field.take_down()
 }

@@ -48,6 +48,7 @@ pub(super) fn apart(bench: &Bench) -> Finding {
     for (landing, (_, bytes, value)) in landings.into_iter().zip(&blocks) {
         field.expect(landing, &vec![*value; *bytes], "memory that nobody else has")?;
     }
+    field.take_down()?;
     Ok(Seen::Kept(format!("{} blocks", blocks.len())))
 }
 
@@ -87,6 +88,7 @@ pub(super) fn round_trip(bench: &Bench, bytes: usize) -> Finding {
             field.expect(landing, &expected, &format!("a copy of {bytes} bytes {what}, {offset} behind"))?;
         }
     }
+    field.take_down()?;
     Ok(Seen::Kept(format!("{bytes} bytes")))
 }
 
@@ -110,6 +112,7 @@ pub(super) fn fills(bench: &Bench) -> Finding {
         expected[7..7 + bytes].fill(0xFE);
         field.expect(landing, &expected, &format!("a fill of {bytes} bytes, 7 behind"))?;
     }
+    field.take_down()?;
     Ok(Seen::Kept(format!("{} sizes", sizes().len())))
 }
 
@@ -124,17 +127,16 @@ pub(super) fn peers(bench: &Bench) -> Finding {
     if !bench.accelerator()?.is_peer(peer) {
         return Ok(Seen::NotOffered("bytes go through the host".to_owned()));
     }
-    let there = Memory::on(&other, BYTES).map_err(told)?;
     let mut field = bench.field(1)?;
+    let away = field.block_on(&other, BYTES)?;
     let (from, back) = (field.block(BYTES)?, field.block(BYTES)?);
     let data = bench.bytes(BYTES);
     field.upload(0, from, &data)?;
-    let away = there.address;
     field.copy(0, Place::Peer(peer, away), Place::Device(from), BYTES)?;
     field.copy(0, Place::Device(back), Place::Peer(peer, away), BYTES)?;
     let landing = field.download(0, back, BYTES)?;
     field.finish(0)?;
     field.expect(landing, &data, "there and back")?;
-    field.end(0);
+    field.take_down()?;
     Ok(Seen::Kept(format!("{BYTES} bytes there and back")))
 }

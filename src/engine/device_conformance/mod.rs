@@ -8,6 +8,8 @@
 
 mod bench;
 mod failures;
+mod field;
+mod keep;
 mod kernels;
 mod memory;
 mod order;
@@ -18,10 +20,12 @@ use crate::base::time::Deadline;
 use crate::device::{self, Device, DeviceKind, Settings};
 use crate::sync::thread::{self, Group, Origin};
 use crate::sync::{Gate, Mutex};
-use crate::threadpool::conformance::{Line, Options, Outcome, Verdict};
+use crate::threadpool::conformance::{Line, Options, Verdict};
 use bench::Bench;
+use keep::Keep;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What a probe found: what was seen, or what is wrong.
 type Finding = Result<Seen, String>;
@@ -30,6 +34,15 @@ type Finding = Result<Seen, String>;
 enum Seen {
     Kept(String),
     NotOffered(String),
+    NotMet(String),
+}
+
+/// What was seen of work under way, so many times: of work that is always over there is nothing to see.
+fn of_work_under_way(met: usize, text: String) -> Finding {
+    Ok(match met {
+        0 => Seen::NotMet("all work was over before it could be looked at".to_owned()),
+        _ => Seen::Kept(text),
+    })
 }
 
 type Probe = fn(&Bench) -> Finding;
@@ -55,7 +68,10 @@ const PROBES: [(&str, &str, Probe); 17] = [
     ("D17", "devices of a kind copy to one another", memory::peers),
 ];
 
-/// A probe that takes so many budgets is left behind.
+/// The clauses about order, events, waits and destruction. A device that breaks one is at things that it says to be done with.
+const OF_ORDER: [&str; 9] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19"];
+
+/// A probe that does not get further for so many budgets is left behind. It may take longer than that where others want the processor too.
 const PROBE_BUDGETS: u64 = 5;
 
 /// Examines a device, and gives one line for each clause. An error if it cannot be opened.
@@ -71,22 +87,23 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
         owner: device::label(&*device),
         pool: 0,
     });
+    let keep = Arc::new(Keep::default());
     let mut lines = Vec::new();
     let mut stuck = false;
     let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: Probe| {
-        let outcome = match device {
-            _ if stuck => Outcome::Fail(String::new()),
-            Ok(device) => run(&threads, Bench::new(device, options), probe, &mut stuck),
-            Err(error) => Outcome::Fail(error.message().to_owned()),
+        let (verdict, text) = match device {
+            _ if stuck => (Verdict::NotChecked, "a call before this one has not returned".to_owned()),
+            Ok(device) => match run(&threads, Bench::new(device, &keep, options), probe, &mut stuck) {
+                Ok(Seen::Kept(text)) => (Verdict::Pass, text),
+                Ok(Seen::NotOffered(text)) => (Verdict::NotOffered, text),
+                Ok(Seen::NotMet(text)) => (Verdict::NotChecked, text),
+                Err(text) => (Verdict::Fail, text),
+            },
+            Err(error) => (Verdict::Fail, error.message().to_owned()),
         };
-        let (verdict, text) = match outcome {
-            Outcome::Pass(text) => (Verdict::Pass, text),
-            Outcome::NotOffered(text) => (Verdict::NotOffered, text),
-            Outcome::Fail(text) if text.is_empty() => {
-                (Verdict::NotChecked, "a call before this one has not returned".to_owned())
-            }
-            Outcome::Fail(text) => (Verdict::Fail, text),
-        };
+        if matches!(verdict, Verdict::Fail) && OF_ORDER.contains(&clause) {
+            keep.doubt();
+        }
         lines.push(Line { clause, title, verdict, text });
     };
     for (clause, title, probe) in PROBES {
@@ -102,10 +119,11 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
 }
 
 /// Runs a probe in a thread of its own.
-fn run(threads: &Arc<Group>, bench: Bench, probe: Probe, stuck: &mut bool) -> Outcome {
+fn run(threads: &Arc<Group>, bench: Bench, probe: Probe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
     let report = Arc::new((Mutex::new(None), Gate::new()));
     let done = Arc::clone(&report);
+    let steps = bench.steps();
     let started = thread::spawn(threads, None, move || {
         let found = catch_unwind(AssertUnwindSafe(|| probe(&bench)));
         drop(bench);
@@ -113,16 +131,20 @@ fn run(threads: &Arc<Group>, bench: Bench, probe: Probe, stuck: &mut bool) -> Ou
         done.1.advance(1);
     });
     if let Err(error) = started {
-        return Outcome::Fail(format!("no thread could be started: {error}"));
+        return Err(format!("no thread could be started: {error}"));
     }
-    if !report.1.wait(1, 0, Deadline::after(limit_ns)) {
+    let mut seen = None;
+    while !report.1.wait(1, 0, Deadline::after(limit_ns)) {
+        // ORDERING: Relaxed; a number to look at.
+        let now = Some(steps.load(Relaxed));
+        if std::mem::replace(&mut seen, now) != now {
+            continue;
+        }
         *stuck = true;
-        return Outcome::Fail(format!("a call of the device has not returned in {} ms", limit_ns / 1_000_000));
+        return Err(format!("a call of the device has not returned in {} ms", limit_ns / 1_000_000));
     }
     match report.0.lock().take() {
-        Some(Ok(Seen::Kept(text))) => Outcome::Pass(text),
-        Some(Ok(Seen::NotOffered(text))) => Outcome::NotOffered(text),
-        Some(Err(text)) => Outcome::Fail(text),
-        None => Outcome::Fail("a defect of weir: the probe panicked".to_owned()),
+        Some(finding) => finding,
+        None => Err("a defect of weir: the probe panicked".to_owned()),
     }
 }

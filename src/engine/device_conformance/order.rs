@@ -1,7 +1,7 @@
 //! Clauses about what happens when.
 
 use super::bench::{Bench, under_way};
-use super::{Finding, Seen};
+use super::{Finding, Seen, of_work_under_way};
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
 use crate::device::{Place, Then, plugin};
@@ -14,6 +14,8 @@ use std::time::Duration;
 fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
     let mut field = bench.field(1)?;
     let bytes = 3000 + bench.draw(200_000);
+    // So that more than one of the first steps is still to be done at a time.
+    field.burden(0, 1)?;
     let (a, b, c) = (field.block(bytes)?, field.block(bytes)?, field.block(bytes)?);
     for _ in 0..rounds {
         let (first, second) = (bench.bytes(bytes), bench.bytes(bytes));
@@ -33,7 +35,7 @@ fn chain(bench: &Bench, rounds: usize) -> Result<(), String> {
             field.expect(landing, &expected, "work was not done in the order in which it was given")?;
         }
     }
-    Ok(())
+    field.take_down()
 }
 
 pub(super) fn in_order(bench: &Bench) -> Finding {
@@ -47,9 +49,9 @@ pub(super) fn events(bench: &Bench) -> Finding {
     if !matches!(fresh.is_reached(), Ok(true)) {
         return Err("an event that was never recorded is not reached".to_owned());
     }
-    under_way(bench.rounds().div_ceil(4), |weight| {
+    let met = under_way(bench.rounds().div_ceil(4), |weight| {
         let (from, expected) = field.burden(0, weight)?;
-        let landing = field.download(0, from, expected.len())?;
+        let landing = field.download_aside(0, from, expected.len())?;
         let event = field.mark(0)?;
         let deadline = bench.deadline();
         let is_valid = matches!(event.is_reached(), Ok(false));
@@ -70,7 +72,8 @@ pub(super) fn events(bench: &Bench) -> Finding {
         field.record(0, &fresh)?;
         field.reach(&fresh).map_err(|text| format!("{text}, as recorded for the {}th time", number + 1))?;
     }
-    Ok(Seen::Kept(format!("{count} records")))
+    field.take_down()?;
+    of_work_under_way(met, format!("{count} records"))
 }
 
 pub(super) fn timeouts(bench: &Bench) -> Finding {
@@ -78,7 +81,7 @@ pub(super) fn timeouts(bench: &Bench) -> Finding {
     let mut round = 0;
     let short = under_way(bench.rounds().div_ceil(4), |weight| {
         let (from, expected) = field.burden(0, weight)?;
-        let landing = field.download(0, from, expected.len())?;
+        let landing = field.download_aside(0, from, expected.len())?;
         let event = field.mark(0)?;
         let timeout = [0, 1_000, 100_000][round % 3];
         round += 1;
@@ -97,7 +100,8 @@ pub(super) fn timeouts(bench: &Bench) -> Finding {
         field.finish(0)?;
         Ok(!was_reached)
     })?;
-    Ok(Seen::Kept(format!("{short} waits ended before the work")))
+    field.take_down()?;
+    of_work_under_way(short, format!("{short} waits ended before the work"))
 }
 
 pub(super) fn waits(bench: &Bench) -> Finding {
@@ -109,15 +113,17 @@ pub(super) fn waits(bench: &Bench) -> Finding {
         field.stream(1).wait(&first).map_err(super::bench::told)?;
         let second = field.mark(1)?;
         field.stream(2).wait(&second).map_err(super::bench::told)?;
-        let landing = field.download(2, from, expected.len())?;
+        let landing = field.download_aside(2, from, expected.len())?;
         let is_valid = matches!(first.is_reached(), Ok(false));
         field.finish(2)?;
-        let result = field.expect(landing, &expected, "a stream went on before the event that it waits for");
-        field.finish(0)?;
-        result?;
+        if matches!(first.is_reached(), Ok(false)) {
+            return Err("a stream was done with what lies behind an event, which is not reached".to_owned());
+        }
+        field.expect(landing, &expected, "a stream went on before the event that it waits for")?;
+        field.take_down()?;
         Ok(is_valid)
     })?;
-    Ok(Seen::Kept(format!("{met} times across three streams")))
+    of_work_under_way(met, format!("{met} times across three streams"))
 }
 
 pub(super) fn callbacks(bench: &Bench) -> Finding {
@@ -166,7 +172,7 @@ pub(super) fn callbacks(bench: &Bench) -> Finding {
         return Err(format!("{early} of {count} were called before their event was reached"));
     }
     match plugin::stray_callbacks() - strays {
-        0 => Ok(Seen::Kept(format!("{count} times"))),
+        0 => field.take_down().map(|()| Seen::Kept(format!("{count} times"))),
         more => Err(format!("{more} of {count} were called once more")),
     }
 }
@@ -189,11 +195,13 @@ pub(super) fn time(bench: &Bench) -> Finding {
             }
             Ok(ns) => longest = longest.max(ns),
             Err(error) if error.code() == Code::Unimplemented => {
+                field.take_down()?;
                 return Ok(Seen::NotOffered("events keep no time".to_owned()));
             }
             Err(error) => return Err(super::bench::told(error)),
         }
     }
+    field.take_down()?;
     Ok(Seen::Kept(format!("up to {} us", longest / 1000)))
 }
 

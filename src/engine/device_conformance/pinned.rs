@@ -1,14 +1,14 @@
 //! The clause about pinned memory of the host's.
 
-use super::bench::{Bench, Field, told};
-use super::{Finding, Seen};
+use super::bench::{Bench, told, under_way};
+use super::{Finding, Seen, of_work_under_way};
 use crate::base::{Desc, dtype};
 use crate::device::{Device, Pinning, Place};
 use crate::memory::{ALIGNMENT, Buffer, View};
 use std::sync::Arc;
 
 /// Memory of the host's that the device knows.
-struct Pinned {
+pub(super) struct Pinned {
     device: Arc<dyn Device>,
     address: usize,
     bytes: usize,
@@ -21,7 +21,7 @@ fn pinning(device: &Arc<dyn Device>) -> Result<&dyn Pinning, String> {
 }
 
 impl Pinned {
-    fn allocate(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
+    pub(super) fn allocate(device: &Arc<dyn Device>, bytes: usize) -> Result<Pinned, String> {
         let address = pinning(device)?.allocate_host(bytes, "conformance").map_err(told)?;
         if !address.is_multiple_of(ALIGNMENT) {
             return Err(format!("{address:#x} is not aligned to {ALIGNMENT}"));
@@ -36,7 +36,7 @@ impl Pinned {
         Ok(Pinned { device: Arc::clone(device), address, bytes, _others: Some(memory) })
     }
 
-    fn view(&self) -> View {
+    pub(super) fn view(&self) -> View {
         let desc = Desc::new(dtype::U8, &[self.bytes as i64]);
         View::new(std::ptr::with_exposed_provenance_mut(self.address), self.bytes, desc)
     }
@@ -64,19 +64,20 @@ impl Drop for Pinned {
     }
 }
 
+type Make = fn(&Arc<dyn Device>, usize) -> Result<Pinned, String>;
+
 pub(super) fn pinned(bench: &Bench) -> Finding {
     let device = &bench.device;
     let Ok(pinning) = pinning(device) else {
         return Ok(Seen::NotOffered("copies take whatever memory there is".to_owned()));
     };
     apart(bench)?;
-    for _ in 0..bench.rounds().div_ceil(8) {
-        pass_on(bench, Pinned::allocate)?;
-        if pinning.can_register() {
-            pass_on(bench, Pinned::register)?;
-        }
+    let mut met = 0;
+    let all: &[Make] = &[Pinned::allocate, Pinned::register];
+    for &make in if pinning.can_register() { all } else { &all[..1] } {
+        met += under_way(bench.rounds().div_ceil(8), |weight| pass_on(bench, weight, make))?;
     }
-    Ok(Seen::Kept(format!("allocated{}", if pinning.can_register() { ", and registered" } else { "" })))
+    of_work_under_way(met, format!("allocated{}", if pinning.can_register() { ", and registered" } else { "" }))
 }
 
 /// Memory is aligned, nobody else has it, and it keeps what the host writes.
@@ -103,32 +104,23 @@ fn apart(bench: &Bench) -> Result<(), String> {
 }
 
 /// One stream writes pinned memory late, and another one reads it behind that: it must see what was written, and not what was there as
-/// the copy was asked for.
-fn pass_on(bench: &Bench, make: fn(&Arc<dyn Device>, usize) -> Result<Pinned, String>) -> Result<(), String> {
+/// the copy was asked for. Whether it was asked for before that.
+fn pass_on(bench: &Bench, weight: usize, make: Make) -> Result<bool, String> {
     let mut field = bench.field(2)?;
-    let (from, expected) = field.burden(0, 1)?;
-    let middle = make(&bench.device, expected.len())?;
-    let result = through(&mut field, &middle, from, &expected);
-    match field.finish(0).and_then(|()| field.finish(1)) {
-        Ok(()) => result,
-        Err(error) => {
-            // The device may still be at it.
-            std::mem::forget(middle);
-            Err(error)
-        }
-    }
-}
-
-fn through(field: &mut Field<'_>, middle: &Pinned, from: usize, expected: &[u8]) -> Result<(), String> {
+    let (from, expected) = field.burden(0, weight)?;
     let bytes = expected.len();
+    let middle = field.pin(make(&bench.device, bytes)?);
     middle.write(0xEE);
     field.copy(0, Place::Host(middle.address), Place::Device(from), bytes)?;
     let written = field.mark(0)?;
     let back = field.block(bytes)?;
     field.stream(1).wait(&written).map_err(told)?;
     field.copy(1, Place::Device(back), Place::Host(middle.address), bytes)?;
+    let is_valid = matches!(written.is_reached(), Ok(false));
     let landing = field.download(1, back, bytes)?;
     field.finish(1)?;
     middle.expect(|at| expected[at], "pinned memory behind a copy to it")?;
-    field.expect(landing, expected, "what a copy read of pinned memory behind one that wrote it")
+    field.expect(landing, &expected, "what a copy read of pinned memory behind one that wrote it")?;
+    field.take_down()?;
+    Ok(is_valid)
 }

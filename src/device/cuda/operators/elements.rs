@@ -4,7 +4,7 @@
 use super::attributes::Attributes;
 use crate::abi::weir_binary_op_value::{WEIR_BINARY_ADD, WEIR_BINARY_EQ};
 use crate::abi::weir_eltwise_op_value::*;
-use crate::abi::{weir_binary_desc, weir_eltwise_desc};
+use crate::abi::{weir_binary_desc, weir_eltwise_desc, weir_eltwise_op_value};
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{BINARY, BINARY_INTEGERS, ELTWISE, SELECT};
 use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count};
@@ -13,7 +13,7 @@ use crate::memory::View;
 use std::mem::offset_of;
 
 /// A function as the kernel has it (`kernels/elements.cu`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eltwise {
     op: u32,
     alpha: f32,
@@ -32,8 +32,11 @@ const OVER_ROOT: u32 = 39;
 const OVER: u32 = 40;
 
 impl Eltwise {
-    pub fn relu() -> Eltwise {
-        Eltwise { op: WEIR_ELTWISE_RELU as u32, alpha: 0.0, beta: 0.0 }
+    pub const RELU: Eltwise = Eltwise::of(WEIR_ELTWISE_RELU);
+
+    /// A function without parameters.
+    pub const fn of(op: weir_eltwise_op_value) -> Eltwise {
+        Eltwise { op: op as u32, alpha: 0.0, beta: 0.0 }
     }
 
     pub fn new(attributes: Attributes<'_>) -> Eltwise {

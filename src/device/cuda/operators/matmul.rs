@@ -2,13 +2,15 @@
 #![forbid(unsafe_code)]
 
 use super::attributes::Attributes;
-use crate::abi::weir_activation_value::WEIR_ACTIVATION_RELU;
+use super::elements::Eltwise;
+use crate::abi::weir_activation_value::*;
+use crate::abi::weir_eltwise_op_value::*;
 use crate::abi::weir_matmul_flags::*;
 use crate::abi::weir_matmul_int8_flags::*;
 use crate::abi::{weir_matmul_desc, weir_matmul_int8_desc};
 use crate::base::{Desc, Result, dtype};
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small, unimplemented};
+use crate::device::cuda::plan::{Emit, Entry, Operator, Params, Product, Shape, count, small, unimplemented};
 use crate::device::cuda::walk::Walk;
 use crate::memory::View;
 use std::mem::offset_of;
@@ -21,6 +23,7 @@ pub struct Matmul {
     bias: bool,
     sum: bool,
     activation: u32,
+    tf32: bool,
 }
 
 /// The last two dimensions, in the order of the product.
@@ -56,6 +59,7 @@ impl Matmul {
             bias: has(WEIR_MATMUL_BIAS),
             sum: has(WEIR_MATMUL_SUM),
             activation,
+            tf32: has(WEIR_MATMUL_ALLOW_TF32),
         })
     }
 
@@ -71,6 +75,56 @@ impl Matmul {
             next = std::array::from_fn(|n| next[n] * of[n]);
         }
         walk
+    }
+
+    /// The activation as a function of each element.
+    fn after(&self) -> Option<Eltwise> {
+        const NONE: u32 = WEIR_ACTIVATION_NONE as u32;
+        const RELU: u32 = WEIR_ACTIVATION_RELU as u32;
+        const GELU_ERF: u32 = WEIR_ACTIVATION_GELU_ERF as u32;
+        const GELU_TANH: u32 = WEIR_ACTIVATION_GELU_TANH as u32;
+        const SIGMOID: u32 = WEIR_ACTIVATION_SIGMOID as u32;
+        const TANH: u32 = WEIR_ACTIVATION_TANH as u32;
+        Some(Eltwise::of(match self.activation {
+            NONE => return None,
+            RELU => WEIR_ELTWISE_RELU,
+            GELU_ERF => WEIR_ELTWISE_GELU_ERF,
+            GELU_TANH => WEIR_ELTWISE_GELU_TANH,
+            SIGMOID => WEIR_ELTWISE_SIGMOID,
+            TANH => WEIR_ELTWISE_TANH,
+            _ => return None,
+        }))
+    }
+
+    /// What is asked for besides the activation, with the shape in terms of the kernels and of libraries.
+    fn shape(&self, a: &Desc, b: &Desc, c: &Desc) -> (Shape, Walk<2>) {
+        let ((mut m, k), (_, n)) = (sides(a, self.transpose_a), sides(b, self.transpose_b));
+        let mut walk = Matmul::batch(a, b, c);
+        if !self.transpose_a && walk.rank() == 1 && walk.strides()[1][0] == 0 && walk.strides()[0][0] == (m * k) as i64
+        {
+            // One B for all: the matrices of A are more rows.
+            m *= walk.places();
+            walk = Walk::new();
+        }
+        let strides = [walk.strides()[0][0], walk.strides()[1][0]];
+        let (Matmul { transpose_a, transpose_b, bias, sum: addend, tf32, .. }, batch) = (*self, walk.places());
+        let (dtype, to) = (a.dtype, c.dtype);
+        let shape = Shape {
+            dtype,
+            to,
+            m,
+            n,
+            k,
+            batch,
+            strides,
+            transpose_a,
+            transpose_b,
+            bias,
+            addend,
+            tf32,
+            is_aligned: false,
+        };
+        (shape, walk)
     }
 
     /// The kernel whose tiles fill a device and leave little of themselves out. All give the same bits.
@@ -116,15 +170,10 @@ impl Operator for Matmul {
         if count(c)? == 0 {
             return Ok(());
         }
-        let ((mut m, k), (_, n)) = (sides(a, self.transpose_a), sides(b, self.transpose_b));
-        let ((a_row, a_k), (b_k, b_column)) = (steps(m, k, self.transpose_a), steps(k, n, self.transpose_b));
-        let mut walk = Matmul::batch(a, b, c);
-        if !self.transpose_a && walk.rank() == 1 && walk.strides()[1][0] == 0 && walk.strides()[0][0] == (m * k) as i64
-        {
-            // One B for all: the matrices of A are more rows.
-            m *= walk.places();
-            walk = Walk::new();
-        }
+        // Rows of a matrix of A as it is stored: more of them in one product make no difference to steps.
+        let (rows, _) = sides(a, self.transpose_a);
+        let (Shape { m, n, k, .. }, walk) = self.shape(a, b, c);
+        let ((a_row, a_k), (b_k, b_column)) = (steps(rows, k, self.transpose_a), steps(k, n, self.transpose_b));
         let batch = small(&[walk.places()])?;
         let mut params = Params::new();
         params.view(&inputs[0]).view(&inputs[1]);
@@ -133,6 +182,36 @@ impl Operator for Matmul {
         params.word(c.dtype).word(self.activation).long(a_row).long(a_k).long(b_k).long(b_column).walk(&walk);
         let (entry, side) = Matmul::entry(a.dtype, m, n, batch as usize);
         params.launch(emit, entry, (m.div_ceil(side) * n.div_ceil(side), batch as usize), 256)
+    }
+
+    fn has_products(&self) -> bool {
+        true
+    }
+
+    fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<Product>> {
+        let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
+        // A function of a number that was rounded to 16 bits is another one, but for that which leaves it or makes it zero.
+        let is_rounded = c.dtype != dtype::F32 && !matches!(self.after(), None | Some(Eltwise::RELU));
+        if is_rounded || count(c)? == 0 {
+            return Ok(None);
+        }
+        let (shape, walk) = self.shape(a, b, c);
+        if shape.k == 0 || walk.rank() > 1 {
+            return Ok(None);
+        }
+        let address = |view: Option<&View>| view.map_or(0, |view| view.data().addr());
+        let bias = address(self.bias.then(|| &inputs[2]));
+        let addend = address(self.sum.then(|| &inputs[inputs.len() - 1]));
+        let [a, b, c] = [&inputs[0], &inputs[1], &outputs[0]].map(|view| address(Some(view)));
+        Ok(Some(Product::new(shape, [a, b, c, bias, addend])))
+    }
+
+    fn entries_after_product(&self) -> &'static [&'static Entry] {
+        if self.after().is_some() { const { &[&ELTWISE] } } else { &[] }
+    }
+
+    fn after_product(&self, outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
+        self.after().map_or(Ok(()), |after| after.launches(outputs, outputs, emit))
     }
 }
 
@@ -197,5 +276,43 @@ impl Operator for MatmulInt8 {
         self.zeros.iter().for_each(|&zero| _ = params.integer(zero));
         params.float(self.scale).long(a_row).long(a_k).long(b_k).long(b_column);
         params.launch(emit, &MATMUL_INT8, (m.div_ceil(16) * n.div_ceil(16), 1), 256)
+    }
+    fn has_products(&self) -> bool {
+        true
+    }
+
+    /// Sums of signed bytes as they are, which fit in 32 bits whatever they are of.
+    fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<Product>> {
+        /// As many times (-128)^2 leave 32 bits.
+        const TOO_MANY: usize = 1 << 17;
+        let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
+        let is_plain = a.dtype == dtype::S8 && c.dtype == dtype::S32 && !self.bias && !self.scales;
+        if !is_plain || self.scale != 1.0 || self.zeros != [0; 3] || count(c)? == 0 {
+            return Ok(None);
+        }
+        let ((k, n), m) = (sides(b, self.transpose_b), c.elements()? / sides(b, self.transpose_b).1);
+        // Libraries have units of four, and both factors row by row along K.
+        let has_form = self.transpose_b && !self.transpose_a && n.is_multiple_of(4) && k.is_multiple_of(4);
+        if !has_form || k == 0 || k >= TOO_MANY {
+            return Ok(None);
+        }
+        let shape = Shape {
+            dtype: dtype::S8,
+            to: dtype::S32,
+            m,
+            n,
+            k,
+            batch: 1,
+            strides: [0; 2],
+            transpose_a: false,
+            transpose_b: true,
+            bias: false,
+            addend: false,
+            tf32: false,
+            is_aligned: false,
+        };
+        let [a, b, c] = [&inputs[0], &inputs[1], &outputs[0]].map(|view| view.data().addr());
+        let product = Product::new(shape, [a, b, c, 0, 0]);
+        Ok(product.shape.is_aligned.then_some(product))
     }
 }

@@ -9,6 +9,7 @@ mod attributes;
 mod cell;
 mod conv;
 mod elements;
+mod gather;
 mod margin;
 mod matmul;
 mod movement;
@@ -27,7 +28,7 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
     Ok(match recipe.operation {
         "matmul" => Box::new(matmul::Matmul::new(attributes)?),
         "matmul_int8" => Box::new(matmul::MatmulInt8::new(attributes)?),
-        "relu" => Box::new(elements::Eltwise::relu()),
+        "relu" => Box::new(elements::Eltwise::RELU),
         "eltwise" => Box::new(elements::Eltwise::new(attributes)),
         "add" => Box::new(elements::Binary::add()),
         "binary" => Box::new(elements::Binary::new(attributes)),
@@ -39,6 +40,7 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
         "concat" => Box::new(movement::Concat::new(attributes)),
         "slice" => Box::new(movement::Slice::new(attributes)),
         "reshape" => Box::new(movement::Reshape),
+        "gather" => Box::new(gather::Gather::new(attributes)),
         "pad" => Box::new(margin::Pad::new(attributes)),
         "softmax" => Box::new(reduce::Softmax::new(attributes)),
         "argmax" => Box::new(reduce::Reduce::argmax(attributes)),
@@ -49,9 +51,6 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
         "lstm" => Box::new(cell::Lstm::new(attributes)),
         "gru" => Box::new(cell::Gru::new(attributes)),
         "" => return Err(unimplemented("a CUDA device runs no functions of the host's")),
-        "gather" => {
-            return Err(unimplemented("CUDA devices have no gather: they cannot refuse an index outside of the table"));
-        }
         operation => return Err(unimplemented(format!("CUDA devices have no operation '{operation}'"))),
     })
 }

@@ -1,0 +1,213 @@
+//! Matrix products by cuBLASLt, where it is installed and can do them. The built-in kernels do the others.
+//!
+//! - `library`: the library's functions; `descriptor`: its objects.
+//! - `plan`: what is prepared for each shape: descriptors, and the algorithm that the library proposes.
+//! - `capture`: products in recordings.
+//!
+//! *When.* The library is looked for when the first kernel of products is made. WEIR_CUDA_BLAS=0 in the environment leaves it alone, and with
+//! WEIR_CUDA_BLAS=1 there are no products without it. Which products it does depends on their shapes and addresses and on nothing else.
+//!
+//! *Same bits.* An algorithm is chosen once for a shape, by the library's heuristics, and is told nothing about anything but the shape: not who
+//! runs beside it, nor how much memory there is. Parts of a sum go through a workspace, which no two products use at the same time: a stream
+//! has one, and those of a recording are shared along its edges.
+
+mod capture;
+mod descriptor;
+mod library;
+mod plan;
+
+pub(super) use capture::Products as RecordedProducts;
+pub(super) use plan::{Plans, Prepared};
+
+use super::context::{Context, Handle};
+use super::facts::Facts;
+use super::memory::Memory;
+use super::status;
+use super::stream::CudaStream;
+use super::table::CUstream;
+use crate::base::{Code, Error, Result};
+use crate::sync::{Mutex, fork};
+use library::{ARCH_MISMATCH, LICENSE_ERROR, Library, NOT_INITIALIZED, NOT_SUPPORTED, Pointer};
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// What the library advises for workspaces, from compute capability 9.0 on and before.
+const WORKSPACE: usize = 32 << 20;
+const WORKSPACE_BEFORE: usize = 4 << 20;
+
+/// The library on a device, as soon as somebody wants a product.
+#[derive(Debug)]
+pub(super) struct Products {
+    context: Arc<Context>,
+    memory: Arc<Memory>,
+    most_workspace: usize,
+    state: Mutex<Option<State>>,
+}
+
+#[derive(Debug)]
+enum State {
+    Library(Arc<Blas>),
+    /// And why.
+    Builtin(String),
+}
+
+/// The library, ready for a device.
+#[derive(Debug)]
+pub(super) struct Blas {
+    library: &'static Library,
+    context: Arc<Context>,
+    memory: Arc<Memory>,
+    handle: Handle<Pointer>,
+    most_workspace: usize,
+    /// What products of recordings are captured in, one at a time; null before the first.
+    capture: Mutex<Handle<CUstream>>,
+}
+
+impl Products {
+    pub(super) fn new(context: &Arc<Context>, memory: &Arc<Memory>, facts: &Facts) -> Products {
+        let most_workspace = if facts.capability[0] >= 9 { WORKSPACE } else { WORKSPACE_BEFORE };
+        let (context, memory) = (Arc::clone(context), Arc::clone(memory));
+        Products { context, memory, most_workspace, state: Mutex::new(None) }
+    }
+
+    /// None: the built-in kernels do all products.
+    pub(super) fn get(&self) -> Result<Option<Arc<Blas>>> {
+        let mut state = self.state.lock();
+        if state.is_none() {
+            *state = Some(self.find()?);
+        }
+        Ok(match &*state {
+            Some(State::Library(blas)) => Some(Arc::clone(blas)),
+            _ => None,
+        })
+    }
+
+    /// Who does the products; "" before somebody wanted one.
+    pub(super) fn text(&self) -> String {
+        match &*self.state.lock() {
+            None => String::new(),
+            Some(State::Library(blas)) => blas.library.text(),
+            Some(State::Builtin(why)) => format!("built-in: {why}"),
+        }
+    }
+
+    fn find(&self) -> Result<State> {
+        let is_must = match std::env::var("WEIR_CUDA_BLAS").as_deref() {
+            Err(_) | Ok("") => false,
+            Ok("0") => return Ok(State::Builtin("WEIR_CUDA_BLAS is 0".to_owned())),
+            Ok("1") => true,
+            Ok(other) => {
+                let text = format!("the environment variable WEIR_CUDA_BLAS is '{other}', expected 0 or 1");
+                return Err(Error::new(Code::Unavailable, text));
+            }
+        };
+        match self.open()? {
+            Err(why) if is_must => {
+                Err(Error::new(Code::Unavailable, format!("WEIR_CUDA_BLAS is 1, and there is no cuBLASLt: {why}")))
+            }
+            Err(why) => Ok(State::Builtin(why)),
+            Ok(blas) => Ok(State::Library(blas)),
+        }
+    }
+
+    /// The library, or why it is not used.
+    fn open(&self) -> Result<Result<Arc<Blas>, String>> {
+        let library = match Library::get() {
+            Ok(library) => library,
+            Err(why) => return Ok(Err(why.to_owned())),
+        };
+        let mut raw = std::ptr::null_mut();
+        let entered = self.context.enter()?;
+        // SAFETY: the library's function, and a place for the answer.
+        let created = unsafe { (library.create)(&raw mut raw) };
+        drop(entered);
+        if matches!(created, NOT_INITIALIZED | ARCH_MISMATCH | NOT_SUPPORTED | LICENSE_ERROR) {
+            return Ok(Err(format!("{}: cublasLtCreate: {}", library.text(), library::text(created))));
+        }
+        library.check("cublasLtCreate", created)?;
+        Ok(Ok(Arc::new(Blas {
+            library,
+            context: Arc::clone(&self.context),
+            memory: Arc::clone(&self.memory),
+            handle: Handle(raw),
+            most_workspace: self.most_workspace,
+            capture: Mutex::new(Handle(std::ptr::null_mut())),
+        })))
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        let stream = self.capture.lock().0;
+        if !stream.is_null() {
+            // SAFETY: the driver's function with a stream that nobody uses any more.
+            self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(stream) });
+        }
+        if self.context.lost().is_some() || fork::forked() {
+            return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: the library's function with a handle that nobody uses any more.
+            unsafe { (self.library.destroy)(self.handle.0) };
+        }
+    }
+}
+
+/// Memory that one product at a time uses.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    memory: Arc<Memory>,
+    address: usize,
+    bytes: usize,
+    /// It is given back behind what lies in this stream; else nothing that was issued uses it then.
+    stream: Option<Handle<CUstream>>,
+}
+
+impl Workspace {
+    fn new(blas: &Blas, bytes: usize, stream: Option<Handle<CUstream>>, what: &str) -> Result<Workspace> {
+        let address = blas.memory.allocate(bytes, what)?;
+        Ok(Workspace { memory: Arc::clone(&blas.memory), address, bytes, stream })
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        self.memory.deallocate_behind(self.address as u64, self.stream.map(|stream| stream.0));
+    }
+}
+
+impl Prepared<'_> {
+    /// Puts the product into a stream, with that one's workspace.
+    pub(super) fn issue(&self, stream: &CudaStream, what: &dyn Display) -> Result<()> {
+        let mut workspace = stream.workspace().lock();
+        if workspace.is_none() && self.workspace_bytes() > 0 {
+            let bytes = self.blas().most_workspace;
+            *workspace = Some(Workspace::new(self.blas(), bytes, stream.own(), "a stream's workspace for products")?);
+        }
+        let address = workspace.as_ref().map_or(0, |workspace| workspace.address as u64);
+        let mut enqueued = Ok(status::SUCCESS);
+        stream.issue("cublasLtMatmul", what, |_, raw| {
+            enqueued = self.enqueue(raw, address);
+            status::SUCCESS
+        })?;
+        self.blas().check(enqueued?, what)
+    }
+}
+
+impl Blas {
+    /// What has come of a product.
+    fn check(&self, enqueued: library::Status, what: &dyn Display) -> Result<()> {
+        self.library.check("cublasLtMatmul", enqueued).map_err(|error| {
+            // The driver knows more if the device is lost.
+            let mut device = 0;
+            let asked = self.context.call("cuCtxGetDevice", what, |table| {
+                // SAFETY: the driver's function, and a place for the answer.
+                unsafe { (table.ctx_get_device)(&raw mut device) }
+            });
+            match asked {
+                Err(lost) if lost.code() == Code::DeviceLost => lost,
+                _ => error.within(what),
+            }
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! Failures that only a kernel finds, such as an index that is none of its table's.
+//!
+//! A kernel that can find one is given an *inbox*: a place in pinned memory of the host's, which it writes when it has found something and
+//! does not touch otherwise. Each stream has one, made by the first such launch, and so has each recording, because its parameters stay what they are.
+//! The first finding stays, with the launch's number, the launch's site and what was found (`Fault` in kernels/gather.cu).
+//!
+//! Nobody waits for a kernel to say something: a stream keeps a list of inboxes that its work may have written to (`Reports`), an event
+//! takes the list along as it is recorded, a stream that waits for an event adds that to its own, and whoever finds that an event was
+//! reached looks into the inboxes. What is behind such a failure has been done, with zeros where a row would be.
+//!
+//! Programs without such kernels have empty lists, and pay one load for each record and wait.
+
+use super::context::Context;
+use super::plan::Check;
+use crate::base::{Desc, Error, Result};
+use crate::device::Pinning;
+use crate::sync::Mutex;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
+
+/// Pinned memory that inboxes are cut from.
+const PAGE_BYTES: usize = 4096;
+const INBOX_BYTES: usize = 64;
+
+/// So many findings that were made room for are kept for those who have not looked yet.
+const MOST_PAST: usize = 16;
+
+/// `state` of an inbox that has been written.
+const WRITTEN: u32 = 2;
+
+/// As in kernels/gather.cu. The device writes it while the host does not look.
+#[derive(Debug)]
+#[repr(C)]
+struct Fault {
+    state: AtomicU32,
+    site: AtomicU32,
+    launch: AtomicU64,
+    place: AtomicU64,
+    index: AtomicI64,
+}
+
+/// The pages of a context.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    pages: Mutex<Vec<usize>>,
+    free: Mutex<Vec<usize>>,
+}
+
+impl Pages {
+    fn take(&self, host: &dyn Pinning) -> Result<usize> {
+        if let Some(address) = self.free.lock().pop() {
+            return Ok(address);
+        }
+        let page = host.allocate_host(PAGE_BYTES, "what kernels find")?;
+        self.pages.lock().push(page);
+        let mut free = self.free.lock();
+        free.extend((INBOX_BYTES..PAGE_BYTES).step_by(INBOX_BYTES).map(|offset| page + offset));
+        Ok(page)
+    }
+
+    /// All of them, for who gives them back.
+    pub(super) fn drain(&self) -> Vec<usize> {
+        std::mem::take(&mut self.pages.lock())
+    }
+}
+
+/// What a launch is about, for the text of a failure.
+#[derive(Debug)]
+struct Site {
+    name: Box<str>,
+    axis: usize,
+    table: Desc,
+}
+
+/// Where kernels write what they find.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    context: Arc<Context>,
+    address: usize,
+    /// How often it was emptied, and what was in it then.
+    emptied: AtomicU64,
+    past: Mutex<VecDeque<(u64, Error)>>,
+    /// Launches, where they are counted.
+    launches: AtomicU64,
+    sites: Mutex<Vec<Site>>,
+}
+
+/// What a launch is given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    pub address: usize,
+    pub launch: u64,
+    pub site: u32,
+}
+
+/// Gives out tickets.
+pub(super) trait Tickets {
+    fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket>;
+}
+
+impl Inbox {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<Inbox>> {
+        let address = context.pages().take(&super::host::Host(Arc::clone(context)))?;
+        let inbox = Inbox {
+            context: Arc::clone(context),
+            address,
+            emptied: AtomicU64::new(0),
+            past: Mutex::default(),
+            launches: AtomicU64::new(0),
+            sites: Mutex::default(),
+        };
+        // ORDERING: Relaxed, here and in `empty`; the launch that comes next is ordered behind this by the driver's call.
+        inbox.fault().state.store(0, Relaxed);
+        Ok(Arc::new(inbox))
+    }
+
+    fn fault(&self) -> &Fault {
+        // SAFETY: pinned memory of this inbox alone, aligned to 64, which lives as long as the context.
+        unsafe { &*std::ptr::with_exposed_provenance::<Fault>(self.address) }
+    }
+
+    /// Makes room for a new finding. Nobody is about to write. Who has not looked yet finds the old one in `past`.
+    pub(super) fn empty(&self) {
+        let Some(found) = self.found(u64::MAX) else { return };
+        let mut past = self.past.lock();
+        if past.len() == MOST_PAST {
+            past.pop_front();
+        }
+        past.push_back((self.emptied.load(Relaxed), found));
+        self.emptied.fetch_add(1, Relaxed);
+        self.fault().state.store(0, Relaxed);
+    }
+
+    /// For a launch; a recorded one has number 0 in all of its runs. Allocates for a site that is new.
+    pub(super) fn ticket(&self, name: &str, check: &Check<'_>, is_recorded: bool) -> Ticket {
+        let mut sites = self.sites.lock();
+        let is_it = |site: &Site| *site.name == *name && site.axis == check.axis && site.table == *check.table;
+        let known = sites.iter().position(is_it);
+        let site = known.unwrap_or_else(|| {
+            sites.push(Site { name: name.into(), axis: check.axis, table: *check.table });
+            sites.len() - 1
+        });
+        // ORDERING: Relaxed; one thread at a time issues.
+        let launch = if is_recorded { 0 } else { self.launches.fetch_add(1, Relaxed) + 1 };
+        Ticket { address: self.address, launch, site: site as u32 }
+    }
+
+    /// What launches up to this number have found, of those behind the time that it was emptied for the n-th time.
+    fn failure(&self, last: u64, emptied: u64) -> Option<Error> {
+        let past = self.past.lock();
+        if self.emptied.load(Relaxed) == emptied {
+            return self.found(last);
+        }
+        past.iter().find(|(time, _)| *time == emptied).map(|(_, found)| found.clone())
+    }
+
+    fn found(&self, last: u64) -> Option<Error> {
+        let fault = self.fault();
+        // ORDERING: Acquire; the device has written `state` behind the rest, and an event of its behind that was reached.
+        if fault.state.load(Acquire) != WRITTEN || fault.launch.load(Relaxed) > last {
+            return None;
+        }
+        let (place, index) = (fault.place.load(Relaxed), fault.index.load(Relaxed));
+        let sites = self.sites.lock();
+        let Site { name, axis, table } = sites.get(fault.site.load(Relaxed) as usize)?;
+        let last = table.shape().get(*axis).map_or(0, |size| size - 1);
+        Some(Error::out_of_range(format!(
+            "{name}: input 1: element {place} is {index}, expected an index from 0 to {last} along axis {axis} of input 0, {}",
+            table.text()
+        )))
+    }
+}
+
+impl Drop for Inbox {
+    /// Whoever has one sees to it that no kernel is at it any more.
+    fn drop(&mut self) {
+        self.context.pages().free.lock().push(self.address);
+    }
+}
+
+/// An inbox, the number of the last launch that counts, and how often the inbox had been emptied.
+type Upto = (Arc<Inbox>, u64, u64);
+
+/// Inboxes that work may have written to.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    /// ORDERING: Relaxed; the list's lock orders it, and who records or waits for an event comes behind whoever has launched.
+    any: AtomicBool,
+    list: Mutex<SmallVec<[Upto; 2]>>,
+}
+
+impl Reports {
+    pub(super) fn add(&self, inbox: &Arc<Inbox>, last: u64) {
+        self.add_of(inbox, last, inbox.emptied.load(Relaxed));
+    }
+
+    fn add_of(&self, inbox: &Arc<Inbox>, last: u64, emptied: u64) {
+        let mut list = self.list.lock();
+        match list.iter_mut().find(|(known, _, time)| Arc::ptr_eq(known, inbox) && *time == emptied) {
+            Some((_, known, _)) => *known = last.max(*known),
+            None => list.push((Arc::clone(inbox), last, emptied)),
+        }
+        self.any.store(true, Relaxed);
+    }
+
+    pub(super) fn has(&self, inbox: &Arc<Inbox>) -> bool {
+        let emptied = inbox.emptied.load(Relaxed);
+        let is_it = |(known, _, time): &Upto| Arc::ptr_eq(known, inbox) && *time == emptied;
+        self.any.load(Relaxed) && self.list.lock().iter().any(is_it)
+    }
+
+    /// Adds those of another.
+    pub(super) fn join(&self, other: &Reports) {
+        if other.any.load(Relaxed) {
+            let others = other.list.lock().clone();
+            others.iter().for_each(|(inbox, last, emptied)| self.add_of(inbox, *last, *emptied));
+        }
+    }
+
+    /// Becomes like another.
+    pub(super) fn copy(&self, other: &Reports) {
+        if self.any.load(Relaxed) {
+            self.clear();
+        }
+        self.join(other);
+    }
+
+    pub(super) fn clear(&self) {
+        self.list.lock().clear();
+        self.any.store(false, Relaxed);
+    }
+
+    /// The first that was found, of work that is over.
+    pub(super) fn failure(&self) -> Option<Error> {
+        if !self.any.load(Relaxed) {
+            return None;
+        }
+        self.list.lock().iter().find_map(|(inbox, last, emptied)| inbox.failure(*last, *emptied))
+    }
+}

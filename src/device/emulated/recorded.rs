@@ -1,0 +1,141 @@
+//! Recordings on this device: their submission. A launch is one item in its queue; what becomes of it there is said in `replay`.
+//!
+//! *Numbers and counts.* The operations of the recording's own list are numbered as they are submitted, one after the other, whether they will be
+//! done or not. Those inside of a branch or loop take the device's next number each time they begin, and so does a loop's look at its
+//! predicate after each time: how many there are only the run knows.
+//!
+//! *The checker* is given all steps as they are submitted, those inside once, as though all of them ran: the bytes are the same each time.
+//! They go by the number of the branch or loop of the recording's own list that they are inside of.
+#![forbid(unsafe_code)]
+
+use super::check;
+use super::checker::Inside;
+use super::list::{Inner, List, Lists, Step};
+use super::queue::{Act, What};
+use super::replay::{Replay, Stock};
+use super::state::State;
+use super::stream::Stream;
+use super::work::Shared;
+use crate::base::{Error, Result};
+use crate::device::{Executable, Recording, Work};
+use crate::sync::Mutex;
+use std::sync::Arc;
+
+/// A recording as this device runs it.
+pub(super) struct Recorded {
+    shared: Arc<Shared>,
+    lists: Arc<Lists>,
+    /// Those of its own list. Launches under way keep what they were made from.
+    steps: Mutex<Arc<Vec<Step>>>,
+    /// Launches that are over, for use again.
+    stock: Arc<Stock>,
+}
+
+impl std::fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "recording of {}", self.shared.label)
+    }
+}
+
+impl Executable for Recorded {
+    fn update(&self, step: usize, work: &Work<'_>) -> Result<()> {
+        let mut steps = self.steps.lock();
+        let steps = Arc::make_mut(&mut steps);
+        let count = steps.len();
+        let Some(old) = steps.get_mut(step) else {
+            return Err(Error::invalid(format!("step is {step}, the recording has {count}")));
+        };
+        let act = self.shared.act(work)?;
+        let is_alike = match (&old.act, &act) {
+            (Act::Launch(_), Act::Launch(_)) => {
+                matches!(work, Work::Launch(launch)
+                    if (old.inputs.len(), old.outputs.len()) == (launch.inputs.len(), launch.outputs.len()))
+            }
+            (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
+            | (Act::Fill { bytes, .. }, Act::Fill { bytes: new, .. }) => bytes == new,
+            // It stays as it was.
+            (Act::Read { .. }, Act::Read { .. }) => return Ok(()),
+            (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
+        };
+        if !is_alike {
+            return Err(Error::invalid(format!("step {step}, {}, cannot become {}", old.name, work.name())));
+        }
+        old.set(act, work);
+        Ok(())
+    }
+}
+
+impl Recorded {
+    pub(super) fn new(shared: &Arc<Shared>, recording: &Recording<'_>) -> Result<Recorded> {
+        let (lists, steps) = Lists::of(shared, recording)?;
+        Ok(Recorded {
+            shared: Arc::clone(shared),
+            lists: Arc::new(lists),
+            steps: Mutex::new(Arc::new(steps)),
+            stock: Arc::default(),
+        })
+    }
+
+    pub(super) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
+    /// Puts a launch into a queue, and its operations into the checker.
+    pub(super) fn submit(&self, stream: &Stream) -> Result<()> {
+        let shared = &self.shared;
+        let steps = Arc::clone(&self.steps.lock());
+        let known = self.stock.lock().pop();
+        let mut replay = known.unwrap_or_else(|| Replay::new(&self.lists, &self.stock));
+        let mut state = shared.open()?;
+        let first = state.counts.operations + 1;
+        replay.begin(Arc::clone(&steps), first, state.counts.copies + 1);
+        let [launches, copies, fills] = self.lists.counts;
+        state.counts.launches += launches;
+        state.counts.copies += copies;
+        state.counts.fills += fills;
+        state.counts.replays += 1;
+        let entering = Entering { shared, lists: &self.lists, queue: stream.index, first };
+        entering.list(&mut state, &self.lists.all[0], &steps, &mut replay);
+        state.push(stream.index, shared.time_ns(), What::Replay(replay));
+        drop(state);
+        shared.submitted();
+        Ok(())
+    }
+}
+
+/// A launch as it is submitted.
+struct Entering<'a> {
+    shared: &'a Shared,
+    lists: &'a Lists,
+    queue: usize,
+    first: u64,
+}
+
+impl Entering<'_> {
+    /// Numbers the steps of the recording's own list, and enters those of any list into the checker, if there is one.
+    fn list(&self, state: &mut State, list: &List, steps: &[Step], replay: &mut Replay) {
+        for (at, step) in steps.iter().enumerate() {
+            if list.owner.is_none() {
+                state.counts.operations += 1;
+            }
+            // What a copy inside writes of the host's counts as not written until the launch is over.
+            let _ = self.shared.note(state, state.counts.operations, &step.act);
+            if self.shared.checks() {
+                let number = list.numbers[at].start;
+                let inside = Inside { first: self.first, step: number, reach: &self.lists.reach };
+                let used = (&step.reads, &step.writes);
+                let refused = check::operation(self.shared, state, self.queue, &step.name, used, Some(inside));
+                replay.refuse(number, refused);
+            }
+            let inner = match &list.inner[at] {
+                Inner::None => continue,
+                Inner::Branch(lists) => lists,
+                Inner::Loop(list) => std::slice::from_ref(list),
+            };
+            for &inner in inner {
+                let inner = &self.lists.all[inner as usize];
+                self.list(state, inner, &inner.steps, replay);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Fields: streams, events and memory of a device's, with which a probe sees one thing.
+
+use super::bench::{Bench, Memory, told};
+use super::keep::{OnHost, Parts};
+use super::pinned::Pinned;
+use crate::base::{Desc, dtype};
+use crate::device::{Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Place, Transfer};
+use crate::memory::View;
+use std::sync::Arc;
+
+/// So much is put in front of what is looked at, in copies of `CHUNK`.
+const CHUNK: usize = 4 << 20;
+const CHUNKS: usize = 6;
+
+/// One that is not taken down is left behind: its probe has found something wrong, and nothing that the device says is worth anything then.
+pub(super) struct Field<'a> {
+    bench: &'a Bench,
+    parts: Parts,
+}
+
+/// Memory of the host's that the device writes.
+#[derive(Clone, Copy)]
+pub(super) struct Landing(usize);
+
+impl Drop for Field<'_> {
+    fn drop(&mut self) {
+        self.bench.keep.leave(std::mem::take(&mut self.parts));
+    }
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn new(bench: &'a Bench, streams: Vec<Box<dyn DeviceStream>>) -> Field<'a> {
+        Field { bench, parts: Parts { streams, ..Parts::default() } }
+    }
+
+    /// The end of a field of which all was as it must be.
+    pub(super) fn take_down(mut self) -> Result<(), String> {
+        (0..self.parts.streams.len()).try_for_each(|stream| self.finish(stream))?;
+        self.bench.keep.take_down(std::mem::take(&mut self.parts));
+        Ok(())
+    }
+
+    pub(super) fn stream(&mut self, stream: usize) -> &dyn DeviceStream {
+        self.bench.step();
+        &*self.parts.streams[stream]
+    }
+
+    /// Ends one stream, which is done.
+    pub(super) fn end(&mut self, stream: usize) {
+        drop(self.parts.streams.remove(stream));
+    }
+
+    /// Memory of the device's.
+    pub(super) fn block(&mut self, bytes: usize) -> Result<usize, String> {
+        self.block_on(&Arc::clone(&self.bench.device), bytes)
+    }
+
+    /// Memory of another device's.
+    pub(super) fn block_on(&mut self, device: &Arc<dyn Device>, bytes: usize) -> Result<usize, String> {
+        self.bench.step();
+        let memory = Memory::on(device, bytes).map_err(told)?;
+        let address = memory.address;
+        self.parts.memory.push(memory);
+        Ok(address)
+    }
+
+    /// Memory that is to be there as long as the field.
+    pub(super) fn pin(&mut self, memory: Pinned) -> Arc<Pinned> {
+        let memory = Arc::new(memory);
+        self.parts.host.push(OnHost::Pinned(Arc::clone(&memory)));
+        memory
+    }
+
+    /// A kernel that is to be there as long as the field.
+    pub(super) fn keep_kernel(&mut self, kernel: &Arc<dyn DeviceKernel>) {
+        self.parts.kernels.push(Arc::clone(kernel));
+    }
+
+    fn buffer(&mut self, bytes: usize) -> Result<usize, String> {
+        let memory = self.bench.keep.host(bytes)?;
+        let address = memory.view().data().expose_provenance();
+        self.parts.host.push(OnHost::Any(memory));
+        Ok(address)
+    }
+
+    pub(super) fn copy(&mut self, stream: usize, to: Place<'_>, from: Place<'_>, bytes: usize) -> Result<(), String> {
+        self.stream(stream).copy(&Transfer { name: "conformance", to, from, bytes }).map_err(told)
+    }
+
+    /// Copies bytes there; they are kept until then.
+    pub(super) fn upload(&mut self, stream: usize, to: usize, bytes: &[u8]) -> Result<(), String> {
+        let from = self.buffer(bytes.len())?;
+        let desc = Desc::new(dtype::U8, &[bytes.len() as i64]);
+        let whole = View::new(bytes.as_ptr().cast_mut(), bytes.len(), desc);
+        View::new(std::ptr::with_exposed_provenance_mut(from), bytes.len(), desc).copy_from(&whole);
+        self.copy(stream, Place::Device(to), Place::Host(from), bytes.len())
+    }
+
+    /// Copies bytes back, to be looked at with `landed`.
+    pub(super) fn download(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
+        let to = self.buffer(bytes)?;
+        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
+        Ok(Landing(self.parts.host.len() - 1))
+    }
+
+    /// The same for a copy behind work under way: it must not keep this thread until that is over, which only pinned memory promises.
+    pub(super) fn download_aside(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
+        if self.bench.accelerator()?.pinning().is_none() {
+            return self.download(stream, from, bytes);
+        }
+        let memory = self.pin(Pinned::allocate(&self.bench.device, bytes)?);
+        let to = memory.view().data().expose_provenance();
+        self.copy(stream, Place::Host(to), Place::Device(from), bytes)?;
+        Ok(Landing(self.parts.host.len() - 1))
+    }
+
+    pub(super) fn landed(&mut self, landing: Landing) -> Vec<u8> {
+        self.parts.host[landing.0].view().read_bytes().to_vec()
+    }
+
+    /// What has landed must be this.
+    pub(super) fn expect(&mut self, landing: Landing, expected: &[u8], what: &str) -> Result<(), String> {
+        self.bench.step();
+        let got = self.landed(landing);
+        if got == expected {
+            return Ok(());
+        }
+        match got.iter().zip(expected).position(|(got, expected)| got != expected) {
+            Some(at) => {
+                let (got, wanted) = (got[at], expected[at]);
+                Err(format!("{what}: byte {at} of {} is {got}, expected {wanted}", expected.len()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn fill(&mut self, stream: usize, address: usize, bytes: usize, value: u8) -> Result<(), String> {
+        self.stream(stream).fill(&Fill { name: "conformance", address, bytes, value }).map_err(told)
+    }
+
+    pub(super) fn event(&mut self, timing: bool) -> Result<Arc<dyn DeviceEvent>, String> {
+        let event = self.bench.accelerator()?.event(timing).map_err(told)?;
+        self.parts.events.push(Arc::clone(&event));
+        Ok(event)
+    }
+
+    pub(super) fn record(&mut self, stream: usize, event: &Arc<dyn DeviceEvent>) -> Result<(), String> {
+        self.stream(stream).record(event).map_err(told)
+    }
+
+    /// An event behind all that the stream was given.
+    pub(super) fn mark(&mut self, stream: usize) -> Result<Arc<dyn DeviceEvent>, String> {
+        let event = self.event(false)?;
+        self.record(stream, &event)?;
+        Ok(event)
+    }
+
+    /// Waits until the stream is done; an error if it is not in time. A failure of its work counts as done.
+    pub(super) fn finish(&mut self, stream: usize) -> Result<(), String> {
+        let event = self.mark(stream)?;
+        self.reach(&event)
+    }
+
+    pub(super) fn reach(&self, event: &Arc<dyn DeviceEvent>) -> Result<(), String> {
+        self.bench.step();
+        match event.synchronize(self.bench.deadline()) {
+            Ok(false) => Err(format!("an event was not reached in {}", self.bench.budget())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Megabytes that are copied about before anything that comes after them, `weight` times as many as a little. Gives what is there at the
+    /// end, and where: only the last copy brings it, so that whoever reads before that is over finds something else.
+    pub(super) fn burden(&mut self, stream: usize, weight: usize) -> Result<(usize, Vec<u8>), String> {
+        let (a, b, to) = (self.block(CHUNK)?, self.block(CHUNK)?, self.block(CHUNK)?);
+        let bytes = self.bench.bytes(CHUNK);
+        self.fill(stream, b, CHUNK, 0)?;
+        self.upload(stream, a, &bytes)?;
+        for _ in 1..CHUNKS * weight {
+            self.copy(stream, Place::Device(to), Place::Device(b), CHUNK)?;
+        }
+        self.copy(stream, Place::Device(to), Place::Device(a), CHUNK)?;
+        Ok((to, bytes))
+    }
+}
