@@ -49,6 +49,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/tensor.rs",
     "src/ffi/pinned.rs",
     "src/ffi/transfer.rs",
+    "src/ffi/kernel_attr.rs",
     "src/ffi/kernel.rs",
     "src/ffi/kernel_named.rs",
     "src/ffi/cuda.rs",
@@ -124,7 +125,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "weir_cuda_get_device_info",
         "CUDA",
-        "Engines of kind WEIR_ENGINE_CUDA stand on the devices of the CUDA driver, which is looked for at run time: a machine without one, or with one older than CUDA 12.0, has no such engines, and the failure of weir_engine_create says why. They work in the primary context, as the runtime library of CUDA does, or in one of yours; streams and events go both ways. The streams of weir do not wait for the legacy default stream, nor it for them. The environment variable WEIR_CUDA_SYNC=1 has each call wait for its work, to find what fails. docs/cuda.md has the rules.",
+        "Engines of kind WEIR_ENGINE_CUDA stand on the devices of the CUDA driver, which is looked for at run time: a machine without one, or with one older than CUDA 12.0, has no such engines, and the failure of weir_engine_create says why. They work in the primary context, as the runtime library of CUDA does, or in one of yours; streams and events go both ways. The streams of weir do not wait for the legacy default stream, nor it for them. The environment variable WEIR_CUDA_SYNC=1 has each call wait for its work, to find what fails. Matrix products are those of cuBLASLt where that is installed; WEIR_CUDA_BLAS=0 leaves it alone, and with WEIR_CUDA_BLAS=1 a kernel of products is not made without it (UNAVAILABLE). docs/cuda.md has the rules.",
     ),
     (
         "weir_allocator_create",

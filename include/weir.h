@@ -45,7 +45,7 @@
  *   products of bytes   weir_kernel_create_matmul_int8
  *   graph               weir_graph_create, weir_graph_add_*, weir_graph_compile
  *   placement           weir_graph_set_input_engine, weir_graph_set_output_engine, weir_graph_set_placement
- *   segments            weir_compile_options_set_segments
+ *   segments            weir_compile_options_set_segments, weir_compile_options_set_device_control
  *   program and run     weir_program_run, weir_program_run_many, weir_program_start, weir_run_*
  *   partial runs        weir_compile_options_set_partial_runs, weir_run_options_set_outputs
  *   runs at once        weir_compile_options_set_max_concurrent_runs, weir_run_options_set_no_wait
@@ -291,7 +291,7 @@ typedef enum weir_cuda_argument_kind_value {
 
 /**
  * Thread modes of engines. In every mode a pool of the call counts before a pool of the stream, and that before the
- * engine's.
+ * engine's. What they mean for an engine that works on its own, weir_engine_attr_set_thread_mode says.
  */
 typedef enum weir_thread_mode_value {
   /**
@@ -432,6 +432,11 @@ typedef enum weir_matmul_flags {
   WEIR_MATMUL_SUM = 16,
   /** C, bias and addend are of f32 also if A and B are of f16 or bf16. */
   WEIR_MATMUL_F32_RESULT = 32,
+  /**
+   * Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units for that and is faster with
+   * them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products of f32 are of all bits.
+   */
+  WEIR_MATMUL_ALLOW_TF32 = 64,
 } weir_matmul_flags;
 
 /**
@@ -1418,7 +1423,10 @@ typedef struct weir_emulation {
 typedef struct weir_emulated_counters {
   /** sizeof(weir_emulated_counters). */
   size_t struct_size;
-  /** Kernels, copies and fills submitted. */
+  /**
+   * Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by. Those inside of
+   * a branch or loop count, here and below, as they begin.
+   */
   uint64_t operations;
   /** Of these, done or passed over because of a failure. */
   uint64_t completed;
@@ -1768,6 +1776,11 @@ typedef struct weir_cuda_device_info {
   char pci_bus_id[32];
   /** The driver's name for it, UTF-8, with its NUL; cut off if it is longer. */
   char name[128];
+  /**
+   * Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. "" before the first kernel of
+   * products was made: the library is looked for then.
+   */
+  char products[128];
 } weir_cuda_device_info;
 
 /** What the source of a kernel is: one of enum weir_cuda_source_value. */
@@ -2028,7 +2041,8 @@ typedef struct weir_reshape_desc {
  * Rows of a table by their numbers: an embedding.
  *
  * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
- * with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
+ * with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA engine that is a late
+ * failure of the stream or run, and the rows of such indices are zeros.
  */
 typedef struct weir_gather_desc {
   /** sizeof(weir_gather_desc) of the caller's header. */
@@ -2985,8 +2999,13 @@ weir_status weir_engine_attr_get_threadpool(const struct weir_engine_attr *attr,
  * WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
  * weir_engine_create refuses it together with another mode.
  *
+ * Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings. GLOBAL and CALLER:
+ * whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of all of its kind in this mode, which starts when the first
+ * program is compiled for the engine, and ends with the last who may need it. The environment says nothing of these engines, and a
+ * pool, which is for functions of the host's on their streams, goes with each mode.
+ *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, unknown mode); FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT (NULL, unknown mode).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2997,7 +3016,7 @@ weir_status weir_engine_attr_set_thread_mode(struct weir_engine_attr *attr,
  * The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: the mode that it is in.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4539,7 +4558,8 @@ weir_status weir_kernel_create_named(struct weir_engine *engine,
  * weir_engine_create says why. They work in the primary context, as the runtime library of CUDA does, or in one
  * of yours; streams and events go both ways. The streams of weir do not wait for the legacy default stream, nor
  * it for them. The environment variable WEIR_CUDA_SYNC=1 has each call wait for its work, to find what fails.
- * docs/cuda.md has the rules.
+ * Matrix products are those of cuBLASLt where that is installed; WEIR_CUDA_BLAS=0 leaves it alone, and with
+ * WEIR_CUDA_BLAS=1 a kernel of products is not made without it (UNAVAILABLE). docs/cuda.md has the rules.
  */
 
 /**
@@ -5957,6 +5977,31 @@ WEIR_NODISCARD
 weir_status weir_compile_options_get_segments(const struct weir_compile_options *options,
                                               int32_t *out_segments);
 
+/**
+ * Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond, weir_graph_add_case,
+ * weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is work of that engine: its values stay
+ * there. With 1, and where the device records and knows branches and loops, it decides itself, and the host is not asked; then a cancel or the time limit of a run
+ * does not end a loop before it ends by itself. With 0, or where the device does not decide, the host has the predicate alone
+ * brought back and issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results are
+ * the same. The program's report (weir_program_report) says who decides in which node, and why.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_set_device_control(struct weir_compile_options *options,
+                                                    int32_t device_control);
+
+/**
+ * What weir_compile_options_set_device_control set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_compile_options_get_device_control(const struct weir_compile_options *options,
+                                                    int32_t *out_device_control);
+
 
 /* ---- Run ---------------------------------------------------------------------------------------------------------
  * A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.
@@ -6008,7 +6053,8 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * as before run at once; with open shapes, while no value is larger than before.
  *
  * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
- * enqueued later begins when the run is over; the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
+ * enqueued later begins when the run is over. If that device does all of the program, the run is given to the stream in this call, as a kernel is
+ * (docs/placement.md); otherwise the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
  * the program's first engine. On another stream, or without one,
  * tensors on devices must be ready when the run begins.
  *
@@ -6019,7 +6065,7 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
  * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
- * output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
+ * output; the text names input or output); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED; when
  * it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
  */
 WEIR_API

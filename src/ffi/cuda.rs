@@ -3,7 +3,7 @@
 use super::argument::{out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
-use super::kernel_named::{Named, no_body};
+use super::kernel_named::{Named, signature};
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, Result};
@@ -52,6 +52,7 @@ fn device_info(engine: &Engine) -> Result<weir_cuda_device_info> {
         uuid: facts.uuid,
         pci_bus_id: fixed(&facts.pci_bus_id),
         name: fixed(&facts.name),
+        products: fixed(&device.products()),
     })
 }
 
@@ -201,7 +202,7 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             let attr = handle::borrow_opt(attr, "attr")?;
             check_engine(&engine)?;
             string(desc.entry, "desc->entry")?;
-            let kernel = Arc::new(Named(HostKernel::new(&signature(&desc))?));
+            let kernel = Arc::new(Named(HostKernel::new(&signature!(desc, desc.entry))?));
             let attributes = std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc));
             let default = KernelAttr::default();
             let attr = attr.map_or(&default, |attr| &**attr);
@@ -213,24 +214,4 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             Ok(())
         }
     })
-}
-
-/// The same signature as a host kernel's.
-fn signature(desc: &weir_cuda_kernel_desc) -> weir_host_kernel_desc {
-    weir_host_kernel_desc {
-        struct_size: size_of::<weir_host_kernel_desc>(),
-        name: desc.entry,
-        compute: Some(no_body),
-        user: desc.user,
-        destroy: desc.destroy,
-        num_inputs: desc.num_inputs,
-        inputs: desc.inputs,
-        num_outputs: desc.num_outputs,
-        outputs: desc.outputs,
-        infer: desc.infer,
-        cost_ns: 0,
-        scratch_bytes: 0,
-        flags: 0,
-        compute_async: None,
-    }
 }

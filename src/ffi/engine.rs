@@ -93,8 +93,13 @@ pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
 /// WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
 /// weir_engine_create refuses it together with another mode.
 ///
+/// Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings. GLOBAL and CALLER:
+/// whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of all of its kind in this mode, which starts when the first
+/// program is compiled for the engine, and ends with the last who may need it. The environment says nothing of these engines, and a
+/// pool, which is for functions of the host's on their streams, goes with each mode.
+///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, unknown mode); FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT (NULL, unknown mode).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_thread_mode(
@@ -111,7 +116,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_thread_mode(
 /// The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: the mode that it is in.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
@@ -121,7 +126,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
     guard("weir_engine_attr_get_thread_mode", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_value(out_mode, "out_mode")?, handle::borrow(attr, "attr")?) };
-        out.set(attr.thread_mode()?.unwrap_or(ThreadMode::Global).value());
+        out.set(attr.thread_mode().unwrap_or(ThreadMode::Global).value());
         Ok(())
     })
 }

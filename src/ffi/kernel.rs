@@ -1,6 +1,6 @@
-//! Kernels: settings, creation, enqueuing.
+//! Kernels: creation, what they say of themselves, enqueuing.
 
-use super::argument::{array, flags, out_ptr, out_value, string};
+use super::argument::{array, flags, out_ptr, out_value};
 use super::attributes::{self, Attributes};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
@@ -8,99 +8,13 @@ use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result, dtype};
-use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr, Operation};
+use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr, Operation, Tensors};
 use crate::kernel::cache::{self, Settings};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
 use std::ffi::c_char;
 use std::sync::Arc;
-
-/// Makes settings for kernels, all default.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_attr_create(out_attr: *mut *mut weir_kernel_attr) -> weir_status {
-    guard("weir_kernel_attr_create", || {
-        // SAFETY: the caller's pointer, as documented.
-        let out = unsafe { out_ptr(out_attr, "out_attr") }?;
-        handle::into_owned_c(KernelAttr::default(), out)
-    })
-}
-
-/// Destroys settings. NULL does nothing.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_attr_destroy(attr: *mut weir_kernel_attr) {
-    // SAFETY: the caller's handle, as documented.
-    guard_release("weir_kernel_attr_destroy", || unsafe { handle::destroy(attr) });
-}
-
-/// A name for error texts and dumps, UTF-8. Without one a kernel is called after its operation, "matmul".
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
-/// INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_attr_set_name(attr: *mut weir_kernel_attr, name: *const c_char) -> weir_status {
-    guard("weir_kernel_attr_set_name", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (attr, name) = unsafe { (handle::borrow_mut(attr, "attr")?, string(name, "name")?) };
-        attr.name = name.to_owned();
-        Ok(())
-    })
-}
-
-/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_attr_get_name(
-    attr: *const weir_kernel_attr,
-    buffer: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
-) -> weir_status {
-    guard("weir_kernel_attr_get_name", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe { text::copy(&handle::borrow(attr, "attr")?.name, buffer, capacity, out_length) }
-    })
-}
-
-/// Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate (the default). It guides
-/// scheduling and never changes a result.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_attr_set_cost_ns(attr: *mut weir_kernel_attr, cost_ns: u64) -> weir_status {
-    guard("weir_kernel_attr_set_cost_ns", || {
-        // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow_mut(attr, "attr") }?.cost_ns = cost_ns;
-        Ok(())
-    })
-}
-
-/// The run time that was set, in nanoseconds.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_attr_get_cost_ns(
-    attr: *const weir_kernel_attr,
-    out_cost_ns: *mut u64,
-) -> weir_status {
-    guard("weir_kernel_attr_get_cost_ns", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, attr) = unsafe { (out_value(out_cost_ns, "out_cost_ns")?, handle::borrow(attr, "attr")?) };
-        out.set(attr.cost_ns);
-        Ok(())
-    })
-}
 
 /// Makes a kernel from a function of the host's.
 ///
@@ -189,7 +103,8 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
                 | WEIR_MATMUL_BIAS as u64
                 | WEIR_MATMUL_RELU as u64
                 | WEIR_MATMUL_SUM as u64
-                | WEIR_MATMUL_F32_RESULT as u64;
+                | WEIR_MATMUL_F32_RESULT as u64
+                | WEIR_MATMUL_ALLOW_TF32 as u64;
             let bits = flags(desc.flags, known, "desc->flags")?;
             if desc.reserved != 0 {
                 return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
@@ -499,7 +414,12 @@ unsafe fn borrow_all<'a>(handles: &[*mut weir_tensor], argument: &str, out: &mut
 ///
 /// # Safety
 /// As of `handle::share`, for each.
-unsafe fn shared(handles: &[*mut weir_tensor], argument: &str) -> Result<Vec<Ref<crate::engine::Tensor>>> {
-    // SAFETY: as demanded of the caller.
-    handles.iter().enumerate().map(|(i, &h)| unsafe { handle::share(h, &format!("{argument}[{i}]")) }).collect()
+unsafe fn shared(handles: &[*mut weir_tensor], argument: &str) -> Result<Tensors> {
+    let mut tensors = Tensors::with_capacity(handles.len());
+    for (i, &h) in handles.iter().enumerate() {
+        // SAFETY: as demanded of the caller. The tensor's name is only made for a refusal.
+        let tensor = unsafe { handle::share(h, argument).or_else(|_| handle::share(h, &format!("{argument}[{i}]"))) };
+        tensors.push(tensor?);
+    }
+    Ok(tensors)
 }

@@ -20,6 +20,29 @@ pub(super) unsafe extern "C" fn no_body(_user: *mut c_void, _context: *mut weir_
     weir_status_code::WEIR_UNIMPLEMENTED as i32
 }
 
+/// A host kernel's description with the signature that another one has, under that name.
+macro_rules! signature {
+    ($desc:expr, $name:expr) => {
+        weir_host_kernel_desc {
+            struct_size: size_of::<weir_host_kernel_desc>(),
+            name: $name,
+            compute: Some($crate::ffi::kernel_named::no_body),
+            user: $desc.user,
+            destroy: $desc.destroy,
+            num_inputs: $desc.num_inputs,
+            inputs: $desc.inputs,
+            num_outputs: $desc.num_outputs,
+            outputs: $desc.outputs,
+            infer: $desc.infer,
+            cost_ns: 0,
+            scratch_bytes: 0,
+            flags: 0,
+            compute_async: None,
+        }
+    };
+}
+pub(super) use signature;
+
 impl Kernel for Named {
     fn name(&self) -> &str {
         self.0.name()
@@ -73,7 +96,7 @@ pub unsafe extern "C" fn weir_kernel_create_named(
                 return Err(Error::invalid("desc->operation is \"\""));
             }
             let attributes = array(desc.attributes.cast::<u8>(), desc.attributes_bytes, "desc->attributes")?;
-            let kernel = Arc::new(Named(HostKernel::new(&host_desc(&desc))?));
+            let kernel = Arc::new(Named(HostKernel::new(&signature!(desc, desc.operation))?));
             if engine.accelerator().is_none() {
                 let what = format!("kernel '{operation}' of its own");
                 return Err(device::unimplemented(&**engine.device(), what));
@@ -95,24 +118,4 @@ pub unsafe extern "C" fn weir_kernel_create_named(
             Ok(())
         }
     })
-}
-
-/// The same signature as a host kernel's.
-fn host_desc(desc: &weir_named_kernel_desc) -> weir_host_kernel_desc {
-    weir_host_kernel_desc {
-        struct_size: size_of::<weir_host_kernel_desc>(),
-        name: desc.operation,
-        compute: Some(no_body),
-        user: desc.user,
-        destroy: desc.destroy,
-        num_inputs: desc.num_inputs,
-        inputs: desc.inputs,
-        num_outputs: desc.num_outputs,
-        outputs: desc.outputs,
-        infer: desc.infer,
-        cost_ns: 0,
-        scratch_bytes: 0,
-        flags: 0,
-        compute_async: None,
-    }
 }

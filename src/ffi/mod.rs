@@ -32,6 +32,7 @@ mod event;
 mod gemm;
 mod graph;
 mod kernel;
+mod kernel_attr;
 mod kernel_cache;
 mod kernel_context;
 mod kernel_named;

@@ -79,7 +79,8 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// as before run at once; with open shapes, while no value is larger than before.
 ///
 /// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
-/// enqueued later begins when the run is over; the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
+/// enqueued later begins when the run is over. If that device does all of the program, the run is given to the stream in this call, as a kernel is
+/// (docs/placement.md); otherwise the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
 /// the program's first engine. On another stream, or without one,
 /// tensors on devices must be ready when the run begins.
 ///
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
 /// Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
 /// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
-/// output; the text names input or output); FAILED_PRECONDITION if the stream has failed; RESOURCE_EXHAUSTED; when
+/// output; the text names input or output); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED; when
 /// it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Work on devices that is submitted as one.
+//! Work on devices that is submitted as one, and who decides in its branches and loops.
 
 use super::argument::{boolean, out_value};
 use super::guard::guard;
@@ -38,6 +38,46 @@ pub unsafe extern "C" fn weir_compile_options_get_segments(
         // SAFETY: the caller's pointers, as documented.
         let (out, options) = unsafe { (out_value(out_segments, "out_segments")?, handle::borrow(options, "options")?) };
         out.set(i32::from(!options.without_segments));
+        Ok(())
+    })
+}
+
+/// Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond, weir_graph_add_case,
+/// weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is work of that engine: its values stay
+/// there. With 1, and where the device records and knows branches and loops, it decides itself, and the host is not asked; then a cancel or the time limit of a run
+/// does not end a loop before it ends by itself. With 0, or where the device does not decide, the host has the predicate alone
+/// brought back and issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results are
+/// the same. The program's report (weir_program_report) says who decides in which node, and why.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_set_device_control(
+    options: *mut weir_compile_options,
+    device_control: i32,
+) -> weir_status {
+    guard("weir_compile_options_set_device_control", || {
+        // SAFETY: the caller's handle, as documented.
+        let options = unsafe { handle::borrow_mut(options, "options") }?;
+        options.without_device_control = !boolean(device_control, "device_control")?;
+        Ok(())
+    })
+}
+
+/// What weir_compile_options_set_device_control set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_compile_options_get_device_control(
+    options: *const weir_compile_options,
+    out_device_control: *mut i32,
+) -> weir_status {
+    guard("weir_compile_options_get_device_control", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, options) =
+            unsafe { (out_value(out_device_control, "out_device_control")?, handle::borrow(options, "options")?) };
+        out.set(i32::from(!options.without_device_control));
         Ok(())
     })
 }

@@ -19,7 +19,7 @@ use super::exec::Admission;
 use super::figures::{NodeFigures, Tallies};
 use super::names::Names;
 use super::overlap::{Overlap, Slot, Start, Why};
-use super::place::{Choice, Lanes};
+use super::place::{Choice, Direct, Lanes};
 use super::ways::Ways;
 use crate::base::{Desc, Ref};
 use crate::engine::{Engine, Tensor};
@@ -256,6 +256,8 @@ pub(in crate::graph) struct Layout {
     pub devices: Vec<Ref<Engine>>,
     /// What runs have there, if there are inputs or outputs.
     pub lanes: Option<Arc<Lanes>>,
+    /// If runs can be issued to a stream of the caller's.
+    pub direct: Option<Arc<Direct>>,
     /// Where nodes are whose engine was open.
     pub choices: Vec<Choice>,
     pub inputs: Vec<Port>,

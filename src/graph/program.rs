@@ -1,12 +1,13 @@
 //! A compiled graph.
 
 use super::dump::{self, DumpFormat};
-use super::exec::{Flight, Step};
+use super::exec::{Flight, Step, Stock};
 use super::layout::{Layout, Port};
 use super::partial::Parts;
+use super::place::Direct;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
-use crate::engine::Engine;
+use crate::engine::{Engine, Stream};
 use crate::kernel::Stop;
 use crate::sync::{HandOff, Lent, Loan, OnceLock};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Program {
     pub(super) parts: Option<Parts>,
     /// What runs are attached to that are made together from outside; they are only stopped group by group.
     pub(super) together: Stop,
+    /// Runs that were issued to streams, for later ones.
+    pub(super) direct_runs: Stock,
 }
 
 impl Kind for Program {
@@ -53,6 +56,7 @@ impl Program {
             stock: OnceLock::new(),
             parts,
             together: Stop::default(),
+            direct_runs: Stock::default(),
         }
     }
 
@@ -104,8 +108,17 @@ impl Program {
         Step::create(&self.layout, workers, None)
     }
 
+    /// What issues runs to this stream, if anything does. Who counts nodes or runs needs the executor.
+    pub(super) fn direct_on(&self, stream: &Stream) -> Option<&Direct> {
+        let layout = &*self.layout;
+        let is_plain = layout.figures.is_none() && layout.admission.is_none();
+        layout.direct.as_deref().filter(|direct| is_plain && direct.engine.is_same_device(stream.engine()))
+    }
+
     /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
     pub fn trim(&self) {
+        self.direct_runs.trim();
+        self.layout.direct.iter().for_each(|direct| direct.trim());
         for place in &self.steps {
             match place.borrow() {
                 Lent::Elsewhere => {}

@@ -140,6 +140,15 @@ fn facts(layout: &Layout) -> Vec<Group> {
                 ("updated_steps", "of their steps given other addresses", of_runs(|runs| &runs.updates)),
                 ("replayed_runs", "runs that submitted segments as one", of_runs(|runs| &runs.replayed)),
                 ("issued_runs", "runs that issued their nodes one by one", of_runs(|runs| &runs.issued)),
+                (
+                    "inner_nodes",
+                    "nodes inside of branches and loops that are an engine's",
+                    Count(placed.inner_nodes as usize),
+                ),
+                ("device_loops", "loops that devices decide in", Count(placed.device_loops as usize)),
+                ("device_branches", "branches that devices decide in", Count(placed.device_branches as usize)),
+                ("direct_why", "runs on a stream go to it as kernels do", Word(placed.direct.text())),
+                ("direct_runs", "such runs", of_runs(|runs| &runs.direct)),
                 ("refusal", "why a recording was refused", Text(refusal)),
                 (
                     "device_arena_bytes",

@@ -230,6 +230,7 @@ fn finish(
         engines,
         devices: Vec::new(),
         lanes: None,
+        direct: None,
         choices: Vec::new(),
         inputs: graph
             .inputs()

@@ -316,7 +316,7 @@ impl Work<'_> {
         let resolved = kernel.resolve().map_err(|error| error.within(format_args!("node '{}'", node.name)))?;
         let kernel = resolved.as_ref().unwrap_or(kernel);
         let number = self.flat.kernels.len() as u32;
-        let body = if kernel.is_async() || kernel.may_block() {
+        let body = if kernel.is_async() || kernel.may_block() || kernel.launcher().is_some() {
             FlatBody::Async(self.flat.calls.len() as u32)
         } else {
             FlatBody::Kernel(number)

@@ -1,6 +1,7 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
 use super::admission::{Admitted, Asks};
+use super::direct;
 use super::dynamic;
 use super::orders::Orders;
 use super::run::{Outer, Run};
@@ -22,9 +23,9 @@ type Lookup<'a> = &'a dyn Fn(usize) -> Result<ManuallyDrop<Ref<Tensor>>>;
 
 /// Checked tensors for a run of a program.
 pub struct Bound<'a> {
-    program: &'a Ref<Program>,
-    inputs: (usize, Lookup<'a>),
-    outputs: (usize, Lookup<'a>),
+    pub(super) program: &'a Ref<Program>,
+    pub(super) inputs: (usize, Lookup<'a>),
+    pub(super) outputs: (usize, Lookup<'a>),
 }
 
 impl Program {
@@ -274,6 +275,10 @@ impl Bound<'_> {
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
+        direct::check_capture(stream)?;
+        if handle.is_none() && orders.is_none() && self.is_direct_on(stream)? {
+            return self.submit_direct(stream);
+        }
         // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is, so that who
         // waits for a place holds nothing.
         let admission = self.program.layout.admission.as_ref().filter(|admission| !admission.is_inside());

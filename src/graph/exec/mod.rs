@@ -44,6 +44,7 @@
 mod admission;
 mod bind;
 mod counters;
+mod direct;
 mod dynamic;
 mod flight;
 mod independent;
@@ -65,6 +66,7 @@ mod worker;
 pub(super) use admission::{Admission, Asks};
 pub use bind::Bound;
 pub(super) use counters::Counters;
+pub(super) use direct::Stock;
 pub(super) use flight::Flight;
 pub(super) use orders::Orders;
 pub use run::{Outer, Run};

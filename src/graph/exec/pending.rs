@@ -33,6 +33,7 @@
 //!
 //! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
 //! later: no worker of the run's pool, nor its caller, is kept by them. A pool that takes no single jobs is refused when it is given.
+//! So do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one calls it himself where that thread takes no more.
 //!
 //! # Ends
 //!
@@ -61,11 +62,11 @@ const NEWS_SPIN_NS: u64 = 20_000;
 struct Call {
     pending: Pending,
     context: KernelContext<'static>,
-    /// For a kernel that may block.
+    /// For a kernel that may block, or has a thread to be called on.
     lane: Option<Arc<Lane>>,
 }
 
-/// A kernel that may block, on its way to the pool for such: to the run it is one that completes later.
+/// A kernel on its way to the pool for such: to the run it is one that completes later.
 struct Lane {
     call: u32,
     step: HandOff<Arc<Step>>,
@@ -115,7 +116,8 @@ impl Calls {
             };
             let context = KernelContext::kept(kept, scratch(node.scratch));
             let call = list.len() as u32;
-            let lane = node.kernel.may_block().then(|| Arc::new(Lane { call, step: HandOff::default() }));
+            let lane = (node.kernel.may_block() || node.kernel.launcher().is_some())
+                .then(|| Arc::new(Lane { call, step: HandOff::default() }));
             list.push(Call { pending: Pending::new()?, context, lane });
         }
         Ok(Calls {
@@ -217,21 +219,25 @@ impl Step {
         pending.returned()
     }
 
-    /// Hands a kernel that may block to the pool for such. If that refuses, this thread does it, unless it is a worker.
+    /// Hands a kernel to its launcher, or one that may block to the pool for such. If that refuses, this thread does it, unless it is a worker
+    /// that would be blocked.
     fn send_to_lane(
         self: &Arc<Self>,
         lane: &Arc<Lane>,
         done: Completion,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        let Some(lanes) = &self.layout.blocking_pool else { return Err(Error::internal("no pool for what blocks")) };
+        let launcher = self.layout.kernels[self.layout.calls[lane.call as usize].0 as usize].kernel.launcher();
+        let Some(lanes) = launcher.or(self.layout.blocking_pool.as_ref()) else {
+            return Err(Error::internal("no pool for what blocks"));
+        };
         let tag = done.into_number() as u64;
         let _ = lane.step.put(Arc::clone(self));
         if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, tag, 0, 0) {
             return Ok(());
         }
         drop(lane.step.take());
-        if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
+        if launcher.is_none() && (ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel())) {
             return Err(Error::new(
                 Code::Unavailable,
                 "the pool for kernels that block refuses it, and here it would block a worker of a thread pool",
@@ -243,14 +249,21 @@ impl Step {
 
     fn compute_on_lane(&self, call: u32, tag: u64) {
         let kernel = &self.layout.kernels[self.layout.calls[call as usize].0 as usize].kernel;
+        let Some(done) = Completion::from_number(tag as usize) else { return };
+        let context = &self.calls.list[call as usize].context;
+        if kernel.is_async() {
+            let started = caught(|| {
+                let _frame = ambient::enter(ambient::Work::Run(self.id));
+                kernel.start(context, done)
+            });
+            return self.settle(call, done, started);
+        }
         let result = caught(|| {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
-            kernel.compute(&self.calls.list[call as usize].context)
+            kernel.compute(context)
         });
-        if let Some(done) = Completion::from_number(tag as usize) {
-            // Nobody else has this handle.
-            let _ = done.done(result);
-        }
+        // Nobody else has this handle.
+        let _ = done.done(result);
     }
 
     /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need that very

@@ -126,19 +126,21 @@ fn complete(
     lane: &Arc<Lane>,
     (engine, number): (usize, usize),
     writer: Option<Writer>,
-    work: impl FnOnce(&dyn DeviceStream) -> Result<()>,
+    work: impl Fn(&dyn DeviceStream) -> Result<()>,
     (done, rest): (Completion, Option<Arc<dyn Rest>>),
 ) -> Result<()> {
     let on = &lane.engines[engine];
     let fetched = &on.fetched[number];
     let written = writer.map(|writer| lane.event_behind(engine, writer).cloned()).transpose()?;
     let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
-    let stream = on.fetch_stream.lock();
-    if let Some(written) = &written {
-        stream.wait(written)?;
-    }
-    work(&**stream)?;
-    stream.record(&fetched.event)?;
+    let stream = on.fetch_stream()?.lock();
+    on.within(&mut || {
+        if let Some(written) = &written {
+            stream.wait(written)?;
+        }
+        work(&**stream)?;
+        stream.record(&fetched.event)
+    })?;
     drop(stream);
     *fetched.call.lock() = Some(Call { done, written, rest });
     accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));

@@ -9,6 +9,7 @@ use super::replays::Writer;
 use super::segments::Segments;
 use crate::base::{Error, Result};
 use crate::graph::builder::Value;
+use crate::kernel::Kernel;
 use std::sync::Arc;
 
 impl Placer {
@@ -181,7 +182,9 @@ impl Placer {
         };
         let name = format!("end of '{}'", region.old.nodes[before].name);
         let done = Done { lanes: Arc::clone(&self.lanes), engine, label: self.label(engine), number, writer };
-        let mut node = self.node(&name, Arc::new(done), vec![region.token], 0)?;
+        let done: Arc<dyn Kernel> = Arc::new(done);
+        self.made.bounds.push(Arc::clone(&done));
+        let mut node = self.node(&name, done, vec![region.token], 0)?;
         node.after = vec![before];
         region.done.insert(before, region.new.len());
         Ok(region.push_work(node))
@@ -205,6 +208,13 @@ impl Placer {
             self.needs[engine].segments[segment] = true;
         }
         Some(Writer { piece, segment })
+    }
+}
+
+impl Region<'_> {
+    /// Whether another engine's value comes to this one without the host.
+    pub fn is_straight(&self, placer: &Placer, value: Value, to: usize) -> bool {
+        self.device[value.0].is_some_and(|from| placer.peers[to].contains(&from))
     }
 }
 

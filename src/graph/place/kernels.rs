@@ -6,7 +6,7 @@
 //! | Begin  | nothing                                        | finds the run's lane; all others have its number from it |
 //! | Upload | the value, on the host                         | stages it, issues the copy, records                      |
 //! | Issue  | what it reads to be *issued*, and the piece before it on its stream | has its stream wait, launches, records |
-//! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`)      |
+//! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`); later, if the host decides in one (`driven`) |
 //! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
 //! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
 //! | End    | all of the above                               | the lane is clean                                        |
@@ -14,6 +14,7 @@
 //! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node knows their addresses.
 #![forbid(unsafe_code)]
 
+use super::control::Control;
 use super::lane::{Lane, Lanes, OnEngine};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::{DeviceEvent, DeviceStream, Place, Transfer};
@@ -47,10 +48,18 @@ pub(super) enum Source {
 impl Source {
     pub fn address(self, lane: &Lane, engine: usize, context: &KernelContext<'_>) -> usize {
         match self {
-            Source::Arena(offset) => lane.engines[engine].arena.data() as usize + offset,
-            Source::Fixed(address) => address,
+            Source::Arena(_) | Source::Fixed(_) => self.lasting(lane, engine),
             Source::Input(input) => context.inputs()[input].data() as usize,
             Source::Output(output) => context.outputs()[output].data() as usize,
+        }
+    }
+
+    /// The address of what is no run's own.
+    pub fn lasting(self, lane: &Lane, engine: usize) -> usize {
+        match self {
+            Source::Arena(offset) => lane.engines[engine].arena.data() as usize + offset,
+            Source::Fixed(address) => address,
+            Source::Input(_) | Source::Output(_) => 0,
         }
     }
 }
@@ -114,6 +123,9 @@ macro_rules! on_engine {
     () => {
         fn engine(&self) -> Option<&str> {
             Some(&self.label)
+        }
+        fn launcher(&self) -> Option<&$crate::base::Ref<$crate::threadpool::ThreadPool>> {
+            self.lanes.launcher(self.engine)
         }
     };
 }
@@ -207,12 +219,13 @@ impl Kernel for Upload {
         }
         let to = Source::Arena(self.to).address(&lane, self.engine, context);
         let from = upload.staging.data() as usize;
-        let stream = on.upload_stream.lock();
-        let copied = match bytes {
-            0 => Ok(()),
-            _ => stream.copy(&Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes }),
-        };
-        copied.and_then(|()| stream.record(&upload.event)).inspect_err(|_| upload.is_there.store(false, Relaxed))
+        let stream = on.upload_stream()?.lock();
+        let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
+        let issued = on.within(&mut || {
+            let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
+            copied.and_then(|()| stream.record(&upload.event))
+        });
+        issued.inspect_err(|_| upload.is_there.store(false, Relaxed))
     }
 }
 
@@ -229,6 +242,8 @@ pub(super) struct Issue {
     pub kernel: Ref<BoundKernel>,
     /// What issues it, if that is not one launch.
     pub issuer: Option<Arc<dyn Issuer>>,
+    /// If it is a branch or a loop.
+    pub control: Option<Arc<Control>>,
     pub inputs: Vec<(Source, Desc)>,
     pub outputs: Vec<(Source, Desc)>,
     /// How many inputs the node has.
@@ -243,12 +258,20 @@ type Views = SmallVec<[View; 4]>;
 
 impl Issue {
     pub fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
-        let on = &lane.engines[self.engine];
-        for before in &self.before {
-            stream.wait(before.event(on)?)?;
-        }
+        self.wait(lane, stream)?;
         self.launch(lane, stream, context)?;
-        if self.records { stream.record(event_of(&on.events[self.piece])?) } else { Ok(()) }
+        self.records(lane)?.map_or(Ok(()), |event| stream.record(event))
+    }
+
+    /// Has the stream wait for what comes before.
+    pub fn wait(&self, lane: &Lane, stream: &dyn DeviceStream) -> Result<()> {
+        let on = &lane.engines[self.engine];
+        self.before.iter().try_for_each(|before| stream.wait(before.event(on)?))
+    }
+
+    /// What is recorded behind it.
+    pub fn records<'a>(&self, lane: &'a Lane) -> Result<Option<&'a Arc<dyn DeviceEvent>>> {
+        self.records.then(|| event_of(&lane.engines[self.engine].events[self.piece])).transpose()
     }
 
     /// Inputs and outputs.
@@ -277,7 +300,10 @@ impl Kernel for Issue {
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
-        let stream = lane.engines[self.engine].streams[self.stream].lock();
-        self.issue(&lane, &**stream, context).map_err(of(&self.label))
+        let on = &lane.engines[self.engine];
+        let stream = on.streams[self.stream].lock();
+        let mut issue = || self.issue(&lane, &**stream, context);
+        let issued = if self.issuer.is_some() { issue() } else { on.within(&mut issue) };
+        issued.map_err(of(&self.label))
     }
 }

@@ -13,8 +13,10 @@
 //! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
 #![forbid(unsafe_code)]
 
+use super::control::OfControl;
+use super::driven::Driven;
 use super::kernels::event_of;
-use super::replays::{OfSegment, RunCounts, Writer};
+use super::replays::{OfSegment, Recorded, RunCounts, Writer};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
@@ -22,6 +24,7 @@ use crate::kernel::{Completion, KernelContext, Rest};
 use crate::memory::{Block, Tag, View};
 use crate::stream::{Account, Aside};
 use crate::sync::{Mutex, OnceLock, fork};
+use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -35,6 +38,8 @@ pub(super) struct Needs {
     pub records: Vec<bool>,
     /// For each segment: whether it records one.
     pub segments: Vec<bool>,
+    /// For each branch or loop: the blocks that the host drives it by.
+    pub controls: Vec<usize>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
     /// For each thing on the stream of fetches: the bytes from or to the host's memory.
@@ -63,6 +68,18 @@ pub(super) struct Lane {
     is_replay: AtomicBool,
     counts: Arc<RunCounts>,
     owner: String,
+    /// Recordings that were replaced, and that a device may still be at.
+    retired: Mutex<Vec<Recorded>>,
+    has_retired: AtomicBool,
+}
+
+/// What runs of a lane do with its streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The host's executor issues to streams of the lane's.
+    Streams,
+    /// All goes to a stream of the caller's (`direct`).
+    Direct,
 }
 
 /// A stream, to which one thread at a time issues.
@@ -73,11 +90,11 @@ pub(super) struct OnEngine {
     pub engine: Ref<Engine>,
     pub arena: Block,
     pub streams: Vec<Line>,
-    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only.
-    pub upload_stream: Line,
-    pub fetch_stream: Line,
+    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are on a stream of the caller's.
+    copies: Option<[Line; 2]>,
     pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
     pub segments: Vec<OfSegment>,
+    pub controls: Vec<OfControl>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
 }
@@ -149,6 +166,11 @@ impl Lanes {
         Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default(), counts: Arc::default() }
     }
 
+    /// The thread that does an engine's part, if it has one. Known once all has been placed.
+    pub(super) fn launcher(&self, engine: usize) -> Option<&Ref<ThreadPool>> {
+        self.needs.get()?.get(engine)?.engine.launcher()
+    }
+
     /// The number of the lane that belongs to this address, made if need be.
     pub(super) fn number(&self, address: usize) -> Result<usize> {
         let known = |lanes: &[(usize, Arc<Lane>)]| lanes.iter().position(|(of, _)| *of == address);
@@ -156,7 +178,7 @@ impl Lanes {
             return Ok(number);
         }
         // Not under the lock: devices may be slow. Nobody else makes the lane of this step.
-        let lane = Arc::new(self.make()?);
+        let lane = Arc::new(self.make(Way::Streams)?);
         lane.engines.iter().for_each(|on| on.engine.account().add_aside(&lane));
         let mut lanes = self.lanes.lock();
         lanes.push((address, lane));
@@ -186,10 +208,10 @@ impl Lanes {
         }
     }
 
-    fn make(&self) -> Result<Lane> {
+    pub(super) fn make(&self, way: Way) -> Result<Lane> {
         let needs = self.needs.get().map_or(&[][..], |needs| needs);
         let engines = needs.iter().map(|needs| {
-            OnEngine::make(needs, &self.owner)
+            OnEngine::make(needs, &self.owner, way)
                 .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
         });
         Ok(Lane {
@@ -199,6 +221,8 @@ impl Lanes {
             is_warm: AtomicBool::new(false),
             is_replay: AtomicBool::new(false),
             counts: Arc::clone(&self.counts),
+            retired: Mutex::default(),
+            has_retired: AtomicBool::new(false),
         })
     }
 }
@@ -248,7 +272,7 @@ impl Aside for Lane {
 }
 
 impl OnEngine {
-    fn make(needs: &Needs, owner: &str) -> Result<OnEngine> {
+    fn make(needs: &Needs, owner: &str, way: Way) -> Result<OnEngine> {
         let engine = &needs.engine;
         let Some(accelerator) = engine.accelerator() else {
             return Err(Error::internal("a lane on the host's engine"));
@@ -264,11 +288,18 @@ impl OnEngine {
             let staging = (is_staged && bytes > 0).then(|| engine.host_memory().allocate(bytes, tag())).transpose()?;
             Ok(Arc::new(Fetched { event: event()?, call: Mutex::new(None), staging, engine: Ref::clone(engine) }))
         };
-        let events = needs.records.iter().map(|&records| records.then(event).transpose());
+        let has_streams = way == Way::Streams;
+        let events = needs.records.iter().map(|&records| (records && has_streams).then(event).transpose());
         let segments = needs
             .segments
             .iter()
-            .map(|&records| Ok(OfSegment { event: records.then(event).transpose()?, recorded: Mutex::default() }));
+            .map(|&records| (records && has_streams).then(event).transpose())
+            .map(|event| Ok(OfSegment { event: event?, recorded: Mutex::default() }));
+        let controls = needs.controls.iter().map(|&blocks| {
+            let driven = Driven::make(engine, event()?, blocks, owner)?;
+            Ok(OfControl { whole: Mutex::new(None), driven })
+        });
+        let (num_streams, fetches) = if has_streams { (needs.num_streams, &needs.fetches[..]) } else { (0, &[][..]) };
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging =
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
@@ -276,19 +307,35 @@ impl OnEngine {
         });
         Ok(OnEngine {
             arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
-            streams: (0..needs.num_streams).map(|i| stream(&format!("stream {i}"))).collect::<Result<_>>()?,
-            upload_stream: stream("uploads")?,
-            fetch_stream: stream("fetches")?,
+            streams: (0..num_streams).map(|i| stream(&format!("stream {i}"))).collect::<Result<_>>()?,
+            copies: has_streams.then(|| Ok([stream("uploads")?, stream("fetches")?])).transpose()?,
             events: events.collect::<Result<_>>()?,
             segments: segments.collect::<Result<_>>()?,
+            controls: controls.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
-            fetched: needs.fetches.iter().map(fetched).collect::<Result<_>>()?,
+            fetched: fetches.iter().map(fetched).collect::<Result<_>>()?,
             engine: Ref::clone(engine),
         })
     }
 
     fn lines(&self) -> impl Iterator<Item = &Line> {
-        self.streams.iter().chain([&self.upload_stream, &self.fetch_stream])
+        self.streams.iter().chain(self.copies.iter().flatten())
+    }
+
+    /// As `Accelerator::within`.
+    pub fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        match self.engine.accelerator() {
+            Some(accelerator) => accelerator.within(work),
+            None => work(),
+        }
+    }
+
+    pub fn upload_stream(&self) -> Result<&Line> {
+        self.copies.as_ref().map(|[uploads, _]| uploads).ok_or_else(without_streams)
+    }
+
+    pub fn fetch_stream(&self) -> Result<&Line> {
+        self.copies.as_ref().map(|[_, fetches]| fetches).ok_or_else(without_streams)
     }
 }
 
@@ -361,11 +408,31 @@ impl Lane {
         event_of(event)
     }
 
+    /// A recording is replaced, whose launches may be under way.
+    pub fn retire(&self, recorded: Recorded) {
+        self.retired.lock().push(recorded);
+        self.has_retired.store(true, Relaxed);
+    }
+
+    /// No launch of what was replaced is under way.
+    pub fn drop_retired(&self) {
+        // ORDERING: Relaxed; by who has the lane.
+        if self.has_retired.load(Relaxed) {
+            self.has_retired.store(false, Relaxed);
+            drop(std::mem::take(&mut *self.retired.lock()));
+        }
+    }
+
     /// A run has come to its end: devices are done with all of it.
     pub fn end(&self) {
+        self.drop_retired();
         self.is_warm.store(true, Relaxed);
         self.is_used.store(false, Release);
     }
+}
+
+fn without_streams() -> Error {
+    Error::internal("a lane without streams of its own was asked for one")
 }
 
 /// Has a stream work again after a failure; gives an event behind all of before.

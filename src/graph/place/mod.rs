@@ -11,19 +11,30 @@
 //!
 //! *Memory.* `arena` gives each value a place in the engine's memory, for each run's lane (`lane`).
 //!
-//! *Graphs inside of others* (branches, loops) are placed each for itself: what goes in and comes out is on the host. A loop with work on engines runs its
+//! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of actions with an order and places of
+//! their own (`lower`, `flow`), which the device decides in (`control`), or the host on the device's data (`driven`). The graphs inside of all
+//! others are placed each for itself: what goes in and comes out is on the host. A loop with work on engines runs its
 //! iterations one after the other, so places and events serve one iteration after the other.
 #![forbid(unsafe_code)]
 
 mod arena;
 mod carry;
 mod choose;
+mod control;
+mod controls;
 mod copies;
 mod crossings;
+mod direct;
+mod driven;
 mod edges;
+mod flow;
+mod issues;
 mod kernels;
 mod lane;
+mod lower;
+mod part;
 mod plan;
+mod qualify;
 mod region;
 mod replays;
 mod segment;
@@ -37,11 +48,16 @@ use super::options::CompileOptions;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
 use crate::engine::Engine;
+use crate::kernel::Kernel;
 pub use choose::Choice;
 pub(super) use choose::choose;
+use direct::Made;
+pub(super) use direct::{Direct, Lent};
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
 use lane::Needs;
+pub use qualify::Decided;
+use qualify::Taken;
 use region::InPlace;
 pub use replays::RunCounts;
 pub use segments::Why;
@@ -74,6 +90,14 @@ pub struct Placement {
     pub segment_copies: u32,
     pub segment_edges: u32,
     pub why: Why,
+    /// Kernels inside of branches and loops that are an engine's as a whole.
+    pub inner_nodes: u32,
+    /// Loops and branches that devices decide in.
+    pub device_loops: u32,
+    pub device_branches: u32,
+    pub decided: Vec<Decided>,
+    /// Whether runs on a stream of the engine's are issued to it.
+    pub direct: direct::Why,
     pub runs: Option<Arc<RunCounts>>,
 }
 
@@ -84,6 +108,7 @@ pub(super) struct Placed {
     pub engines: Vec<Ref<Engine>>,
     pub devices: Vec<Ref<Engine>>,
     pub lanes: Arc<Lanes>,
+    pub direct: Option<Arc<Direct>>,
     pub placement: Placement,
 }
 
@@ -92,6 +117,7 @@ impl Placed {
     pub fn attach(self, layout: &mut Layout) {
         let has_ports = layout.inputs.iter().chain(&layout.outputs).any(|port| port.engine.is_some());
         layout.devices = self.devices;
+        layout.direct = self.direct;
         layout.lanes = has_ports.then_some(self.lanes);
     }
 }
@@ -107,6 +133,10 @@ struct Placer {
     /// One for each of them.
     needs: Vec<Needs>,
     wants_segments: bool,
+    wants_device_control: bool,
+    /// Branches and loops that engines do as a whole.
+    taken: Vec<Taken>,
+    made: Made,
     placement: Placement,
 }
 
@@ -132,6 +162,7 @@ pub(super) fn place(
         num_streams: 0,
         records: Vec::new(),
         segments: Vec::new(),
+        controls: Vec::new(),
         uploads: Vec::new(),
         fetches: Vec::new(),
     };
@@ -139,27 +170,49 @@ pub(super) fn place(
     let needs = devices.iter().map(needs).collect();
     let peers = peers(&devices);
     let wants_segments = !options.without_segments;
-    let mut placer = Placer { host, devices, peers, lanes, needs, wants_segments, placement: Placement::default() };
+    let wants_device_control = !options.without_device_control;
+    let mut placer = Placer {
+        host,
+        devices,
+        peers,
+        lanes,
+        needs,
+        wants_segments,
+        wants_device_control,
+        taken: Vec::new(),
+        made: Made::default(),
+        placement: Placement::default(),
+    };
 
-    let contents = strip(contents, verified);
+    let mut contents = strip(contents, verified);
+    if contents.nodes.iter().any(|node| node.inner().any(|inner| placer.has_work(inner))) {
+        let verified = verify::verify(&contents, engines, true)?;
+        placer.take(&mut contents, &verified, "")?;
+    }
     if !placer.has_work(&contents) && contents.homes.is_empty() {
         let Placer { devices, lanes, placement, .. } = placer;
-        return Ok(Some(Placed { contents, engines: hosts, devices, lanes, placement }));
+        return Ok(Some(Placed { contents, engines: hosts, devices, lanes, direct: None, placement }));
     }
     let verified = verify::verify(&contents, engines, true)?;
     let lanes = Arc::clone(&placer.lanes);
-    let first = placer.node("begin on devices", Arc::new(Begin(Arc::clone(&lanes))), Vec::new(), 1)?;
+    let bounds: [Arc<dyn Kernel>; 2] = [Arc::new(Begin(Arc::clone(&lanes))), Arc::new(End(Arc::clone(&lanes)))];
+    let [begin, end] = bounds.clone();
+    placer.made.bounds.extend(bounds);
+    let first = placer.node("begin on devices", begin, Vec::new(), 1)?;
     let InPlace { mut contents, work, token } = placer.region(contents, &verified, first)?;
-    let mut last = placer.node("end on devices", Arc::new(End(Arc::clone(&lanes))), vec![token], 0)?;
+    let mut last = placer.node("end on devices", end, vec![token], 0)?;
     last.after = work;
     contents.nodes.push(last);
 
-    let Placer { needs, devices, mut placement, .. } = placer;
+    let Placer { needs, devices, made, mut placement, .. } = placer;
+    let direct = made.direct(&contents, &devices, &needs, &lanes);
+    placement.direct = direct.as_ref().map_or_else(|why| *why, |_| direct::Why::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
     placement.runs = Some(Arc::clone(&lanes.counts));
     placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
+    needs.iter().try_for_each(|needs| needs.engine.start_launcher())?;
     let _ = lanes.needs.set(needs);
-    Ok(Some(Placed { contents, engines: hosts, devices, lanes, placement }))
+    Ok(Some(Placed { contents, engines: hosts, devices, lanes, direct: direct.ok().map(Arc::new), placement }))
 }
 
 impl Placer {

@@ -3,11 +3,11 @@
 
 use super::Placer;
 use super::arena::{self, Stored};
-use super::copies::{Copies, Turn, order_of};
 use super::edges::Joined;
-use super::kernels::{Before, Issue, Source, Upload, token};
+use super::kernels::{Source, token};
+use super::lower::Lowered;
 use super::plan::{self, Piece, Plan};
-use super::segments::{Issued, Segments};
+use super::segments::Segments;
 use super::units::Units;
 use crate::base::{Code, Desc, Error, Result};
 use crate::engine::{BoundKernel, KernelAttr};
@@ -48,6 +48,8 @@ pub(super) struct Region<'a> {
     pub work: Vec<usize>,
     /// Pieces that are part of segments.
     pub joined: Joined,
+    /// Nodes that are branches or loops, and whether the device decides in them.
+    pub taken: HashMap<usize, (Arc<Lowered>, bool)>,
 }
 
 /// What one engine does for the graph.
@@ -68,7 +70,7 @@ pub(super) struct OnDevice {
     /// In the order of `uploads`' numbers.
     pub upload_values: Vec<Value>,
     /// Where the nodes' outputs are.
-    places: HashMap<Value, usize>,
+    pub places: HashMap<Value, usize>,
 }
 
 /// A graph that was placed.
@@ -92,7 +94,12 @@ impl Placer {
         let homes = (0..old.outputs.len()).map(home).collect();
         let mut new = old.nodes.clone();
         new.push(first);
+        let taken = old.nodes.iter().enumerate().filter_map(|(index, node)| {
+            let taken = self.taken(node)?;
+            Some((index, (Arc::clone(&taken.lowered), taken.by_device)))
+        });
         let mut region = Region {
+            taken: taken.collect(),
             verified,
             token,
             device,
@@ -259,6 +266,7 @@ impl Placer {
         needs.records.resize(first_piece + nodes.len(), false);
         let facts = &mut self.placement;
         facts.nodes += nodes.len() as u32;
+        facts.nodes -= nodes.iter().filter(|node| region.taken.contains_key(node)).count() as u32;
         facts.uploads += uploads.values().filter(|(number, _)| number.is_some()).count() as u32;
         facts.waits += plan.waits as u32;
         facts.records += plan.records as u32;
@@ -268,121 +276,6 @@ impl Placer {
         }
         Ok(OnDevice { engine, nodes, pieces, plan, overwritten, segments, first_piece, uploads, upload_values, places })
     }
-
-    /// The nodes that copy to an engine and issue its work.
-    fn issue(&mut self, region: &mut Region<'_>, on: &OnDevice) -> Result<()> {
-        let engine = on.engine;
-        let label = self.devices[engine].label();
-        let mut upload_nodes = HashMap::new();
-        // What is there when the graph begins is copied in one order, so that who waits for one copy need not wait for those before:
-        // inputs in one, and constants, which are copied in the first run only, in one of their own.
-        let mut turns: HashMap<Value, Turn> = HashMap::new();
-        let mut last: [Option<usize>; 2] = [None; 2];
-        let mut count = [0; 2];
-        for &value in &on.upload_values {
-            let (number, to) = on.uploads[&value];
-            let Some(number) = number else {
-                upload_nodes.insert(value, region.crossed[&(value, engine)]);
-                continue;
-            };
-            let name = region.copy_name(value, &label);
-            let is_recorded = on.segments.as_ref().is_some_and(|segments| segments.is_copy(value));
-            let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
-            let (lanes, desc) = (Arc::clone(&self.lanes), *region.verified.desc(value));
-            let upload = Upload {
-                lanes,
-                engine,
-                label: self.label(engine),
-                number,
-                to,
-                desc,
-                is_constant,
-                is_recorded,
-                name: name.clone(),
-            };
-            let source = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
-            let mut node = self.node(&name, Arc::new(upload), vec![source, region.token], 0)?;
-            if let (Some(order), None) = (order_of(&region.old.nodes[value.0]), region.device[value.0]) {
-                node.after.extend(last[order].replace(region.new.len()));
-                count[order] += 1;
-                turns.insert(value, (order, count[order]));
-            }
-            upload_nodes.insert(value, region.push_work(node));
-        }
-        for (at, placed) in on.plan.placed.iter().enumerate() {
-            let piece = on.first_piece + at;
-            self.needs[engine].records[piece] |= placed.records;
-        }
-        let mut tails: Vec<Option<usize>> = vec![None; on.plan.num_streams];
-        let mut seen = vec![Copies::new(on.upload_values.len()); on.plan.num_streams];
-        let mut behind: Vec<Copies> = Vec::with_capacity(on.nodes.len());
-        let mut issued = Vec::with_capacity(on.nodes.len());
-        let position: HashMap<Value, usize> =
-            on.upload_values.iter().enumerate().map(|(at, &value)| (value, at)).collect();
-        for (at, &node) in on.nodes.iter().enumerate() {
-            let (placed, piece) = (&on.plan.placed[at], on.first_piece + at);
-            let old = &region.old.nodes[node];
-            let Body::Kernel { kernel, inputs, num_outputs } = &old.body else { continue };
-            // Edges of the host's stay; those within the engine are the stream's.
-            let is_ours = |before: &usize| region.device[*before] == Some(engine) && region.is_kernel(*before);
-            let kept = region.new[node].after.iter().zip(&old.after).filter(|(_, before)| !is_ours(before));
-            let mut after: Vec<usize> = kept.map(|(new, _)| *new).collect();
-            let mut before = Vec::new();
-            for &wait in &placed.waits {
-                before.push(Before::Piece(on.first_piece + wait));
-                after.push(on.nodes[wait]);
-                seen[placed.stream].join(&behind[wait]);
-            }
-            let mut copied: Vec<Value> =
-                inputs.iter().copied().filter(|value| on.uploads.contains_key(value)).collect();
-            // The last of those in one order first.
-            copied.sort_by_key(|value| std::cmp::Reverse(turns.get(value)));
-            for value in copied {
-                after.push(upload_nodes[&value]);
-                // What comes straight from another engine is there when the node is over.
-                let Some(number) = on.uploads[&value].0 else { continue };
-                if !seen[placed.stream].meet(position[&value], turns.get(&value).copied()) {
-                    before.push(Before::Upload(number));
-                    self.placement.waits += 1;
-                }
-            }
-            behind.push(seen[placed.stream].clone());
-            after.extend(tails[placed.stream].replace(node));
-            after.sort_unstable();
-            after.dedup();
-            let mut reads = vec![region.token];
-            let inputs: Vec<_> = inputs
-                .iter()
-                .map(|&value| (region.source_on(on, value, &mut reads), *region.verified.desc(value)))
-                .collect();
-            let mut given = Vec::new();
-            let mut outputs = Vec::new();
-            for output in 0..*num_outputs {
-                let (value, desc) = ((node, output), *region.verified.desc((node, output)));
-                let own = region.in_place.get(&value).map(|&(_, own)| Source::Output(own));
-                given.extend(own.map(|_| desc));
-                outputs.push((own.unwrap_or_else(|| region.source_on(on, value, &mut reads)), desc));
-            }
-            let issue = Issue {
-                lanes: Arc::clone(&self.lanes),
-                engine,
-                label: self.label(engine),
-                stream: placed.stream,
-                piece,
-                before,
-                records: self.needs[engine].records[piece],
-                kernel: kernel.clone(),
-                issuer: kernel.kernel().issuer().map_err(|error| error.within(format_args!("node '{}'", old.name)))?,
-                inputs,
-                outputs,
-                num_inputs: reads.len(),
-                given,
-                name: format!("node '{}'", old.name),
-            };
-            issued.push(Issued { node, issue, reads, after });
-        }
-        self.join(region, on, issued, &turns)
-    }
 }
 
 impl Region<'_> {
@@ -390,13 +283,18 @@ impl Region<'_> {
         format!("copy of '{}' to {label}", self.old.nodes[value.0].name)
     }
 
-    fn is_kernel(&self, node: usize) -> bool {
+    pub fn is_kernel(&self, node: usize) -> bool {
         matches!(self.old.nodes[node].body, Body::Kernel { .. })
     }
 
     /// Whether an engine does the node's work, and does not merely have its value.
     pub fn is_piece(&self, node: usize) -> bool {
         self.device[node].is_some() && self.is_kernel(node)
+    }
+
+    /// Whether pieces that lie together are recorded.
+    pub fn is_worth_recording(&self, nodes: &[usize], fewest: usize) -> bool {
+        nodes.len() >= fewest || nodes.iter().any(|node| matches!(self.taken.get(node), Some((_, true))))
     }
 
     pub fn push_work(&mut self, node: Node) -> usize {
@@ -410,11 +308,6 @@ impl Region<'_> {
         let live = vec![true; self.old.nodes.len()];
         let costs = compile::costs(&self.old, self.verified, &live);
         compile::order(&self.old, self.verified, &live, &costs)
-    }
-
-    /// Whether another engine's value comes to this one without the host.
-    pub fn is_straight(&self, placer: &Placer, value: Value, to: usize) -> bool {
-        self.device[value.0].is_some_and(|from| placer.peers[to].contains(&from))
     }
 
     /// Finds what leaves the engine that it is on, and which outputs are written in place: those that a node of the same engine
@@ -462,7 +355,8 @@ impl Region<'_> {
         }
         let (mut values, mut stored) = (Vec::new(), Vec::new());
         let outputs = nodes.iter().enumerate().flat_map(|(at, &node)| {
-            (0..self.old.nodes[node].num_outputs()).map(move |output| ((node, output), Some(at)))
+            let memory = usize::from(self.taken.contains_key(&node));
+            (0..self.old.nodes[node].num_outputs() + memory).map(move |output| ((node, output), Some(at)))
         });
         for (value, writer) in outputs.chain(uploads.iter().map(|&value| (value, None))) {
             if writer.is_some() && self.in_place.contains_key(&value) {
@@ -471,7 +365,11 @@ impl Region<'_> {
             let is_kept =
                 writer.is_none() || self.device[value.0] == Some(engine) && self.copied.binary_search(&value).is_ok();
             let readers = readers.remove(&value).unwrap_or_default();
-            stored.push(Stored { bytes: self.verified.desc(value).bytes()?, writer, readers, is_kept });
+            let bytes = match self.verified.descs[value.0].get(value.1) {
+                Some(desc) => desc.bytes()?,
+                None => self.memory_of(engine, value.0)?,
+            };
+            stored.push(Stored { bytes, writer, readers, is_kept });
             values.push(value);
         }
         Ok((values, stored))

@@ -34,6 +34,8 @@ pub struct RunCounts {
     /// Runs that issued each piece by itself, and those that submitted segments, of programs that have some.
     pub issued: AtomicU64,
     pub replayed: AtomicU64,
+    /// Runs that were issued to the caller's stream.
+    pub direct: AtomicU64,
     /// Recordings made, and steps of them that were given other addresses.
     pub recordings: AtomicU64,
     pub updates: AtomicU64,

@@ -10,15 +10,18 @@
 //! if a device will not record, a segment's pieces are issued one after the other on its stream, and the next runs issue all.
 #![forbid(unsafe_code)]
 
+use super::control::{Control, Made};
+use super::driven::Going;
 use super::kernels::{Before, Issue, Source, lane_of, of, on_engine, shape};
 use super::lane::{Lane, Lanes};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
-use crate::device::{DeviceStream, Launch, Place, Recording, Step, Transfer, Work};
-use crate::kernel::{Effect, Kernel, KernelContext};
+use crate::device::{DeviceEvent, DeviceStream, Executable, Launch, Place, Recording, Step, Transfer, Work};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest};
 use crate::memory::View;
-use std::sync::Arc;
+use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 /// A copy to the engine that is part of a segment.
 pub(super) struct CopyIn {
@@ -36,7 +39,7 @@ pub(super) struct Segment {
     /// The engine's.
     pub label: Arc<str>,
     /// Among the engine's.
-    pub number: usize,
+    pub number: Option<usize>,
     pub name: String,
     pub issues: Vec<Issue>,
     pub num_inputs: usize,
@@ -46,11 +49,114 @@ pub(super) struct Segment {
     pub stream: usize,
     pub before: Vec<Before>,
     pub copies: Vec<CopyIn>,
-    /// For each copy and then each piece, those that come before it. None: it is too short to be recorded.
+    /// For each step, those of the copies and then those of each piece, the steps that come before it. None: it is too short to be recorded.
     pub after: Option<Vec<Vec<usize>>>,
+    /// The pieces that use tensors of the runs' own, each with its first step.
+    pub own: Vec<(usize, usize)>,
+    pub me: Weak<Segment>,
+}
+
+/// What is left of a segment behind a branch or a loop that the host drives.
+struct Onward(Arc<Segment>, usize);
+
+impl Rest for Onward {
+    fn go_on(self: Arc<Self>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let Onward(segment, from) = &*self;
+        let lane = lane_of(&segment.lanes, context, 0)?;
+        segment.go(&lane, *from, context, done).map_err(of(&segment.label))
+    }
+}
+
+/// For each step of a recording those that come before it, from the same of copies and pieces.
+pub(super) fn steps(after: Vec<Vec<usize>>, copies: usize, issues: &[Issue]) -> Vec<Vec<usize>> {
+    let mut all = Vec::with_capacity(after.len());
+    let mut last: Vec<Vec<usize>> = Vec::with_capacity(after.len());
+    for (at, after) in after.into_iter().enumerate() {
+        let before: Vec<usize> = after.iter().flat_map(|&before| last[before].iter().copied()).collect();
+        let first = all.len();
+        let issue = at.checked_sub(copies).map(|at| &issues[at]);
+        last.push(match issue.and_then(|issue| issue.control.as_ref()) {
+            Some(control) => control.edges(first, &before, &mut all),
+            None => {
+                all.push(before);
+                vec![first]
+            }
+        });
+    }
+    all
+}
+
+/// The pieces that use tensors of the runs' own, each with its first step, behind so many copies.
+pub(super) fn own(copies: usize, issues: &[Issue]) -> Vec<(usize, usize)> {
+    let mut step = copies;
+    let mut own = Vec::new();
+    for (at, issue) in issues.iter().enumerate() {
+        if issue.has_given() {
+            own.push((at, step));
+        }
+        step += issue.control.as_ref().map_or(1, |control| control.num_steps());
+    }
+    own
 }
 
 impl Segment {
+    /// A piece that is a node by itself and completes later.
+    pub fn alone(issue: Issue) -> Arc<Segment> {
+        Arc::new_cyclic(|me| Segment {
+            lanes: Arc::clone(&issue.lanes),
+            engine: issue.engine,
+            label: Arc::clone(&issue.label),
+            number: None,
+            name: issue.name.clone(),
+            num_inputs: issue.num_inputs,
+            given: issue.given.clone(),
+            stream: issue.stream,
+            before: Vec::new(),
+            copies: Vec::new(),
+            after: None,
+            own: Vec::new(),
+            me: me.clone(),
+            issues: vec![issue],
+        })
+    }
+
+    /// The pieces from one on, each on its stream, with branches and loops among them.
+    fn go(&self, lane: &Arc<Lane>, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        for (at, issue) in self.issues.iter().enumerate().skip(from) {
+            let stream = lane.engines[self.engine].streams[issue.stream].lock();
+            let within = |error: Error| error.within(&issue.name);
+            let Some(control) = &issue.control else {
+                issue.issue(lane, &**stream, context).map_err(within)?;
+                continue;
+            };
+            issue.wait(lane, &**stream)?;
+            if let Some(whole) = control.whole(lane)? {
+                issue.replay(control, &whole, lane, &**stream, context).map_err(within)?;
+                issue.records(lane)?.map_or(Ok(()), |event| stream.record(event))?;
+                continue;
+            }
+            drop(stream);
+            let segment = self.me.upgrade().filter(|_| at + 1 < self.issues.len());
+            let rest = segment.map(|segment| Arc::new(Onward(segment, at + 1)) as Arc<dyn Rest>);
+            let stream = (issue.stream, issue.records(lane)?.cloned());
+            return Going::begin(lane, issue, control, stream, context, (done, rest));
+        }
+        done.done(Ok(()))
+    }
+
+    /// All of it, as one or driven by the host.
+    fn replay_later(&self, lane: &Arc<Lane>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        if let [issue] = &self.issues[..]
+            && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
+        {
+            self.wait(lane, &**lane.engines[self.engine].streams[self.stream].lock())?;
+            let event = self.event(lane).cloned();
+            return Going::begin(lane, issue, control, (self.stream, event), context, (done, None));
+        }
+        self.replay(lane, context)?;
+        done.done(Ok(()))
+    }
+
     /// Each piece on its stream.
     fn issue(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
         self.issues.iter().try_for_each(|issue| {
@@ -61,38 +167,50 @@ impl Segment {
 
     /// All of it on one stream.
     fn replay(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
+        let stream = lane.engines[self.engine].streams[self.stream].lock();
+        self.wait(lane, &**stream)?;
+        self.submit(lane, &**stream, context)?;
+        self.event(lane).map_or(Ok(()), |event| stream.record(event))
+    }
+
+    fn wait(&self, lane: &Lane, stream: &dyn DeviceStream) -> Result<()> {
         let on = &lane.engines[self.engine];
-        let stream = on.streams[self.stream].lock();
         for before in &self.before {
             // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
             if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
                 stream.wait(before.event(on)?)?;
             }
         }
-        self.submit(lane, &**stream, context)?;
-        match &on.segments[self.number].event {
-            Some(event) => stream.record(event),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
-    fn submit(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
-        let Some(after) = &self.after else { return self.one_by_one(lane, stream, context) };
-        let mut recorded = lane.engines[self.engine].segments[self.number].recorded.lock();
-        if let Some(known) = &mut *recorded
-            && self.update(lane, known, context).is_err()
-        {
-            *recorded = None;
-        }
-        if recorded.is_none() && lane.counts().refusal.get().is_none() {
-            match self.record(lane, after, context) {
-                Ok(made) => *recorded = Some(made),
-                Err(error) if error.code() == Code::DeviceLost => return Err(error),
-                Err(error) => {
-                    let text = format!("engine {}: {}: {}", self.label, self.name, error.message());
-                    lane.counts().refusal.get_or_init(|| text);
-                }
-            }
+    /// What is recorded behind all of it.
+    fn event<'a>(&self, lane: &'a Lane) -> Option<&'a Arc<dyn DeviceEvent>> {
+        lane.engines[self.engine].segments[self.number?].event.as_ref()
+    }
+
+    /// Submits the recording once more. None if there is none, or it was given other addresses last.
+    pub fn replay_again(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        addresses: impl Iterator<Item = usize>,
+    ) -> Option<Result<()>> {
+        self.after.as_ref()?;
+        let recorded = lane.engines[self.engine].segments[self.number?].recorded.lock();
+        let known = recorded.as_ref().filter(|known| addresses.eq(known.given.iter().copied()))?;
+        Some(stream.replay(&known.executable))
+    }
+
+    /// Without the waits and the event.
+    pub fn submit(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+        let (Some(after), Some(number)) = (&self.after, self.number) else {
+            return self.one_by_one(lane, stream, context);
+        };
+        let mut recorded = lane.engines[self.engine].segments[number].recorded.lock();
+        match self.prepare(lane, after, &mut recorded, context) {
+            Err(error) if error.code() == Code::DeviceLost => return Err(error),
+            Ok(()) | Err(_) => {}
         }
         match &*recorded {
             Some(recorded) => stream.replay(&recorded.executable),
@@ -100,14 +218,76 @@ impl Segment {
         }
     }
 
+    /// By its recording or not at all, in a lane's first run too: the device decides in it, and the host has no part in the run. Without a stream it is
+    /// recorded, if it is not yet.
+    pub fn submit_as_one(
+        &self,
+        lane: &Lane,
+        stream: Option<&dyn DeviceStream>,
+        context: &KernelContext<'_>,
+    ) -> Result<()> {
+        let (Some(after), Some(number)) = (&self.after, self.number) else {
+            return Err(Error::internal("a branch or a loop of the device's that is in no recording"));
+        };
+        let mut recorded = lane.engines[self.engine].segments[number].recorded.lock();
+        self.prepare(lane, after, &mut recorded, context)?;
+        match (&*recorded, stream) {
+            (Some(recorded), Some(stream)) => stream.replay(&recorded.executable),
+            (Some(_), None) => Ok(()),
+            (None, _) => {
+                let said = lane.counts().refusal.get().map_or("", String::as_str);
+                let text = format!("{}: the device has refused a recording before: {said}", self.name);
+                Err(Error::new(Code::FailedPrecondition, text))
+            }
+        }
+    }
+
+    /// Gives the recording these addresses, and has it made if need be, and unless the device has refused one before. What it says as it refuses is kept.
+    fn prepare(
+        &self,
+        lane: &Lane,
+        after: &[Vec<usize>],
+        recorded: &mut Option<Recorded>,
+        context: &KernelContext<'_>,
+    ) -> Result<()> {
+        if let Some(known) = recorded
+            && self.update(lane, known, context).is_err()
+            && let Some(old) = recorded.take()
+        {
+            lane.retire(old);
+        }
+        if recorded.is_some() || lane.counts().refusal.get().is_some() {
+            return Ok(());
+        }
+        let made = self.record(lane, after, context).inspect_err(|error| {
+            if error.code() != Code::DeviceLost {
+                let text = || format!("engine {}: {}: {}", self.label, self.name, error.message());
+                lane.counts().refusal.get_or_init(text);
+            }
+        });
+        *recorded = Some(made?);
+        Ok(())
+    }
+
+    /// Whether there is a branch or a loop in it.
+    pub fn has_control(&self) -> bool {
+        self.issues.iter().any(|issue| issue.control.is_some())
+    }
+
     /// Without a recording: in the order of the pieces, which all edges allow.
-    fn one_by_one(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+    pub fn one_by_one(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         for copy in &self.copies {
             stream.copy(&self.transfer(lane, copy, context))?;
         }
-        self.issues
-            .iter()
-            .try_for_each(|issue| issue.launch(lane, stream, context).map_err(|error| error.within(&issue.name)))
+        self.issues.iter().try_for_each(|issue| {
+            let whole = issue.control.as_ref().map(|control| Ok((control, control.whole(lane)?))).transpose()?;
+            let done = match whole {
+                None => issue.launch(lane, stream, context),
+                Some((control, Some(whole))) => issue.replay(control, &whole, lane, stream, context),
+                Some((_, None)) => Err(Error::internal("a recording of the lane's first run is not there")),
+            };
+            done.map_err(|error| error.within(&issue.name))
+        })
     }
 
     fn transfer<'a>(&self, lane: &Lane, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
@@ -121,33 +301,63 @@ impl Segment {
             return Err(Error::internal("a lane on the host's engine"));
         };
         let views = self.issues.iter().map(|issue| issue.views(lane, context)).collect::<Result<Vec<_>>>()?;
+        let made = |issue: &Issue| -> Result<Option<Made<'_>>> {
+            issue.control.as_ref().map(|control| Made::new(control, lane, &control.lowered.list)).transpose()
+        };
+        let made = self.issues.iter().map(made).collect::<Result<Vec<_>>>()?;
         let mut steps = Vec::with_capacity(after.len());
         let mut after = after.iter();
         let mut next = || after.next().map_or(&[][..], Vec::as_slice);
         for copy in &self.copies {
             steps.push(Step { work: Work::Copy(self.transfer(lane, copy, context)), after: next() });
         }
-        for (issue, (inputs, outputs)) in self.issues.iter().zip(&views) {
-            steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
+        for ((issue, (inputs, outputs)), made) in self.issues.iter().zip(&views).zip(&made) {
+            let Some((made, control)) = made.as_ref().zip(issue.control.as_ref()) else {
+                steps.push(Step { work: Work::Launch(issue.launch_of(inputs, outputs)?), after: next() });
+                continue;
+            };
+            let inside = made.works(control, lane, &control.lowered.list)?;
+            let works = issue.copies_in(control, lane, context).map(Work::Copy).chain(inside);
+            let works = works.chain(issue.copies_out(control, lane, context).map(Work::Copy));
+            steps.extend(works.map(|work| Step { work, after: next() }));
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
         lane.counts().recordings.fetch_add(1, Relaxed);
-        let given = self.issues.iter().flat_map(|issue| issue.given_addresses(lane, context)).collect();
-        Ok(Recorded { executable, given })
+        Ok(Recorded { executable, given: given_addresses(context).collect() })
     }
 
     /// The runs' own tensors may be others each time.
     fn update(&self, lane: &Lane, recorded: &mut Recorded, context: &KernelContext<'_>) -> Result<()> {
-        let mut known = recorded.given.iter_mut();
-        for (at, issue) in self.issues.iter().enumerate() {
-            let mut is_changed = false;
-            for (address, known) in issue.given_addresses(lane, context).zip(&mut known) {
-                is_changed |= std::mem::replace(known, address) != address;
-            }
-            if is_changed {
+        if given_addresses(context).eq(recorded.given.iter().copied()) {
+            return Ok(());
+        }
+        let known = recorded.given.iter_mut().zip(given_addresses(context));
+        let is_changed: SmallVec<[bool; 16]> =
+            known.map(|(known, address)| std::mem::replace(known, address) != address).collect();
+        let (inputs, outputs) = is_changed.split_at(context.inputs().len() - 1);
+        let is_changed = |source: &Source| match *source {
+            Source::Input(input) => inputs[input - 1],
+            Source::Output(output) => outputs[output],
+            Source::Arena(_) | Source::Fixed(_) => false,
+        };
+        for &(at, step) in &self.own {
+            let issue = &self.issues[at];
+            if let Some(control) = &issue.control {
+                let behind = step + control.num_steps() - control.copied_out.len();
+                let sources = control.copied_in.iter().map(|&(input, _)| &issue.inputs[input].0);
+                let copies_in = sources.zip(issue.copies_in(control, lane, context)).zip(step..);
+                let sources = control.copied_out.iter().map(|&(output, _)| &issue.outputs[output].0);
+                let copies_out = sources.zip(issue.copies_out(control, lane, context)).zip(behind..);
+                for ((source, transfer), step) in copies_in.chain(copies_out) {
+                    if is_changed(source) {
+                        recorded.executable.update(step, &Work::Copy(transfer))?;
+                        lane.counts().updates.fetch_add(1, Relaxed);
+                    }
+                }
+            } else if issue.inputs.iter().chain(&issue.outputs).any(|(source, _)| is_changed(source)) {
                 let (inputs, outputs) = issue.views(lane, context)?;
                 let work = Work::Launch(issue.launch_of(&inputs, &outputs)?);
-                recorded.executable.update(self.copies.len() + at, &work)?;
+                recorded.executable.update(step, &work)?;
                 lane.counts().updates.fetch_add(1, Relaxed);
             }
         }
@@ -168,28 +378,61 @@ impl Kernel for Segment {
         Ok(self.given.clone())
     }
 
+    /// Branches and loops may be driven by the host.
+    fn is_async(&self) -> bool {
+        self.has_control()
+    }
+
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
-        let done = if lane.is_replay() { self.replay(&lane, context) } else { self.issue(&lane, context) };
-        done.map_err(of(&self.label))
+        let is_replay = lane.is_replay();
+        let mut go = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        // What is not a launch is alone in its segment.
+        let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
+        let gone = if is_issued { go() } else { lane.engines[self.engine].within(&mut go) };
+        gone.map_err(of(&self.label))
+    }
+
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let lane = lane_of(&self.lanes, context, 0)?;
+        let is_replay = lane.is_replay() && self.number.is_some();
+        let begun = lane.engines[self.engine].within(&mut || match is_replay {
+            true => self.replay_later(&lane, context, done),
+            false => self.go(&lane, 0, context, done),
+        });
+        begun.map_err(of(&self.label))
     }
 }
 
+/// Addresses of the run's own tensors: all that the node is given but the lane.
+fn given_addresses(context: &KernelContext<'_>) -> impl Iterator<Item = usize> {
+    context.inputs()[1..].iter().chain(context.outputs()).map(|view| view.data() as usize)
+}
+
 impl Issue {
-    /// Addresses that are the runs' own, in the order of the arguments.
-    fn given_addresses<'a>(
-        &'a self,
-        lane: &'a Lane,
-        context: &'a KernelContext<'_>,
-    ) -> impl Iterator<Item = usize> + use<'a> {
-        let arguments = self.inputs.iter().chain(&self.outputs);
-        let given = arguments.filter(|(source, _)| matches!(source, Source::Input(_) | Source::Output(_)));
-        given.map(move |(source, _)| source.address(lane, self.engine, context))
+    /// Whether it uses tensors of the runs' own.
+    pub fn has_given(&self) -> bool {
+        let mut arguments = self.inputs.iter().chain(&self.outputs);
+        arguments.any(|(source, _)| matches!(source, Source::Input(_) | Source::Output(_)))
     }
 
     fn launch_of<'a>(&'a self, inputs: &'a [View], outputs: &'a [View]) -> Result<Launch<'a>> {
         let Some(kernel) = self.kernel.on_device() else { return Err(Error::internal("a host's kernel on a device")) };
         Ok(Launch { name: &self.name, kernel, inputs, outputs })
+    }
+
+    /// A branch or a loop that is recorded.
+    fn replay(
+        &self,
+        control: &Control,
+        whole: &Arc<dyn Executable>,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        context: &KernelContext<'_>,
+    ) -> Result<()> {
+        self.copies_in(control, lane, context).try_for_each(|transfer| stream.copy(&transfer))?;
+        stream.replay(whole)?;
+        self.copies_out(control, lane, context).try_for_each(|transfer| stream.copy(&transfer))
     }
 
     /// Without waits and events.

@@ -3,14 +3,16 @@
 
 use super::Placer;
 use super::copies::{Copies, Turn};
+use super::direct;
 use super::kernels::{Before, Issue, Source};
 use super::plan::{self, Piece, Plan};
 use super::region::{OnDevice, Region};
-use super::segment::{CopyIn, Segment};
-use super::units::{self, FEWEST, Role, Units};
+use super::segment::{self, CopyIn, Segment};
+use super::units::{self, FEWEST, FEWEST_ALONE, Role, Units};
 use crate::base::{Reach, Result};
 use crate::graph::builder::{Body, Value};
 use crate::graph::verify;
+use crate::kernel::Kernel;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub(super) struct Segments {
     pub plan: Plan,
     /// Copies to the engine that are part of one.
     copies: HashMap<Value, usize>,
+    /// Fewest pieces that are recorded.
+    fewest: usize,
 }
 
 /// A piece that is to become a node, or part of one.
@@ -98,7 +102,8 @@ impl Segments {
             let segment = self.of[at[0]];
             let is_constant = matches!(region.old.nodes[value.0].body, Body::Constant(_));
             let begins_then = units.before.row(value.0) == units.before.row(nodes[at[0]]);
-            let has_one = at.iter().all(|&at| self.of[at] == segment) && self.ranges[segment].len() >= FEWEST;
+            let has_one = at.iter().all(|&at| self.of[at] == segment)
+                && region.is_worth_recording(&nodes[self.ranges[segment].clone()], self.fewest);
             if !is_constant && begins_then && has_one && region.verified.desc(*value).bytes()? > 0 {
                 self.copies.insert(*value, segment);
             }
@@ -122,9 +127,10 @@ impl Placer {
         let mut all = none(self);
         for (engine, units) in all.iter_mut().enumerate() {
             let role = |node: usize| match nodes[node].body {
-                _ if region.is_piece(node) && region.device[node] == Some(engine) => match is_issued(node) {
-                    true => Role::Alone,
-                    false => Role::Piece,
+                _ if region.is_piece(node) && region.device[node] == Some(engine) => match region.taken.get(&node) {
+                    Some((_, true)) => Role::Piece,
+                    None if !is_issued(node) => Role::Piece,
+                    _ => Role::Alone,
                 },
                 Body::Input(_) | Body::Constant(_) => Role::Source,
                 _ => Role::Other,
@@ -136,7 +142,9 @@ impl Placer {
             let can_record = self.devices[engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
             let found = can_record.then(|| units::units(&roles, &order, &after)).flatten();
             let why = if can_record { Why::TooShort } else { Why::NoRecordings };
-            *units = found.filter(|found| found.units.iter().any(|unit| unit.len() >= FEWEST));
+            let fewest = if region.is_alone(engine, &roles) { FEWEST_ALONE } else { FEWEST };
+            let found = found.map(|found| Units { fewest, ..found });
+            *units = found.filter(|found| found.units.iter().any(|unit| region.is_worth_recording(unit, found.fewest)));
             self.placement.why = self.placement.why.max(if units.is_some() { Why::Segments } else { why });
         }
         let joined: Vec<Vec<usize>> = all.iter().flatten().flat_map(|units: &Units| units.units.clone()).collect();
@@ -175,10 +183,10 @@ impl Placer {
         needs.segments.extend(plan.placed.iter().map(|placed| placed.records));
         needs.num_streams = needs.num_streams.max(plan.num_streams);
         let facts = &mut self.placement;
-        let recorded = ranges.iter().filter(|range| range.len() >= FEWEST);
+        let recorded = ranges.iter().filter(|range| region.is_worth_recording(&nodes[(*range).clone()], units.fewest));
         facts.segments += recorded.clone().count() as u32;
         facts.segment_nodes += recorded.map(|range| range.len() as u32).sum::<u32>();
-        Segments { first, ranges, of, plan, copies: HashMap::new() }
+        Segments { first, ranges, of, plan, copies: HashMap::new(), fewest: units.fewest }
     }
 
     /// Makes nodes of an engine's pieces: one for each, or one for each segment.
@@ -193,7 +201,19 @@ impl Placer {
             for Issued { node, issue, reads, after } in issued {
                 let num_outputs = issue.given.len();
                 let name = region.old.nodes[node].name.clone();
-                let mut placed = self.node(&name, Arc::new(issue), reads, num_outputs)?;
+                let kernel: Arc<dyn Kernel> = match issue.control {
+                    Some(_) => {
+                        let segment = Segment::alone(issue);
+                        self.made.pieces.push(direct::Piece::Segment(Arc::clone(&segment)));
+                        segment
+                    }
+                    None => {
+                        let issue = Arc::new(issue);
+                        self.made.pieces.push(direct::Piece::Issue(Arc::clone(&issue)));
+                        issue
+                    }
+                };
+                let mut placed = self.node(&name, kernel, reads, num_outputs)?;
                 placed.after = after;
                 region.new[node] = placed;
                 region.work.push(node);
@@ -235,7 +255,7 @@ impl Placer {
                 }
             }
             behind.push(seen.clone());
-            let is_recorded = range.len() >= FEWEST;
+            let is_recorded = region.is_worth_recording(&on.nodes[range.clone()], segments.fewest);
             let edges = is_recorded.then(|| on.edges(region, range, &copies));
             if is_recorded {
                 let facts = &mut self.placement;
@@ -243,6 +263,7 @@ impl Placer {
                 facts.segment_edges += edges.iter().flatten().map(|after| after.len() as u32).sum::<u32>();
             }
             let mut inputs = vec![region.token];
+            let mut place_of = HashMap::from([(region.token, 0)]);
             let mut given = Vec::new();
             let mut issues = Vec::with_capacity(range.len());
             for Issued { node, mut issue, reads, after: waits } in issued.by_ref().take(range.len()) {
@@ -253,10 +274,10 @@ impl Placer {
                     .into_iter()
                     .map(|read| match region.joined.value(read) {
                         (of, output) if of == last => Source::Output(output),
-                        _ => {
+                        _ => Source::Input(*place_of.entry(read).or_insert_with(|| {
                             inputs.push(read);
-                            Source::Input(inputs.len() - 1)
-                        }
+                            inputs.len() - 1
+                        })),
                     })
                     .collect();
                 for (source, _) in issue.inputs.iter_mut().chain(&mut issue.outputs) {
@@ -276,21 +297,27 @@ impl Placer {
                 n => format!("{n} nodes from '{first}' to '{}'", region.old.nodes[last].name),
             };
             let (num_inputs, num_outputs) = (inputs.len(), given.len());
-            let node = Segment {
+            let copies: Vec<CopyIn> = copies.into_iter().map(|(_, copy)| copy).collect();
+            let steps = edges.map(|edges| segment::steps(edges, copies.len(), &issues));
+            let own = segment::own(copies.len(), &issues);
+            let node = Arc::new_cyclic(|me| Segment {
                 lanes: Arc::clone(&self.lanes),
                 engine: on.engine,
                 label: self.label(on.engine),
-                number: segments.first + segment,
+                number: Some(segments.first + segment),
                 name: name.clone(),
                 issues,
                 num_inputs,
                 given,
                 stream: placed.stream,
                 before,
-                copies: copies.into_iter().map(|(_, copy)| copy).collect(),
-                after: edges,
-            };
-            let mut node = self.node(&name, Arc::new(node), inputs, num_outputs)?;
+                copies,
+                after: steps,
+                own,
+                me: me.clone(),
+            });
+            self.made.pieces.push(direct::Piece::Segment(Arc::clone(&node)));
+            let mut node = self.node(&name, node, inputs, num_outputs)?;
             node.after = after;
             region.new[last] = node;
             region.work.push(last);

@@ -13,6 +13,9 @@ use std::collections::{BinaryHeap, HashMap};
 /// Fewest pieces that are worth a recording, and most that one has.
 pub const FEWEST: usize = 4;
 pub const MOST: usize = 4096;
+/// Fewest where the engine does all of a program. Such a run is the launch of its recording and nothing else, and that costs the host about as
+/// much as the launch of one kernel.
+pub const FEWEST_ALONE: usize = 2;
 
 /// Most bits that are spent on knowing what lies before and behind each node.
 const BITS: usize = 1 << 28;
@@ -73,6 +76,8 @@ pub struct Units {
     /// Nodes, each unit's in the given order.
     pub units: Vec<Vec<usize>>,
     pub before: Others,
+    /// Fewest pieces that are recorded.
+    pub fewest: usize,
 }
 
 /// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it comes after. None: there
@@ -99,7 +104,7 @@ pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Unit
         }
         units[*unit].push(node);
     }
-    Some(Units { units, before })
+    Some(Units { units, before, fewest: FEWEST })
 }
 
 /// An order that all edges allow, in which the nodes of a unit lie together; close to the given one otherwise.

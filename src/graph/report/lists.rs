@@ -15,6 +15,12 @@ pub(super) fn text(program: &Program) -> String {
         }
         let _ = writeln!(text, "  '{node}' on {engine}: {why}");
     }
+    for (i, decided) in program.layout.report.placement.decided.iter().enumerate() {
+        if i == 0 {
+            text += "branches and loops with work on other engines\n";
+        }
+        let _ = writeln!(text, "  '{}' {}", decided.node, decided.text());
+    }
     let parts = program.kept_parts();
     if !parts.is_empty() {
         text += "partial runs\n";
@@ -39,7 +45,7 @@ fn nodes(program: &Program) -> impl Iterator<Item = NodeStats> {
 
 /// Members for the end of the object.
 pub(super) fn json(program: &Program) -> String {
-    choices(program) + &parts(program) + &figures(program)
+    choices(program) + &control(program) + &parts(program) + &figures(program)
 }
 
 /// None for a program in which no engine was open.
@@ -49,6 +55,17 @@ fn choices(program: &Program) -> String {
         let (node, engine, why) = (json_string(node), json_string(engine), json_string(why));
         let before = if i > 0 { "," } else { ",\n\"placement\":[" };
         let _ = write!(text, "{before}\n{{\"node\":{node},\"engine\":{engine},\"why\":{why}}}");
+    }
+    if text.is_empty() { text } else { text + "]" }
+}
+
+/// None for a program without branches and loops with work on other engines.
+fn control(program: &Program) -> String {
+    let mut text = String::new();
+    for (i, decided) in program.layout.report.placement.decided.iter().enumerate() {
+        let (node, how) = (json_string(&decided.node), json_string(&decided.text()));
+        let before = if i > 0 { "," } else { ",\n\"device_control\":[" };
+        let _ = write!(text, "{before}\n{{\"node\":{node},\"how\":{how}}}");
     }
     if text.is_empty() { text } else { text + "]" }
 }

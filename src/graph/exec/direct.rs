@@ -1,0 +1,136 @@
+//! A run that is issued to a stream of its engine's, as a kernel is (`place::direct`): its tensors, until the device is done with them.
+//!
+//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way at once.
+#![forbid(unsafe_code)]
+
+use super::bind::Bound;
+use crate::base::{Code, Error, Ref, Result};
+use crate::engine::{Stream, Tensor};
+use crate::graph::Program;
+use crate::graph::place::{Direct, Lent};
+use crate::stream::{Op, Queue, Work};
+use crate::sync::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Most runs that are kept for later ones.
+const KEPT: usize = 1024;
+
+/// Inputs, then outputs; None for an input that is not needed.
+type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
+
+#[derive(Default)]
+pub(in crate::graph) struct DirectRun(Mutex<Held>);
+
+#[derive(Default)]
+struct Held {
+    program: Option<Ref<Program>>,
+    tensors: Tensors,
+    lent: Lent,
+}
+
+/// Runs that are over.
+#[derive(Default)]
+pub(in crate::graph) struct Stock(Mutex<Vec<Arc<DirectRun>>>);
+
+impl Stock {
+    /// Lets go of them, and of what they remember of lanes.
+    pub fn trim(&self) {
+        drop(std::mem::take(&mut *self.0.lock()));
+    }
+}
+
+impl Bound<'_> {
+    /// Whether the run goes to the stream as a kernel does; to be asked in front of each.
+    pub(super) fn is_direct_on(&self, stream: &Stream) -> Result<bool> {
+        let Some(direct) = self.program.direct_on(stream) else { return Ok(false) };
+        match direct.is_possible() {
+            Some(is_possible) => Ok(is_possible),
+            None => self.try_out(direct, stream),
+        }
+    }
+
+    #[cold]
+    fn try_out(&self, direct: &Direct, stream: &Stream) -> Result<bool> {
+        let mut tensors = Tensors::new();
+        self.give(&mut tensors)?;
+        let tried = direct.try_out(stream.queue(), &tensors);
+        tried.map_err(|error| error.within(format_args!("program '{}'", self.program.name())))
+    }
+
+    fn give(&self, tensors: &mut Tensors) -> Result<()> {
+        for i in 0..self.inputs.0 {
+            let needed = self.program.layout.needs_input(i);
+            tensors.push(if needed { Some(Ref::clone(&*self.inputs.1(i)?)) } else { None });
+        }
+        for i in 0..self.outputs.0 {
+            tensors.push(Some(Ref::clone(&*self.outputs.1(i)?)));
+        }
+        Ok(())
+    }
+
+    /// Puts the run into a stream of its engine's.
+    pub(super) fn submit_direct(&self, stream: &Stream) -> Result<()> {
+        let kept = self.program.direct_runs.0.lock().pop();
+        let mut run: Arc<DirectRun> = kept.unwrap_or_default();
+        let Some(DirectRun(held)) = Arc::get_mut(&mut run) else {
+            return Err(Error::internal("a run that is over and somebody has"));
+        };
+        let held = held.get_mut();
+        self.give(&mut held.tensors)?;
+        held.program = Some(Ref::clone(self.program));
+        stream.queue().submit(Op::Work(run))
+    }
+}
+
+/// Refuses a stream that the host captures: what a run uses would be another run's by the time at which it is done.
+pub(super) fn check_capture(stream: &Stream) -> Result<()> {
+    match stream.queue().line() {
+        Some(line) if line.stream().is_capturing()? => Err(Error::new(
+            Code::FailedPrecondition,
+            format!(
+                "stream '{}' is being captured: a run of a program cannot be part of a capture, its kernels one by one can",
+                stream.queue().name()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl Work for DirectRun {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        Poll::Ready(self.issue(queue))
+    }
+
+    fn give(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
+        Some(self.issue(queue))
+    }
+
+    fn over(mut self: Arc<Self>, is_well: bool) {
+        let Some(DirectRun(held)) = Arc::get_mut(&mut self) else { return };
+        let held = held.get_mut();
+        held.lent.over(is_well);
+        let program = held.program.take();
+        held.tensors.clear();
+        if let Some(program) = program {
+            let mut kept = program.direct_runs.0.lock();
+            if kept.len() < KEPT {
+                kept.push(self);
+            }
+        }
+    }
+}
+
+impl DirectRun {
+    fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
+        let mut held = self.0.lock();
+        let Held { program, tensors, lent } = &mut *held;
+        let direct = program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
+        let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
+            return Err(Error::internal("a run on a stream that is not its engine's"));
+        };
+        let issued = direct.issue(queue, line.stream(), tensors, lent);
+        issued.map_err(|error| error.within(format_args!("program '{}'", program.name())))
+    }
+}

@@ -1,0 +1,243 @@
+//! A branch or a loop on its engine, for the runs of a program: where its values are, and what it is to the device.
+//!
+//! *By the device* it is some steps of a recording: of the segment's that it is in, or of one of its own in a run that issues its pieces one by
+//! one. *By the host* it goes on as `driven` says. Addresses inside stay in both cases, so what is a run's own tensor is copied from and to
+//! memory of the piece's, before and behind.
+#![forbid(unsafe_code)]
+
+use super::driven::{Driven, Plan};
+use super::flow::{Action, List, Selector, What, Where};
+use super::kernels::{Issue, Source};
+use super::lane::Lane;
+use super::lower::Lowered;
+use crate::base::{Code, Desc, Error, Result};
+use crate::device::{Branch, DeviceStream, Executable, Integer, Launch, Loop, Place, Recording, Step, Transfer, Work};
+use crate::kernel::KernelContext;
+use crate::memory::View;
+use crate::sync::Mutex;
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a compilation knows of it.
+pub(super) struct Control {
+    pub engine: usize,
+    /// Among the engine's.
+    pub number: usize,
+    /// "node 'loop'"
+    pub name: String,
+    /// Where its memory is in the arena.
+    pub memory: usize,
+    pub lowered: Arc<Lowered>,
+    pub by_device: bool,
+    /// Whether the host has the device record what lies between two decisions.
+    pub is_recorded: bool,
+    /// Where inputs and outputs are to what is inside: in the arena, or at addresses that stay.
+    pub inputs: Vec<Source>,
+    pub outputs: Vec<Source>,
+    /// Inputs and outputs that are a run's own, by number, with their bytes.
+    pub copied_in: Vec<(usize, usize)>,
+    pub copied_out: Vec<(usize, usize)>,
+    pub plan: Plan,
+}
+
+/// What a lane has of it.
+#[derive(Debug)]
+pub(super) struct OfControl {
+    /// All of it, but for the copies of the runs' own tensors.
+    pub whole: Mutex<Option<Arc<dyn Executable>>>,
+    pub driven: Arc<Driven>,
+}
+
+impl Control {
+    pub fn address(&self, lane: &Lane, at: Where) -> usize {
+        let source = match at {
+            Where::Inner(value) => Source::Arena(self.memory + self.lowered.offsets[value]),
+            Where::Input(input) => self.inputs[input],
+            Where::Output(output) => self.outputs[output],
+            Where::Fixed(address) => Source::Fixed(address),
+        };
+        source.lasting(lane, self.engine)
+    }
+
+    fn integer(&self, lane: &Lane, selector: &Selector) -> Integer {
+        Integer { address: self.address(lane, selector.at), dtype: selector.desc.dtype }
+    }
+
+    fn views(&self, lane: &Lane, all: &[(Where, Desc)]) -> Result<Vec<View>> {
+        let view = |&(at, desc): &(Where, Desc)| -> Result<View> {
+            Ok(View::new(self.address(lane, at) as *mut u8, desc.bytes()?, desc))
+        };
+        all.iter().map(view).collect()
+    }
+
+    /// How many steps of a recording it is.
+    pub fn num_steps(&self) -> usize {
+        self.copied_in.len() + self.lowered.list.actions.len() + self.copied_out.len()
+    }
+
+    /// What each of its steps comes after, the first of which has number `first`: all of them after `before`. Gives the steps that nothing inside
+    /// follows.
+    pub fn edges(&self, first: usize, before: &[usize], all: &mut Vec<Vec<usize>>) -> Vec<usize> {
+        let copied = self.copied_in.len();
+        all.extend(self.copied_in.iter().map(|_| before.to_vec()));
+        let copies: Vec<usize> = (first..first + copied).collect();
+        let begin = if copied == 0 { before } else { &copies };
+        let (first, actions) = (first + copied, &self.lowered.list.actions);
+        all.extend(actions.iter().map(|action| match &action.after[..] {
+            [] => begin.to_vec(),
+            after => after.iter().map(|before| first + before).collect(),
+        }));
+        let last: Vec<usize> = self.lowered.list.last().into_iter().map(|at| first + at).collect();
+        all.extend(self.copied_out.iter().map(|_| last.clone()));
+        let first = first + actions.len();
+        if self.copied_out.is_empty() { last } else { (first..first + self.copied_out.len()).collect() }
+    }
+
+    /// All of it as one, for a run that issues its pieces; made if need be. None if the host drives it.
+    pub fn whole(&self, lane: &Lane) -> Result<Option<Arc<dyn Executable>>> {
+        if !self.by_device {
+            return Ok(None);
+        }
+        let mut whole = lane.engines[self.engine].controls[self.number].whole.lock();
+        if whole.is_none() {
+            *whole = self.record(lane, &self.lowered.list, None)?;
+        }
+        Ok(whole.clone())
+    }
+
+    /// Has the device record a list, with a copy to the host behind it if one is given. None if it will not, or has refused a recording before.
+    pub fn record(&self, lane: &Lane, list: &List, fetch: Option<Transfer<'_>>) -> Result<Option<Arc<dyn Executable>>> {
+        let on = &lane.engines[self.engine];
+        let (Some(accelerator), None) = (on.engine.accelerator(), lane.counts().refusal.get()) else { return Ok(None) };
+        let made = Made::new(self, lane, list)?;
+        let mut steps = made.steps(self, lane, list)?.to_vec();
+        let last = list.last();
+        steps.extend(fetch.map(|transfer| Step { work: Work::Copy(transfer), after: &last }));
+        match accelerator.record(&Recording { name: &self.name, steps: &steps }) {
+            Ok(executable) => {
+                lane.counts().recordings.fetch_add(1, Relaxed);
+                Ok(Some(executable))
+            }
+            Err(error) if error.code() == Code::DeviceLost => Err(error),
+            Err(error) => {
+                let text = format!("engine {}: {}: {}", on.engine.label(), self.name, error.message());
+                lane.counts().refusal.get_or_init(|| text);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Issues the actions of a list that has no lists inside, one after the other.
+    pub fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, list: &List) -> Result<()> {
+        for action in &list.actions {
+            match &action.what {
+                What::Launch { kernel, inputs, outputs } => {
+                    let Some(kernel) = kernel.on_device() else { return Err(not_there()) };
+                    let (inputs, outputs) = (self.views(lane, inputs)?, self.views(lane, outputs)?);
+                    stream.launch(&Launch { name: &action.name, kernel, inputs: &inputs, outputs: &outputs })?;
+                }
+                What::Copy { from, to, bytes } => stream.copy(&self.transfer(lane, action, *from, *to, *bytes))?,
+                What::Branch { .. } | What::Loop { .. } => return Err(not_there()),
+            }
+        }
+        Ok(())
+    }
+
+    fn transfer<'a>(&self, lane: &Lane, action: &'a Action, from: Where, to: Where, bytes: usize) -> Transfer<'a> {
+        let place = |at| Place::Device(self.address(lane, at));
+        Transfer { name: &action.name, to: place(to), from: place(from), bytes }
+    }
+}
+
+fn not_there() -> Error {
+    Error::internal("an action that is no device's")
+}
+
+impl Issue {
+    /// The copies of the run's own tensors before and behind a branch or a loop.
+    pub fn copies_in<'a>(
+        &'a self,
+        control: &'a Control,
+        lane: &'a Lane,
+        context: &'a KernelContext<'_>,
+    ) -> impl Iterator<Item = Transfer<'a>> {
+        control.copied_in.iter().map(move |&(input, bytes)| {
+            let from = Place::Device(self.inputs[input].0.address(lane, self.engine, context));
+            let to = Place::Device(control.address(lane, Where::Input(input)));
+            Transfer { name: &control.name, to, from, bytes }
+        })
+    }
+
+    pub fn copies_out<'a>(
+        &'a self,
+        control: &'a Control,
+        lane: &'a Lane,
+        context: &'a KernelContext<'_>,
+    ) -> impl Iterator<Item = Transfer<'a>> {
+        control.copied_out.iter().map(move |&(output, bytes)| {
+            let from = Place::Device(control.address(lane, Where::Output(output)));
+            let to = Place::Device(self.outputs[output].0.address(lane, self.engine, context));
+            Transfer { name: &control.name, to, from, bytes }
+        })
+    }
+}
+
+/// What the steps of a list name, while they are recorded.
+pub(super) struct Made<'a> {
+    views: Vec<[Vec<View>; 2]>,
+    inside: Vec<Vec<Made<'a>>>,
+    steps: OnceCell<Vec<Step<'a>>>,
+    lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
+}
+
+impl<'a> Made<'a> {
+    pub fn new(control: &Control, lane: &Lane, list: &List) -> Result<Made<'a>> {
+        let views = |action: &Action| match &action.what {
+            What::Launch { inputs, outputs, .. } => Ok([control.views(lane, inputs)?, control.views(lane, outputs)?]),
+            _ => Ok([Vec::new(), Vec::new()]),
+        };
+        let inside =
+            |action: &Action| action.lists().iter().map(|list| Made::new(control, lane, list)).collect::<Result<_>>();
+        Ok(Made {
+            views: list.actions.iter().map(views).collect::<Result<_>>()?,
+            inside: list.actions.iter().map(inside).collect::<Result<_>>()?,
+            steps: OnceCell::new(),
+            lists: list.actions.iter().map(|_| OnceCell::new()).collect(),
+        })
+    }
+
+    /// What each action of the list is to a device.
+    pub fn works(&'a self, control: &'a Control, lane: &Lane, list: &'a List) -> Result<Vec<Work<'a>>> {
+        let mut works = Vec::with_capacity(list.actions.len());
+        for (at, action) in list.actions.iter().enumerate() {
+            let name = &action.name;
+            works.push(match &action.what {
+                What::Launch { kernel, .. } => {
+                    let Some(kernel) = kernel.on_device() else { return Err(not_there()) };
+                    let [inputs, outputs] = &self.views[at];
+                    Work::Launch(Launch { name, kernel, inputs, outputs })
+                }
+                What::Copy { from, to, bytes } => Work::Copy(control.transfer(lane, action, *from, *to, *bytes)),
+                What::Branch { choice, is_cond, branches } => {
+                    let lists = self.inside[at].iter().zip(branches);
+                    let lists = lists.map(|(made, list)| made.steps(control, lane, list)).collect::<Result<_>>()?;
+                    let branches = self.lists[at].get_or_init(|| lists);
+                    let choice = control.integer(lane, choice);
+                    Work::Branch(Branch { name, choice, is_cond: *is_cond, branches })
+                }
+                What::Loop { predicate, body } => {
+                    let predicate = control.integer(lane, predicate);
+                    Work::Loop(Loop { name, predicate, body: self.inside[at][0].steps(control, lane, body)? })
+                }
+            });
+        }
+        Ok(works)
+    }
+
+    fn steps(&'a self, control: &'a Control, lane: &Lane, list: &'a List) -> Result<&'a [Step<'a>]> {
+        let works = self.works(control, lane, list)?;
+        let step = |(work, action): (Work<'a>, &'a Action)| Step { work, after: &action.after };
+        Ok(self.steps.get_or_init(|| works.into_iter().zip(&list.actions).map(step).collect()))
+    }
+}

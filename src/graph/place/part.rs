@@ -1,0 +1,79 @@
+//! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's tensors.
+#![forbid(unsafe_code)]
+
+use super::direct::Piece;
+use super::kernels::{of, token};
+use super::lane::Lane;
+use super::segment::Segment;
+use crate::base::{Error, Ref, Result};
+use crate::device::DeviceStream;
+use crate::engine::Tensor;
+use crate::kernel::{KernelContext, NEVER, Scratch};
+use crate::memory::View;
+use smallvec::SmallVec;
+
+/// A piece, and which of a run's tensors its node is given: inputs but the lane, then outputs. A run's tensors are its inputs, then its outputs.
+pub(super) struct Part {
+    pub piece: Piece,
+    pub tensors: Vec<usize>,
+    pub num_inputs: usize,
+}
+
+impl Part {
+    /// If it has branches or loops.
+    pub fn control(&self) -> Option<&Segment> {
+        match &self.piece {
+            Piece::Segment(segment) if segment.has_control() => Some(segment),
+            _ => None,
+        }
+    }
+
+    pub fn issue(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        tensors: &[Option<Ref<Tensor>>],
+        has_run: bool,
+    ) -> Result<()> {
+        if let Piece::Segment(segment) = &self.piece {
+            let given = self.tensors.iter().map(|&at| tensors[at].as_ref());
+            let addresses = given.map(|tensor| tensor.map_or(0, |tensor| tensor.data() as usize));
+            if let Some(replayed) = segment.replay_again(lane, stream, addresses) {
+                return replayed.map_err(of(&segment.label));
+            }
+        }
+        self.with(tensors, |context| {
+            let (issued, label) = match &self.piece {
+                Piece::Issue(issue) => {
+                    (issue.launch(lane, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
+                }
+                Piece::Segment(segment) => {
+                    let issued = match has_run {
+                        _ if self.control().is_some() => segment.submit_as_one(lane, Some(stream), context),
+                        true => segment.submit(lane, stream, context),
+                        false => segment.one_by_one(lane, stream, context),
+                    };
+                    (issued, &segment.label)
+                }
+            };
+            issued.map_err(of(label))
+        })
+    }
+
+    /// What its node would be called with.
+    pub fn with(
+        &self,
+        tensors: &[Option<Ref<Tensor>>],
+        call: impl FnOnce(&KernelContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let missing = || Error::internal("a tensor that a run needs is missing");
+        // The first stands for the lane.
+        let mut views: SmallVec<[View; 6]> = SmallVec::with_capacity(1 + self.tensors.len());
+        views.push(View::new(std::ptr::null_mut(), 0, token()));
+        for &at in &self.tensors {
+            views.push(tensors[at].as_ref().ok_or_else(missing)?.view().clone());
+        }
+        let (inputs, outputs) = views.split_at(1 + self.num_inputs);
+        call(&KernelContext::new(inputs, outputs, None, Scratch::new(std::ptr::null_mut(), 0, 1), &NEVER))
+    }
+}
