@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Programs whose inputs and outputs are in a device's memory, as somebody uses them who keeps data there: a state that goes from run
- * to run without the host, runs in the order of a device's stream, two devices that copy to one another.
+ * to run without the host, runs in the order of a device's stream, two devices that copy to one another, a loop that the device decides in.
  */
 
 #include "make.h"
@@ -288,12 +288,99 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
     check_races(device);
 }
 
+/* while (i < n) { i = i + 1; state = state + x; } on `engine`, where the state is; the rest comes from the host. */
+static weir_program *make_loop(weir_engine *cpu, weir_engine *engine, const weir_compile_options *options) {
+    weir_engine *engines[2] = {cpu, engine};
+    const weir_tensor_desc one = vector_desc(1), all = vector_desc(LEN);
+    const weir_binary_desc lt = {.struct_size = sizeof lt, .op = WEIR_BINARY_LT};
+    weir_graph *condition = make_graph("more"), *body = make_graph("body"), *graph = make_graph("loop");
+    weir_kernel *less = NULL, *add = NULL;
+    weir_tensor *step = make_tensor(cpu, one);
+    weir_program *program = NULL;
+    weir_value inner[4], values[4], more, by, next[2], both[2], last[2];
+    floats(step)[0] = 1;
+    CHECK_OK(weir_kernel_create_binary(engine, &lt, NULL, &less));
+    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    static const char *const names[] = {"i", "state", "n", "x"};
+    for (int i = 0; i < 4; i++) CHECK_OK(weir_graph_add_input(condition, names[i], i % 2 == 0 ? &one : &all, &inner[i]));
+    both[0] = inner[0];
+    both[1] = inner[2];
+    CHECK_OK(weir_graph_add_kernel(condition, "less", less, both, 2, &more, 1, NULL));
+    CHECK_OK(weir_graph_add_output(condition, "more", more));
+    for (int i = 0; i < 4; i++) CHECK_OK(weir_graph_add_input(body, names[i], i % 2 == 0 ? &one : &all, &inner[i]));
+    CHECK_OK(weir_graph_add_constant(body, "one", step, &by));
+    both[0] = inner[0];
+    both[1] = by;
+    CHECK_OK(weir_graph_add_kernel(body, "count", add, both, 2, &next[0], 1, NULL));
+    both[0] = inner[1];
+    both[1] = inner[3];
+    CHECK_OK(weir_graph_add_kernel(body, "step", add, both, 2, &next[1], 1, NULL));
+    CHECK_OK(weir_graph_add_output(body, "i", next[0]));
+    CHECK_OK(weir_graph_add_output(body, "state", next[1]));
+    for (int i = 0; i < 4; i++) CHECK_OK(weir_graph_add_input(graph, names[i], i % 2 == 0 ? &one : &all, &values[i]));
+    CHECK_OK(weir_graph_add_while(graph, "while", condition, body, values, 2, values + 2, 2, 1, last, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "state", last[1]));
+    CHECK_OK(weir_graph_set_input_engine(graph, 1, engine));
+    CHECK_OK(weir_graph_set_output_engine(graph, 0, engine));
+    CHECK_OK(weir_graph_compile(graph, engines, 2, options, &program));
+    weir_tensor_release(step);
+    weir_kernel_release(less);
+    weir_kernel_release(add);
+    weir_graph_destroy(graph);
+    weir_graph_destroy(body);
+    weir_graph_destroy(condition);
+    return program;
+}
+
+/* A loop whose state and predicate stay on the device: it decides itself, or the host has the predicate brought back. */
+static void a_loop_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
+    weir_compile_options *options = NULL;
+    weir_stream *stream = NULL;
+    CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
+    CHECK_OK(weir_compile_options_create(&options));
+    weir_tensor *first = make_tensor(cpu, vector_desc(1)), *most = make_tensor(cpu, vector_desc(1)), *x = on_host(cpu, 3);
+    weir_tensor *inputs[] = {first, make_tensor(device, vector_desc(LEN)), most, x}, *output = make_tensor(device, vector_desc(LEN));
+    floats(first)[0] = 0;
+    for (int32_t by_device = 1; by_device >= 0; by_device--) {
+        int32_t kept = -1;
+        char report[8192];
+        size_t length = 0;
+        CHECK_OK(weir_compile_options_set_device_control(options, by_device));
+        CHECK_OK(weir_compile_options_get_device_control(options, &kept));
+        CHECK_EQ(kept, by_device);
+        weir_program *program = make_loop(cpu, device, options);
+        CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, &length));
+        const char *who = by_device ? "'while' on emulated:5: by the device\n" : "'while' on emulated:5: by the host: the compile options say so\n";
+        if (strstr(report, who) == NULL) printf("FAILED: %s\n", report);
+        CHECK(strstr(report, who) != NULL);
+        for (int n = 0; n < 5; n++) {
+            weir_emulated_counters before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+            floats(most)[0] = (float)n;
+            CHECK_OK(weir_enqueue_fill(stream, inputs[1], 0));
+            CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+            CHECK_OK(weir_emulated_get_counters(device, &before));
+            CHECK_OK(weir_program_run(program, NULL, inputs, 4, &output, 1, NULL));
+            CHECK_OK(weir_emulated_get_counters(device, &after));
+            CHECK_EQ(after.launches - before.launches, (uint64_t)(1 + 3 * n));
+            if (by_device) CHECK_EQ(after.replays - before.replays, 1);
+            CHECK(first_of(stream, output, cpu) == (float)(3 * n));
+        }
+        weir_program_release(program);
+    }
+    for (int i = 0; i < 4; i++) weir_tensor_release(inputs[i]);
+    weir_tensor_release(output);
+    weir_compile_options_destroy(options);
+    weir_stream_release(stream);
+    check_races(device);
+}
+
 int main(void) {
     const weir_runtime_info before = runtime_info();
     weir_engine *cpu = make_engine(NULL), *a = make_emulated(5), *b = make_emulated(6);
     a_state_stays_on_its_device(cpu, a);
     two_devices_copy_to_one_another(cpu, a, b);
     open_nodes_follow_the_data(cpu, a);
+    a_loop_stays_on_its_device(cpu, a);
     a_stream_that_has_failed_begins_no_run(cpu);
     weir_engine_release(b);
     weir_engine_release(a);

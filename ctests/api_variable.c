@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-#include "make.h"
 #include "test_pools.h"
+#include "variables.h"
 
 enum { N = 1000 };
 
@@ -15,24 +15,6 @@ static weir_resource *make_variable(weir_engine *engine, const char *name, weir_
     weir_resource *variable = NULL;
     CHECK_OK(weir_variable_create(engine, NULL, name, &desc, flags, NULL, &variable));
     return variable;
-}
-
-typedef struct kernels {
-    weir_kernel *read, *assign, *add;
-} kernels;
-
-static kernels make_kernels(weir_engine *engine, weir_resource *variable) {
-    kernels k;
-    CHECK_OK(weir_kernel_create_variable_read(engine, variable, NULL, &k.read));
-    CHECK_OK(weir_kernel_create_variable_assign(engine, variable, NULL, &k.assign));
-    CHECK_OK(weir_kernel_create_variable_assign_add(engine, variable, NULL, &k.add));
-    return k;
-}
-
-static void release_kernels(kernels *k) {
-    weir_kernel_release(k->read);
-    weir_kernel_release(k->assign);
-    weir_kernel_release(k->add);
 }
 
 static int32_t *integers(const weir_tensor *tensor) {

@@ -33,11 +33,10 @@ static void rows_of_threads(void) {
         INVALID, "attr is not a engine_attr (it is a stream_attr)");
     ROW(weir_engine_attr_set_thread_mode, (both, 0), INVALID, "mode is 0");
     ROW(weir_engine_attr_set_thread_mode, (both, WEIR_THREAD_MODE_CALLER + 1), INVALID, "mode is 5");
-    ROW(weir_engine_attr_set_thread_mode, (other_kind, WEIR_THREAD_MODE_KIND), PRECONDITION, "attr is for a cuda");
     ROW(weir_engine_attr_get_thread_mode, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_thread_mode, (both, NULL), INVALID, "out_mode is NULL");
     ROW(weir_engine_attr_get_thread_mode, (WRONG(event), &out.u32), INVALID, "attr is not a engine_attr");
-    ROW(weir_engine_attr_get_thread_mode, (other_kind, &out.u32), PRECONDITION, "attr is for a cuda");
+    ROW(weir_engine_attr_set_thread_mode, (other_kind, 0), INVALID, "mode is 0");
     ROW(weir_engine_attr_set_thread_count, (NULL, 2), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_max_streams, (NULL, 2), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_max_streams, (WRONG(graph), 2), INVALID, "attr is not a engine_attr (it is a graph)");

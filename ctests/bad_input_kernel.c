@@ -97,9 +97,9 @@ static void rows_of_builtin_kernels(void) {
         INVALID, "attr is not a kernel_attr");
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 8, expected 32 (at least 16)");
-    matmul = (weir_matmul_desc){.struct_size = sizeof matmul, .flags = 64};
+    matmul = (weir_matmul_desc){.struct_size = sizeof matmul, .flags = 128};
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)),
-        INVALID, "desc->flags has unknown bits 0x40");
+        INVALID, "desc->flags has unknown bits 0x80");
     ROW(weir_kernel_create_add, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_add, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_add, (WRONG(run), NULL, NULL, NEW(kernel)), INVALID, "engine is not a engine (it is a run)");

@@ -40,4 +40,10 @@ void bad_input_placement(void) {
     ROW(weir_compile_options_get_segments, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_segments, (WRONG(graph), &out.i32), INVALID, "options is not a compile_options");
     ROW(weir_compile_options_get_segments, (good.compile_options, NULL), INVALID, "out_segments is NULL");
+    ROW(weir_compile_options_set_device_control, (NULL, 1), INVALID, "options is NULL");
+    ROW(weir_compile_options_set_device_control, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_device_control, (good.compile_options, -1), INVALID, "device_control is -1");
+    ROW(weir_compile_options_get_device_control, (NULL, &out.i32), INVALID, "options is NULL");
+    ROW(weir_compile_options_get_device_control, (WRONG(graph), &out.i32), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_get_device_control, (good.compile_options, NULL), INVALID, "out_device_control is NULL");
 }

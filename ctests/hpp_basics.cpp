@@ -197,7 +197,7 @@ static void test_kernels() {
     stream.enqueue(relu, std::vector<weir_tensor *>{x}, std::vector<weir_tensor *>{y});
     EXPECT(y.data<float>()[1] == 0 && y.data<float>()[2] == 2);
     EXPECT_THROWS(weir::kernel::softmax(engine, 9), WEIR_OUT_OF_RANGE, "axis is 9");
-    EXPECT_THROWS(weir::kernel::matmul(engine, 64), WEIR_INVALID_ARGUMENT, "unknown bits 0x40");
+    EXPECT_THROWS(weir::kernel::matmul(engine, 128), WEIR_INVALID_ARGUMENT, "unknown bits 0x80");
 }
 
 static void test_emulated() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Reads the preprocessed header with a line break after each brace and semicolon, and prints what abi_layout.c must pin:
+# Reads the preprocessed header with a line break after each brace and semicolon, and prints what abi_layout.c and abi_values.h must pin:
 # "SIZE(struct", "OFFSET(struct, member" and "VALUE(ENUMERATOR".
 
 /typedef struct weir_[a-z0-9_]+ \{/ {

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   abi_layout_complete.sh <weir.h> <abi_layout.c>
+#   abi_layout_complete.sh <weir.h> <abi_layout.c> <abi_values.h>
 #
-# abi_layout.c pins the size of every public struct, the offset of each of its members, and the value of every
+# They pin the size of every public struct, the offset of each of its members, and the value of every
 # enumerator: nothing can be added to the header without a line there.
 
 set -eu
 
 header=$1
-source=$2
+shift
 scripts=$(dirname "$0")
 
 work=$(mktemp -d)
@@ -22,11 +22,11 @@ if [ ! -s "$work/expected" ]; then
     exit 1
 fi
 
-sed -n 's/^\(SIZE(weir_[a-z0-9_]*\|OFFSET(weir_[a-z0-9_]*, [a-z0-9_]*\|VALUE(WEIR_[A-Z0-9_]*\).*/\1/p' "$source" |
+sed -n 's/^\(SIZE(weir_[a-z0-9_]*\|OFFSET(weir_[a-z0-9_]*, [a-z0-9_]*\|VALUE(WEIR_[A-Z0-9_]*\).*/\1/p' "$@" |
     sort >"$work/pinned"
 if ! diff "$work/expected" "$work/pinned" >"$work/diff"; then
     sed -n -e 's/^< /  not pinned: /p' -e 's/^> /  pinned twice, or not in the header: /p' "$work/diff" >&2
-    echo "abi_layout_complete.sh: $source does not match $header" >&2
+    echo "abi_layout_complete.sh: $* do not match $header" >&2
     exit 1
 fi
 echo "$(wc -l <"$work/expected") sizes, offsets and values are pinned"

@@ -21,6 +21,37 @@ pub fn desc() -> Desc {
     Desc::new(dtype::S32, &[LEN as i64])
 }
 
+/// A kernel with one output on one thread. What it is made from must stay.
+pub fn kernel_desc(
+    source: &str,
+    kind: weir_cuda_source_value,
+    entry: &std::ffi::CStr,
+    arguments: &[weir_cuda_argument],
+    inputs: usize,
+) -> weir_cuda_kernel_desc {
+    weir_cuda_kernel_desc {
+        struct_size: size_of::<weir_cuda_kernel_desc>(),
+        source: source.as_ptr().cast(),
+        source_bytes: source.len(),
+        source_kind: kind as u32,
+        shared_bytes: 0,
+        entry: entry.as_ptr(),
+        options: std::ptr::null(),
+        num_options: 0,
+        grid: [1; 3],
+        block: [1; 3],
+        arguments: arguments.as_ptr(),
+        num_arguments: arguments.len(),
+        num_inputs: inputs,
+        inputs: std::ptr::null(),
+        num_outputs: 1,
+        outputs: std::ptr::null(),
+        infer: None,
+        user: std::ptr::null_mut(),
+        destroy: None,
+    }
+}
+
 impl Bench {
     pub fn new() -> Bench {
         Bench::with(None).unwrap()
@@ -73,27 +104,7 @@ impl Bench {
         arguments: &[weir_cuda_argument],
     ) -> Result<Ref<BoundKernel>> {
         let entry = std::ffi::CString::new(function).unwrap();
-        let desc = weir_cuda_kernel_desc {
-            struct_size: size_of::<weir_cuda_kernel_desc>(),
-            source: ptx.as_ptr().cast(),
-            source_bytes: ptx.len(),
-            source_kind: weir_cuda_source_value::WEIR_CUDA_SOURCE_PTX as u32,
-            shared_bytes: 0,
-            entry: entry.as_ptr(),
-            options: std::ptr::null(),
-            num_options: 0,
-            grid: [1; 3],
-            block: [1; 3],
-            arguments: arguments.as_ptr(),
-            num_arguments: arguments.len(),
-            num_inputs: inputs,
-            inputs: std::ptr::null(),
-            num_outputs: 1,
-            outputs: std::ptr::null(),
-            infer: None,
-            user: std::ptr::null_mut(),
-            destroy: None,
-        };
+        let desc = kernel_desc(ptx, weir_cuda_source_value::WEIR_CUDA_SOURCE_PTX, &entry, arguments, inputs);
         self.create(function, inputs, &desc)
     }
 

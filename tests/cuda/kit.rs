@@ -24,7 +24,9 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
         if settings.iter().any(|(name, _)| !name.starts_with("WEIR_") && !matches!(*name, "VERSION" | "SEED")) {
             skip();
         }
-        // SAFETY: the test's own process, before it has another thread.
+        // The processor's bits are those of the built-in kernels. SAFETY: the test's own process, before it has another thread.
+        unsafe { std::env::set_var("WEIR_CUDA_BLAS", "0") };
+        // SAFETY: as above.
         settings.iter().for_each(|(name, value)| unsafe { std::env::set_var(name, value) });
         body();
         return None;
@@ -34,6 +36,9 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
         driver = match *name {
             "VERSION" => driver.version(value.parse().unwrap()),
             "WITHOUT" => driver.without(value),
+            // A library of products, of this version; one that lacks a function.
+            "BLAS" => driver.library(fake_blas::BUILT_AS, &format!("libcublasLt.so.{value}"), &[]),
+            "BLAS_WITHOUT" => driver.library(fake_blas::BUILT_AS, "libcublasLt.so.13", &[value]),
             // A folder of other libraries.
             "PATH" => {
                 let driver_folder = driver.install().unwrap();
@@ -56,6 +61,13 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
     }
 }
 
+/// What follows is about drivers of other versions than the one that is there.
+pub fn only_with_the_fake() {
+    if std::env::var_os(REAL).is_some() {
+        skip();
+    }
+}
+
 /// Ends the process of a test that is about the fake driver.
 fn skip() -> ! {
     println!("SKIPPED: about the fake driver alone");
@@ -64,9 +76,7 @@ fn skip() -> ! {
 
 /// Runs `body` in a process of its own without the fake driver.
 pub fn without_driver(body: impl FnOnce()) {
-    if std::env::var_os(REAL).is_some() {
-        skip();
-    }
+    only_with_the_fake();
     if std::env::var_os(NO_DRIVER).is_some() {
         return body();
     }
@@ -121,13 +131,50 @@ pub mod fake {
         unsafe { function(text(name).as_ptr()) }
     }
 
-    /// The n-th call from now on fails; 0 = each one.
+    /// How often each function was called that was.
+    pub fn counts() -> Vec<(String, u64)> {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(u64, *mut c_char, usize) -> usize =
+            unsafe { std::mem::transmute(symbol("fakeCudaFunction")) };
+        let name = |index| {
+            let mut name = [0u8; 64];
+            // SAFETY: so many bytes.
+            let bytes = unsafe { function(index, name.as_mut_ptr().cast(), name.len()) };
+            (bytes > 0).then(|| String::from_utf8(name[..bytes].to_vec()).unwrap())
+        };
+        let counted = (0..).map_while(name).map(|name| (name.clone(), count(&name)));
+        counted.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// What is drawn from now on is what follows this seed.
+    pub fn reseed(seed: u64) {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn(u64) = unsafe { std::mem::transmute(symbol("fakeCudaSeed")) };
+        // SAFETY: takes any number.
+        unsafe { function(seed) }
+    }
+
+    /// Races that were found, with RACES=report.
+    pub fn races() -> u64 {
+        // SAFETY: the fake driver's function of this type.
+        let function: unsafe extern "C" fn() -> u64 = unsafe { std::mem::transmute(symbol("fakeCudaRaceCount")) };
+        // SAFETY: takes nothing.
+        unsafe { function() }
+    }
+
+    /// The n-th call from now on fails; 0 = each one. With a code below 0, none any more.
     pub fn fail(name: &str, call: u64, code: i32) {
         // SAFETY: the fake driver's function of this type.
         let function: unsafe extern "C" fn(*const c_char, u64, i32) =
             unsafe { std::mem::transmute(symbol("fakeCudaFail")) };
         // SAFETY: a text that lives during the call.
         unsafe { function(text(name).as_ptr(), call, code) }
+    }
+
+    /// Lines of the log so far.
+    pub fn log() -> Vec<String> {
+        let Some(path) = std::env::var_os("FAKE_CUDA_LOG") else { skip() };
+        std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
     }
 
     /// Things that the program has not given back: "stream", "event", ..., or all. None before the driver was asked for.

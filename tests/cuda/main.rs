@@ -4,15 +4,25 @@
 
 mod absence;
 mod bench;
+mod control;
 mod devices;
 mod digits;
+mod direct;
 mod errors;
+mod faults;
+mod gather;
 mod kernels;
 mod kit;
+mod loops;
+mod products;
 mod programs;
 #[allow(dead_code, reason = "others use the rest")]
 #[path = "../kit/random.rs"]
 mod random;
+#[allow(dead_code, reason = "others use the rest")]
+#[path = "../kit/recordings.rs"]
+mod recordings;
+mod seeds;
 mod segments;
 mod sharing;
 mod sources;

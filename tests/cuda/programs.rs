@@ -1,35 +1,32 @@
-//! Programs with nodes on a CUDA engine, against the processor: the digits network, and drawn graphs on several streams, in several orders of
-//! the driver, under its checker.
+//! Programs with nodes on a CUDA engine, against the processor: the digits network.
 
 use crate::digits::{CLASSES, Digits, PIXELS};
 use crate::kit::{fake, with_driver};
-use crate::random::Random;
 use std::sync::Arc;
-use weir::abi::{weir_argmax_desc, weir_binary_desc, weir_matmul_desc, weir_softmax_desc};
+use weir::abi::{weir_argmax_desc, weir_matmul_desc, weir_softmax_desc};
 use weir::base::{Desc, Ref, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, EngineAttr, KernelAttr, Operation, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
+use weir::graph::{CompileOptions, Graph, Program, RunOptions};
 use weir::kernel::Kernel;
-use weir::kernel::builtin::{Argmax, Binary, Matmul, Softmax};
+use weir::kernel::builtin::{Argmax, Matmul, Softmax};
 use weir::kernel::vector::activation::Activation;
-use weir::kernel::vector::binary::Op;
 use weir::kernel::vector::isa::Isa;
 
 const BATCH: usize = 20;
 
-fn cpu() -> Ref<Engine> {
+pub fn cpu() -> Ref<Engine> {
     Engine::create(DeviceKind::CPU, 0, None).unwrap()
 }
 
-fn gpu(streams: u32) -> Ref<Engine> {
+pub fn gpu(streams: u32) -> Ref<Engine> {
     let mut attr = EngineAttr::new(DeviceKind::CUDA);
     attr.set_max_streams(streams).unwrap();
     Engine::create(DeviceKind::CUDA, 0, Some(&attr)).unwrap()
 }
 
 /// An operation on either engine.
-fn bound<T>(engine: &Ref<Engine>, kernel: Arc<dyn Kernel>, name: &str, desc: &T) -> Ref<BoundKernel> {
+pub fn bound<T>(engine: &Ref<Engine>, kernel: Arc<dyn Kernel>, name: &str, desc: &T) -> Ref<BoundKernel> {
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
     BoundKernel::create_as(
@@ -74,7 +71,7 @@ fn argmax(engine: &Ref<Engine>) -> Ref<BoundKernel> {
     bound(engine, Arc::new(Argmax { axis: -1 }), "argmax", &desc)
 }
 
-fn floats(engine: &Ref<Engine>, dims: &[i64], values: &[f32]) -> Ref<Tensor> {
+pub fn floats(engine: &Ref<Engine>, dims: &[i64], values: &[f32]) -> Ref<Tensor> {
     let tensor = Tensor::create(engine.clone(), Desc::new(dtype::F32, dims)).unwrap();
     // SAFETY: an array of so many numbers on the host that nobody uses yet.
     unsafe { tensor.data().cast::<f32>().copy_from(values.as_ptr(), values.len()) };
@@ -86,19 +83,19 @@ fn empty(engine: &Ref<Engine>, desc: Desc) -> Ref<Tensor> {
 }
 
 /// The bytes of a tensor on the host, as words.
-fn words(tensor: &Ref<Tensor>) -> Vec<u32> {
+pub fn words(tensor: &Ref<Tensor>) -> Vec<u32> {
     // SAFETY: whole words that no work uses any more.
     (0..tensor.bytes() / 4).map(|i| unsafe { tensor.data().cast::<u32>().add(i).read() }).collect()
 }
 
-fn run(program: &Ref<Program>, inputs: &[Ref<Tensor>], outputs: &[Ref<Tensor>]) {
+pub fn run(program: &Ref<Program>, inputs: &[Ref<Tensor>], outputs: &[Ref<Tensor>]) {
     let (get_in, get_out) = (|i: usize| Ok(lend(&inputs[i])), |i: usize| Ok(lend(&outputs[i])));
     let bound = Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out)).unwrap();
     bound.run(None, Some(&RunOptions::default())).unwrap();
 }
 
 /// What `Program::bind` is given of a tensor.
-fn lend(tensor: &Ref<Tensor>) -> std::mem::ManuallyDrop<Ref<Tensor>> {
+pub fn lend(tensor: &Ref<Tensor>) -> std::mem::ManuallyDrop<Ref<Tensor>> {
     // SAFETY: a second owner that is never dropped; the first one outlives the call that it is lent to.
     std::mem::ManuallyDrop::new(unsafe { std::ptr::read(tensor) })
 }
@@ -109,7 +106,7 @@ fn output_descs() -> [Desc; 3] {
 }
 
 /// Logits, probabilities and classes by a program whose nodes are on these engines in turn.
-fn by_program(digits: &Digits, engines: &[Ref<Engine>]) -> [Vec<u32>; 3] {
+pub fn by_program(digits: &Digits, engines: &[Ref<Engine>]) -> [Vec<u32>; 3] {
     let host = cpu();
     let mut graph = Graph::new("digits");
     let mut value = graph.add_input("scans", Desc::new(dtype::F32, &[BATCH as i64, PIXELS as i64])).unwrap();
@@ -178,7 +175,7 @@ fn check_like(found: &[Vec<u32>; 3], expected: &[Vec<u32>; 3]) {
 
 #[test]
 fn digits_are_read_as_by_the_processor() {
-    for version in ["12000", "13000"] {
+    for version in ["12000", "12040", "12080", "13000"] {
         let ran = with_driver(&[("VERSION", version)], || {
             let digits = Digits::load();
             let expected = by_program(&digits, &[cpu()]);
@@ -189,67 +186,6 @@ fn digits_are_read_as_by_the_processor() {
             assert_eq!(by_kernels(&digits, &gpu(1)), alone, "a program and its kernels one by one");
             check_like(&by_program(&digits, &[gpu(2), cpu()]), &expected);
             assert!(fake::count("cuLaunchKernel") >= 15);
-        });
-        if ran.is_none() {
-            return;
-        }
-    }
-}
-
-const LEN: i64 = 64;
-const OPS: [(Op, u32); 4] = [(Op::Add, 1), (Op::Sub, 2), (Op::Mul, 3), (Op::Max, 6)];
-
-/// A graph of functions of two arrays; each is on the device or, one in `host`, on the host.
-fn drawn(random: &mut Random, engine: &Ref<Engine>, host: usize) -> Graph {
-    let mut graph = Graph::new("drawn");
-    let desc = Desc::new(dtype::F32, &[LEN]);
-    let mut values: Vec<ValueId> = (0..2).map(|i| graph.add_input(&format!("input {i}"), desc).unwrap()).collect();
-    for i in 0..3 + random.below(12) {
-        let (op, number) = OPS[random.below(OPS.len())];
-        let number = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: number, reserved: 0 };
-        let on = if random.once_in(host) { cpu() } else { engine.clone() };
-        let kernel = bound(&on, Arc::new(Binary { op }), "binary", &number);
-        let inputs = [(); 2].map(|()| values[values.len() - 1 - random.below(values.len().min(5))]);
-        values.push(graph.add_kernel(&format!("n{i}"), kernel, &inputs, 1).unwrap().output(0));
-    }
-    for (i, &value) in values[2..].iter().rev().take(3).enumerate() {
-        graph.add_output(&format!("output {i}"), value).unwrap();
-    }
-    graph
-}
-
-/// In a drawn order of the driver's, and as its threads come.
-#[test]
-fn drawn_graphs_have_no_races_on_any_number_of_streams() {
-    for seed in ["", "1", "2", "3", "4"] {
-        let ran = with_driver(&[("SEED", seed)], || {
-            let seed = std::env::var("FAKE_CUDA_SEED").unwrap_or_default().parse().unwrap_or(0u64);
-            for number in 0..8 {
-                let streams = 1 + (seed + number) as u32 % 4;
-                let device = gpu(streams);
-                let graph = |engine| drawn(&mut Random::new(number + 100 * seed), engine, 2 + number as usize);
-                let host = cpu();
-                let results = [&host, &device].map(|engine| {
-                    let engines = if engine.kind() == DeviceKind::CPU {
-                        vec![host.clone()]
-                    } else {
-                        vec![host.clone(), device.clone()]
-                    };
-                    let program = Program::compile(&graph(engine), engines, &CompileOptions::default()).unwrap();
-                    let outputs: Vec<_> = program.outputs().iter().map(|_| floats(&host, &[LEN], &[0.0; 64])).collect();
-                    let mut found = Vec::new();
-                    for round in 0..2 {
-                        let input = |by: f32| {
-                            let values: Vec<f32> = (0..LEN).map(|i| (i as f32 - 20.0) * by + round as f32).collect();
-                            floats(&host, &[LEN], &values)
-                        };
-                        run(&program, &[input(0.25), input(-0.5)], &outputs);
-                        found.extend(outputs.iter().map(words));
-                    }
-                    found
-                });
-                assert_eq!(results[1], results[0], "graph {number}, seed {seed}, {streams} streams");
-            }
         });
         if ran.is_none() {
             return;

@@ -102,7 +102,7 @@ impl Calls {
 
 #[test]
 fn a_replay_is_one_launch_and_what_its_end_needs() {
-    for version in ["12000", "12040", "13000"] {
+    for version in ["12000", "12040", "12080", "13000"] {
         let out = on_driver(&[("VERSION", version)], || {
             let bench = Bench::new();
             let program = compile(&bench, &chains(&bench, 3, 4), false);

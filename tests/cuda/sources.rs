@@ -1,10 +1,10 @@
 //! Kernels from CUDA C++: the compiler, which is found or not, and what is kept of its work on disk. The compiler is `fake_nvrtc.rs`.
 
-use crate::bench::{Bench, LEN, number, output, output_elements};
+use crate::bench::{Bench, LEN, kernel_desc, number, output, output_elements};
 use crate::kit::with_driver;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use weir::abi::{weir_cuda_kernel_desc, weir_cuda_source_value};
+use weir::abi::weir_cuda_source_value;
 use weir::base::{Code, Ref, Result};
 use weir::engine::BoundKernel;
 
@@ -54,27 +54,7 @@ const SOURCE: &str = "extern \"C\" __global__ void fill(int *x, unsigned long lo
 fn fill(bench: &Bench, source: &str, value: u32) -> Result<Ref<BoundKernel>> {
     let value = [value];
     let arguments = [output(0), output_elements(0), number(&value)];
-    let desc = weir_cuda_kernel_desc {
-        struct_size: size_of::<weir_cuda_kernel_desc>(),
-        source: source.as_ptr().cast(),
-        source_bytes: source.len(),
-        source_kind: weir_cuda_source_value::WEIR_CUDA_SOURCE_TEXT as u32,
-        shared_bytes: 0,
-        entry: c"fill".as_ptr(),
-        options: std::ptr::null(),
-        num_options: 0,
-        grid: [1; 3],
-        block: [1; 3],
-        arguments: arguments.as_ptr(),
-        num_arguments: arguments.len(),
-        num_inputs: 0,
-        inputs: std::ptr::null(),
-        num_outputs: 1,
-        outputs: std::ptr::null(),
-        infer: None,
-        user: std::ptr::null_mut(),
-        destroy: None,
-    };
+    let desc = kernel_desc(source, weir_cuda_source_value::WEIR_CUDA_SOURCE_TEXT, c"fill", &arguments, 0);
     bench.create("fill", 0, &desc)
 }
 

@@ -9,10 +9,27 @@ mod voice;
 use fake_cuda::testing::Driver;
 use kit::{CPU, CUDA, Device};
 
+/// With this in the environment products are a library's.
+const LIBRARY: &str = "WEIR_CUDA_BLAS";
+
+/// The same with a library of products.
+fn on_driver_with_library(test: &str, body: impl FnOnce()) {
+    if std::env::var_os("WEIR_TEST_CUDA").is_some() {
+        return body();
+    }
+    let driver = Driver::new().library(fake_blas::BUILT_AS, "libcublasLt.so.13", &[]).variable(LIBRARY, "1");
+    let Some(run) = driver.set("RACES", "abort").child(test) else { return body() };
+    run.succeeds();
+    // Whoever asks a stream whether it captures has a product for it.
+    assert!(run.count("cuStreamIsCapturing") > 0);
+}
+
 /// Runs the test in a process of its own, which finds the fake driver and has it do so many kernels at least. With WEIR_TEST_CUDA=1, in this
 /// process on the driver that there is.
 fn on_driver(test: &str, kernels: usize, body: impl FnOnce()) {
     if std::env::var_os("WEIR_TEST_CUDA").is_some() {
+        // SAFETY: each test has a process of its own then, and this is before it has another thread.
+        unsafe { std::env::set_var(LIBRARY, "0") };
         return body();
     }
     let Some(run) = Driver::new().set("RACES", "abort").child(test) else { return body() };
@@ -39,6 +56,17 @@ fn digits_are_what_the_processor_reads() {
         near("probability", &want.probabilities, &got.probabilities, 1e-5);
         assert_eq!(want.classes, got.classes);
         assert!(want.right >= want.classes.len() - 1, "{} of {} digits", want.right, want.classes.len());
+    });
+}
+
+#[test]
+fn digits_are_the_same_with_products_of_a_library() {
+    on_driver_with_library("digits_are_the_same_with_products_of_a_library", || {
+        let (processor, device) = (Device::new(CPU), Device::new(CUDA));
+        let (want, got) = (digits::read(&processor), digits::read(&device));
+        near("logit", &want.logits, &got.logits, 1e-4);
+        near("probability", &want.probabilities, &got.probabilities, 1e-4);
+        assert_eq!(want.classes, got.classes);
     });
 }
 

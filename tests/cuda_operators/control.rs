@@ -1,6 +1,6 @@
 //! Kernels that say whether, which or how often a body of a CUDA graph runs.
 
-use weir::device::cuda::plan::{CONTROL_MODULE, SET_IF, SET_SWITCH, WHILE_STEP};
+use weir::device::cuda::plan::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_STEP};
 use weir_ptx::{Call, Calls, Module, Slice};
 
 /// What cudaGraphSetConditional was called with.
@@ -67,6 +67,10 @@ fn an_index_outside_means_the_last_body() {
         (0x101, BYTE, 1),
     ] {
         assert_eq!(set(SET_SWITCH, &mut [data], &bytes(&[size, 3])), want, "{data:x} of {size}");
+        for case in 0..3 {
+            let is_it = set(SET_CASE, &mut [data], &bytes(&[size, 3, case]));
+            assert_eq!(is_it, u64::from(u64::from(case) == want), "{data:x} of {size} for {case}");
+        }
     }
 }
 
@@ -86,4 +90,24 @@ fn a_loop_counts_up_to_its_cap() {
     let mut data = [1, 7, 0];
     assert_eq!((step(&mut data, true, 0), data), (1, [1, 8, 0]));
     assert_eq!((step(&mut data, false, 3), data), (1, [1, 8, 0]));
+}
+
+#[test]
+fn bytes_are_filled_from_any_address_and_no_others() {
+    let module = Module::parse(CONTROL_MODULE.ptx.to_str().unwrap()).unwrap();
+    let entry = module.entry(FILL.to_str().unwrap()).unwrap();
+    for (from, count) in [(0, 0), (0, 1), (16, 16), (0, 159), (3, 40), (32, 67), (15, 17)] {
+        for blocks in [1, 3] {
+            let mut data = [u64::from_ne_bytes([0xee; 8]); 20];
+            let params = [(AT + from).to_le_bytes(), u64::to_le_bytes(count)].concat();
+            let params = [&params[..], &0x1234_56abu32.to_le_bytes()].concat();
+            let mut memory = Slice::new();
+            memory.add(AT, &mut data);
+            entry.run([blocks, 1, 1], [2, 1, 1], 0, &params, &mut memory, &mut Conditions::default()).unwrap();
+            for (at, byte) in data.iter().flat_map(|word| word.to_le_bytes()).enumerate() {
+                let is_in = (from..from + count).contains(&(at as u64));
+                assert_eq!(byte, if is_in { 0xab } else { 0xee }, "{from}, {count}: {at}");
+            }
+        }
+    }
 }

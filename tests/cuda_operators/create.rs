@@ -11,6 +11,12 @@ unsafe extern "C" {
         attr: *const weir_kernel_attr,
         out: *mut *mut Kernel,
     ) -> weir_status;
+    pub fn weir_kernel_create_gather(
+        engine: *mut Engine,
+        desc: *const weir_gather_desc,
+        attr: *const weir_kernel_attr,
+        out: *mut *mut Kernel,
+    ) -> weir_status;
     pub fn weir_kernel_create_binary(
         engine: *mut Engine,
         desc: *const weir_binary_desc,

@@ -10,6 +10,11 @@ use weir::base::Desc;
 
 const WANTED: &str = "WEIR_TEST_CUDA";
 
+/// Whether products may be a library's, which adds in another order.
+pub fn has_library() -> bool {
+    is_wanted() && std::env::var_os("WEIR_CUDA_BLAS").is_none_or(|value| value != "0")
+}
+
 pub fn is_wanted() -> bool {
     std::env::var_os(WANTED).is_some()
 }
@@ -83,4 +88,18 @@ fn all_of_it_through_an_engine() {
     let run = Driver::new().set("RACES", "abort").variable(WANTED, "1").run(command.arg("--skip=images::")).unwrap();
     run.succeeds();
     assert!(run.count("cuLaunchKernel") > 500, "{} launches", run.count("cuLaunchKernel"));
+}
+
+#[test]
+fn products_by_a_library() {
+    if is_wanted() {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let driver = Driver::new().library(fake_blas::BUILT_AS, "libcublasLt.so.12", &[]).variable("WEIR_CUDA_BLAS", "1");
+    let run = driver.set("RACES", "abort").variable(WANTED, "1").run(command.arg("products::")).unwrap();
+    run.succeeds();
+    // The library's own launches ask for nothing of the stream; weir asks whether it captures.
+    let asked = run.count("cuStreamIsCapturing");
+    assert!(asked > 40, "{asked} calls that may be a library's");
 }

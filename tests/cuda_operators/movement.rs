@@ -130,8 +130,37 @@ fn other_shapes() {
 }
 
 #[test]
+fn rows_by_their_numbers() {
+    let run = |of: u32, dims: &[i64], axis: i32, shape: &[i64], is_long: bool| {
+        let desc = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis, reserved: 0 };
+        let rank = dims.len() as i32;
+        let size = dims[((axis + rank) % rank) as usize];
+        let index = |i: usize| (i as i64 * 7 + 3) % size;
+        let indices = match is_long {
+            true => Tensor::s64(shape, index),
+            false => Tensor::s32(shape, |i| index(i) as i32),
+        };
+        same("gather", weir_kernel_create_gather, &desc, &[Tensor::random(of, dims, 1), indices])
+    };
+    for of in ALL.into_iter().chain([dtype::S64]) {
+        for is_long in [false, true] {
+            run(of, &[5, 7], 0, &[4], is_long);
+            run(of, &[5, 7], -1, &[2, 3], is_long);
+            run(of, &[3, 4, 6], 1, &[9], is_long);
+            run(of, &[3, 4, 16], 1, &[], is_long);
+        }
+    }
+    assert_eq!(run(dtype::F32, &[100, 64], 0, &[3, 5], false), ["weir_gather_16"]);
+    assert_eq!(run(dtype::F16, &[9, 6], 0, &[4], false), ["weir_gather_4"]);
+    assert_eq!(run(dtype::U8, &[9, 5], 0, &[4], true), ["weir_gather_1"]);
+    assert_eq!(run(dtype::S64, &[9, 3], 0, &[4], true), ["weir_gather_8"]);
+    // Nothing is gathered, and the indices are looked at all the same.
+    assert_eq!(run(dtype::F32, &[4, 0], 0, &[3], false), ["weir_gather_16"]);
+    assert!(run(dtype::F32, &[4, 2], 0, &[0], false).is_empty());
+}
+
+#[test]
 fn what_there_is_not_is_said() {
-    assert!(refusal("gather", &[0; size_of::<weir_gather_desc>()], 2).contains("index"));
     assert!(refusal("", &[], 1).contains("functions of the host's"));
     assert!(refusal("sort", &[], 1).contains("'sort'"));
     let desc = weir_matmul_desc {

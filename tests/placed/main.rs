@@ -1,8 +1,11 @@
 //! Programs with nodes on an emulated device, under its checker: what compile makes of them has no races, whatever the device
 //! does first; and a mistake in it would be reported.
 
+mod control;
+mod direct;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod launching;
 mod ports;
 mod segments;
 mod staged;

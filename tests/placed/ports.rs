@@ -104,7 +104,7 @@ fn node_of(value: ValueId) -> NodeId {
 }
 
 /// A run on a stream or in this thread; tensors are let go of as soon as the call is back.
-fn run_on(
+pub fn run_on(
     program: &Ref<Program>,
     stream: Option<&Ref<Stream>>,
     inputs: Vec<Ref<Tensor>>,

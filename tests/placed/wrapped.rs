@@ -1,12 +1,13 @@
 //! An emulated device behind one that makes a mistake on request: a wait is left out, an event is recorded too soon, a value is
 //! written where another one still is.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 use weir::base::{Ref, Result};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::*;
-use weir::engine::{Engine, EngineAttr, MemoryMode};
+use weir::engine::{Engine, EngineAttr, MemoryMode, ThreadMode};
 use weir::memory::View;
 
 /// A mistake, once in the life of the device.
@@ -33,6 +34,8 @@ struct State {
     edges: usize,
     /// The steps of the edge that was left out.
     left_out: Option<(String, String)>,
+    /// Threads that have given streams for work something.
+    issuers: BTreeSet<String>,
     /// Where nodes' outputs are.
     outputs: HashMap<String, usize>,
 }
@@ -63,6 +66,55 @@ struct Line {
 impl std::fmt::Debug for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Line")
+    }
+}
+
+/// The edges of a recording without one of them, also inside of branches and loops.
+struct Without<'a> {
+    after: Vec<Vec<usize>>,
+    inside: Vec<Vec<Without<'a>>>,
+    steps: OnceCell<Vec<Step<'a>>>,
+    lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
+}
+
+impl<'a> Without<'a> {
+    /// Counts the edges; the one with the number that is wanted is left out.
+    fn of(steps: &[Step<'_>], state: &mut State, wanted: usize) -> Without<'a> {
+        let mut after: Vec<Vec<usize>> = steps.iter().map(|step| step.after.to_vec()).collect();
+        for (at, after) in after.iter_mut().enumerate() {
+            let edges = state.edges;
+            state.edges += after.len();
+            if (edges + 1..=state.edges).contains(&wanted) {
+                let before = after.remove(wanted - edges - 1);
+                let names = [before, at].map(|step| steps[step].work.name().to_owned());
+                state.left_out = Some(names.into());
+            }
+        }
+        let inside = steps.iter().map(|step| match step.work {
+            Work::Branch(branch) => branch.branches.iter().map(|list| Without::of(list, state, wanted)).collect(),
+            Work::Loop(looped) => vec![Without::of(looped.body, state, wanted)],
+            _ => Vec::new(),
+        });
+        let inside = inside.collect();
+        Without { after, inside, steps: OnceCell::new(), lists: steps.iter().map(|_| OnceCell::new()).collect() }
+    }
+
+    fn steps(&'a self, steps: &'a [Step<'a>]) -> &'a [Step<'a>] {
+        self.steps.get_or_init(|| {
+            let step = |at: usize| {
+                let inside = &self.inside[at];
+                let work = match steps[at].work {
+                    Work::Branch(branch) => {
+                        let lists = inside.iter().zip(branch.branches).map(|(without, list)| without.steps(list));
+                        Work::Branch(Branch { branches: self.lists[at].get_or_init(|| lists.collect()), ..branch })
+                    }
+                    Work::Loop(looped) => Work::Loop(Loop { body: inside[0].steps(looped.body), ..looped }),
+                    other => other,
+                };
+                Step { work, after: &self.after[at] }
+            };
+            (0..steps.len()).map(step).collect()
+        })
     }
 }
 
@@ -108,28 +160,17 @@ impl Accelerator for Wrapped {
     fn can_record(&self) -> bool {
         true
     }
+    fn control_flow(&self) -> Result<()> {
+        self.inner.control_flow()
+    }
     fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
-        let Recording { name, steps } = recording;
-        let mut after: Vec<Vec<usize>> = steps.iter().map(|step| step.after.to_vec()).collect();
-        let mut state = self.state.lock().unwrap();
-        match self.mistake {
-            Mistake::NoRecording => return Err(weir::base::Error::internal("no recordings today")),
-            Mistake::NoEdge(wanted) => {
-                for (at, after) in after.iter_mut().enumerate() {
-                    let edges = state.edges;
-                    state.edges += after.len();
-                    if (edges + 1..=state.edges).contains(&wanted) {
-                        let before = after.remove(wanted - edges - 1);
-                        let names = [before, at].map(|step| steps[step].work.name().to_owned());
-                        state.left_out = Some(names.into());
-                    }
-                }
-            }
-            _ => state.edges += after.iter().map(Vec::len).sum::<usize>(),
+        if matches!(self.mistake, Mistake::NoRecording) {
+            return Err(weir::base::Error::internal("no recordings today"));
         }
-        let steps: Vec<Step<'_>> =
-            steps.iter().zip(&after).map(|(step, after)| Step { work: step.work, after }).collect();
-        self.inner.record(&Recording { name, steps: &steps })
+        let Recording { name, steps } = recording;
+        let wanted = if let Mistake::NoEdge(wanted) = self.mistake { wanted } else { 0 };
+        let without = Without::of(steps, &mut self.state.lock().unwrap(), wanted);
+        self.inner.record(&Recording { name, steps: without.steps(steps) })
     }
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {
         self.inner.when_reached(event, then);
@@ -137,6 +178,11 @@ impl Accelerator for Wrapped {
 }
 
 impl Line {
+    fn note_issuer(&self) {
+        let name = std::thread::current().name().unwrap_or("").to_owned();
+        self.device.state.lock().unwrap().issuers.insert(name);
+    }
+
     fn flush(&self) -> Result<()> {
         let Some(held) = self.held.lock().unwrap().take() else { return Ok(()) };
         match &held {
@@ -150,6 +196,7 @@ impl Line {
 
 impl DeviceStream for Line {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
+        self.note_issuer();
         self.flush()?;
         let mut state = self.device.state.lock().unwrap();
         let outputs: Vec<View> = launch.outputs.to_vec();
@@ -167,11 +214,13 @@ impl DeviceStream for Line {
         Ok(())
     }
     fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+        self.note_issuer();
         self.flush()?;
         *self.held.lock().unwrap() = Some(Held::Replay(executable.clone()));
         Ok(())
     }
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {
+        self.note_issuer();
         self.flush()?;
         self.inner.copy(transfer)
     }
@@ -221,6 +270,11 @@ impl Wrapped {
         (state.waits, state.records)
     }
 
+    /// The names of the threads that have launched, replayed and copied.
+    pub fn issuers(&self) -> Vec<String> {
+        self.state.lock().unwrap().issuers.iter().cloned().collect()
+    }
+
     /// How many edges recordings had, and the names of the steps of the one that was left out.
     pub fn edges(&self) -> (usize, Option<(String, String)>) {
         let state = self.state.lock().unwrap();
@@ -245,6 +299,17 @@ static LAST: Mutex<Vec<(DeviceKind, Weak<Wrapped>)>> = Mutex::new(Vec::new());
 /// A new device of the kind with this name, and an engine on it. The last one is at its end, but whoever completed something for it
 /// may hold it for a moment more, and engines on a device that is alive share it.
 pub fn engine(name: &str, emulation: Emulation, mistake: Mistake, max_streams: u32) -> (Arc<Wrapped>, Ref<Engine>) {
+    engine_in(name, emulation, mistake, max_streams, None)
+}
+
+/// The same in a thread mode.
+pub fn engine_in(
+    name: &str,
+    emulation: Emulation,
+    mistake: Mistake,
+    max_streams: u32,
+    mode: Option<ThreadMode>,
+) -> (Arc<Wrapped>, Ref<Engine>) {
     let kind = DeviceKind::named(name).unwrap();
     let begun = std::time::Instant::now();
     while LAST.lock().unwrap().iter().any(|(of, last)| *of == kind && last.strong_count() > 0) {
@@ -266,6 +331,7 @@ pub fn engine(name: &str, emulation: Emulation, mistake: Mistake, max_streams: u
     // The checker is to see each block come and go.
     attr.memory_mode = Some(MemoryMode::Direct);
     attr.set_max_streams(max_streams).unwrap();
+    mode.iter().for_each(|&mode| attr.set_thread_mode(mode).unwrap());
     let engine = Engine::create(kind, 0, Some(&attr)).unwrap();
     (device, engine)
 }

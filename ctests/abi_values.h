@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The value of every enumerator, as it was published, and the width of integers that stand for one. It does its work when it
+ * is compiled, as part of abi_layout.c.
+ */
+#ifndef WEIR_CTESTS_ABI_VALUES_H
+#define WEIR_CTESTS_ABI_VALUES_H
+
+#include "weir.h"
+
+#define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
+
+/* clang-format off */
+/* weir_status_code */
+VALUE(WEIR_DLPACK_READ_ONLY, 1);
+VALUE(WEIR_DLPACK_COPY, 2);
+VALUE(WEIR_RESOURCE_ANY, 0);
+VALUE(WEIR_RESOURCE_VARIABLE, 1);
+VALUE(WEIR_RESOURCE_TABLE, 2);
+VALUE(WEIR_RESOURCE_HOST, 3);
+VALUE(WEIR_VARIABLE_EXCLUSIVE, 0);
+VALUE(WEIR_VARIABLE_OPTIMISTIC, 1);
+/* weir_pinning */
+VALUE(WEIR_PINNING_ALLOCATES, 1);
+VALUE(WEIR_PINNING_REGISTERS, 2);
+VALUE(WEIR_TABLE_KEY_INT64, 1);
+VALUE(WEIR_TABLE_KEY_BYTES, 2);
+VALUE(WEIR_OK, 0);
+VALUE(WEIR_CANCELLED, 1);
+VALUE(WEIR_UNKNOWN, 2);
+VALUE(WEIR_INVALID_ARGUMENT, 3);
+VALUE(WEIR_DEADLINE_EXCEEDED, 4);
+VALUE(WEIR_NOT_FOUND, 5);
+VALUE(WEIR_ALREADY_EXISTS, 6);
+VALUE(WEIR_PERMISSION_DENIED, 7);
+VALUE(WEIR_RESOURCE_EXHAUSTED, 8);
+VALUE(WEIR_FAILED_PRECONDITION, 9);
+VALUE(WEIR_ABORTED, 10);
+VALUE(WEIR_OUT_OF_RANGE, 11);
+VALUE(WEIR_UNIMPLEMENTED, 12);
+VALUE(WEIR_INTERNAL, 13);
+VALUE(WEIR_UNAVAILABLE, 14);
+VALUE(WEIR_DATA_LOSS, 15);
+VALUE(WEIR_DEVICE_LOST, 64);
+
+/* weir_threadpool_flags */
+VALUE(WEIR_THREADPOOL_ASYNCHRONOUS, 1);
+VALUE(WEIR_THREADPOOL_AUTO_BALANCING, 2);
+VALUE(WEIR_THREADPOOL_NESTED, 4);
+
+/* weir_conformance_verdict */
+VALUE(WEIR_CONFORMANCE_PASS, 0);
+VALUE(WEIR_CONFORMANCE_FAIL, 1);
+VALUE(WEIR_CONFORMANCE_NOT_OFFERED, 2);
+VALUE(WEIR_CONFORMANCE_NOTE, 3);
+VALUE(WEIR_CONFORMANCE_NOT_CHECKED, 4);
+
+/* weir_dtype_value */
+VALUE(WEIR_DTYPE_ANY, 0);
+VALUE(WEIR_F32, 1);
+VALUE(WEIR_S32, 2);
+VALUE(WEIR_U8, 3);
+VALUE(WEIR_S8, 4);
+VALUE(WEIR_F16, 5);
+VALUE(WEIR_BF16, 6);
+VALUE(WEIR_BOOL, 7);
+VALUE(WEIR_S64, 8);
+
+/* weir_limit */
+VALUE(WEIR_MAX_RANK, 8);
+VALUE(WEIR_MAX_ARGS, 64);
+
+/* weir_engine_kind_value */
+VALUE(WEIR_ENGINE_CPU, 1);
+VALUE(WEIR_ENGINE_CUDA, 2);
+VALUE(WEIR_ENGINE_EMULATED, 3);
+VALUE(WEIR_CUDA_SOURCE_TEXT, 1);
+VALUE(WEIR_CUDA_SOURCE_PTX, 2);
+VALUE(WEIR_CUDA_SOURCE_BINARY, 3);
+VALUE(WEIR_CUDA_ARGUMENT_INPUT, 1);
+VALUE(WEIR_CUDA_ARGUMENT_OUTPUT, 2);
+VALUE(WEIR_CUDA_ARGUMENT_INPUT_ELEMENTS, 3);
+VALUE(WEIR_CUDA_ARGUMENT_OUTPUT_ELEMENTS, 4);
+VALUE(WEIR_CUDA_ARGUMENT_VALUE, 5);
+VALUE(WEIR_DEVICE_OWN_MEMORY, 1);
+VALUE(WEIR_DEVICE_CONCURRENT, 2);
+VALUE(WEIR_DEVICE_TIMING, 4);
+VALUE(WEIR_DEVICE_PEER_COPY, 8);
+VALUE(WEIR_DEVICE_CALLBACK, 16);
+VALUE(WEIR_DEVICE_NATIVE_HANDLE, 32);
+VALUE(WEIR_DEVICE_PINNED_MEMORY, 64);
+VALUE(WEIR_DEVICE_REGISTER_MEMORY, 128);
+VALUE(WEIR_DEVICE_OBJECT_DEVICE, 1);
+VALUE(WEIR_DEVICE_OBJECT_STREAM, 2);
+VALUE(WEIR_DEVICE_OBJECT_EVENT, 3);
+
+/* weir_thread_mode_value */
+VALUE(WEIR_THREAD_MODE_GLOBAL, 1);
+VALUE(WEIR_THREAD_MODE_PRIVATE, 2);
+VALUE(WEIR_THREAD_MODE_KIND, 3);
+VALUE(WEIR_THREAD_MODE_CALLER, 4);
+
+/* weir_emulation_flags */
+VALUE(WEIR_EMULATION_CHECK, 1);
+VALUE(WEIR_EMULATION_STRICT, 2);
+VALUE(WEIR_EMULATION_PRECISE, 4);
+
+/* weir_emulated_race_kind */
+VALUE(WEIR_RACE_READ_AFTER_WRITE, 1);
+VALUE(WEIR_RACE_WRITE_AFTER_READ, 2);
+VALUE(WEIR_RACE_WRITE_AFTER_WRITE, 3);
+VALUE(WEIR_RACE_USE_AFTER_FREE, 4);
+VALUE(WEIR_RACE_FREED_IN_USE, 5);
+VALUE(WEIR_RACE_REUSED_IN_USE, 6);
+VALUE(WEIR_RACE_RECORDED_TOO_SOON, 7);
+VALUE(WEIR_RACE_WAIT_BEFORE_RECORD, 8);
+VALUE(WEIR_RACE_HOST_ACCESS, 9);
+
+/* weir_thread_origin_value */
+VALUE(WEIR_THREAD_ORIGIN_BUILTIN_POOL, 1);
+VALUE(WEIR_THREAD_ORIGIN_SEEDED_POOL, 2);
+VALUE(WEIR_THREAD_ORIGIN_LANE, 3);
+VALUE(WEIR_THREAD_ORIGIN_ENGINE_POOL, 4);
+VALUE(WEIR_THREAD_ORIGIN_KIND_POOL, 5);
+VALUE(WEIR_THREAD_ORIGIN_CONFORMANCE, 6);
+VALUE(WEIR_THREAD_ORIGIN_DEVICE, 7);
+VALUE(WEIR_THREAD_ORIGIN_WATCH, 8);
+
+/* weir_stream_flags */
+VALUE(WEIR_STREAM_DEFAULT, 0);
+VALUE(WEIR_STREAM_ASYNCHRONOUS, 1);
+
+/* weir_event_flags */
+VALUE(WEIR_EVENT_DEFAULT, 0);
+VALUE(WEIR_EVENT_TIMING, 1);
+
+/* weir_kernel_flags */
+VALUE(WEIR_KERNEL_IN_PLACE, 1);
+VALUE(WEIR_KERNEL_PURE, 2);
+VALUE(WEIR_KERNEL_MAY_BLOCK, 4);
+VALUE(WEIR_KERNEL_DYNAMIC, 8);
+
+/* weir_matmul_flags */
+VALUE(WEIR_MATMUL_TRANSPOSE_A, 1);
+VALUE(WEIR_MATMUL_TRANSPOSE_B, 2);
+VALUE(WEIR_MATMUL_BIAS, 4);
+VALUE(WEIR_MATMUL_RELU, 8);
+VALUE(WEIR_MATMUL_SUM, 16);
+VALUE(WEIR_MATMUL_F32_RESULT, 32);
+VALUE(WEIR_MATMUL_ALLOW_TF32, 64);
+
+/* weir_pad_mode_value */
+VALUE(WEIR_PAD_CONSTANT, 0);
+VALUE(WEIR_PAD_REFLECT, 1);
+VALUE(WEIR_PAD_EDGE, 2);
+
+/* weir_softmax_flags */
+VALUE(WEIR_SOFTMAX_LOG, 1);
+
+/* weir_reduce_op_value */
+VALUE(WEIR_REDUCE_SUM, 1);
+VALUE(WEIR_REDUCE_MEAN, 2);
+VALUE(WEIR_REDUCE_MIN, 3);
+VALUE(WEIR_REDUCE_MAX, 4);
+VALUE(WEIR_REDUCE_MUL, 5);
+VALUE(WEIR_REDUCE_NORM_MAX, 6);
+VALUE(WEIR_REDUCE_NORM_SUM, 7);
+VALUE(WEIR_REDUCE_NORM_POWER_MAX, 8);
+VALUE(WEIR_REDUCE_NORM_POWER_SUM, 9);
+VALUE(WEIR_REDUCE_ARGMAX, 10);
+VALUE(WEIR_REDUCE_ARGMIN, 11);
+
+/* weir_reduce_flags */
+VALUE(WEIR_REDUCE_KEEP_DIMS, 1);
+
+/* weir_norm_op_value */
+VALUE(WEIR_NORM_LAYER, 1);
+VALUE(WEIR_NORM_RMS, 2);
+VALUE(WEIR_NORM_BATCH, 3);
+VALUE(WEIR_NORM_GROUP, 4);
+
+/* weir_norm_flags */
+VALUE(WEIR_NORM_SCALE, 1);
+VALUE(WEIR_NORM_SHIFT, 2);
+
+/* weir_gemm_offset_value */
+VALUE(WEIR_GEMM_OFFSET_FIXED, 1);
+VALUE(WEIR_GEMM_OFFSET_ROW, 2);
+VALUE(WEIR_GEMM_OFFSET_COLUMN, 3);
+
+/* weir_eltwise_op_value */
+VALUE(WEIR_ELTWISE_RELU, 1);
+VALUE(WEIR_ELTWISE_ELU, 2);
+VALUE(WEIR_ELTWISE_GELU_ERF, 3);
+VALUE(WEIR_ELTWISE_GELU_TANH, 4);
+VALUE(WEIR_ELTWISE_TANH, 5);
+VALUE(WEIR_ELTWISE_SIGMOID, 6);
+VALUE(WEIR_ELTWISE_SWISH, 7);
+VALUE(WEIR_ELTWISE_EXP, 8);
+VALUE(WEIR_ELTWISE_LOG, 9);
+VALUE(WEIR_ELTWISE_SQRT, 10);
+VALUE(WEIR_ELTWISE_SQUARE, 11);
+VALUE(WEIR_ELTWISE_ABS, 12);
+VALUE(WEIR_ELTWISE_NEG, 13);
+VALUE(WEIR_ELTWISE_CLIP, 14);
+VALUE(WEIR_ELTWISE_LINEAR, 15);
+VALUE(WEIR_ELTWISE_POW, 16);
+VALUE(WEIR_ELTWISE_HARDSIGMOID, 17);
+VALUE(WEIR_ELTWISE_HARDSWISH, 18);
+VALUE(WEIR_ELTWISE_ROUND, 19);
+VALUE(WEIR_ELTWISE_MISH, 20);
+VALUE(WEIR_ELTWISE_SOFTPLUS, 21);
+
+/* weir_binary_op_value */
+VALUE(WEIR_BINARY_ADD, 1);
+VALUE(WEIR_BINARY_SUB, 2);
+VALUE(WEIR_BINARY_MUL, 3);
+VALUE(WEIR_BINARY_DIV, 4);
+VALUE(WEIR_BINARY_MIN, 5);
+VALUE(WEIR_BINARY_MAX, 6);
+VALUE(WEIR_BINARY_POW, 7);
+VALUE(WEIR_BINARY_EQ, 8);
+VALUE(WEIR_BINARY_NE, 9);
+VALUE(WEIR_BINARY_LT, 10);
+VALUE(WEIR_BINARY_LE, 11);
+VALUE(WEIR_BINARY_GT, 12);
+VALUE(WEIR_BINARY_GE, 13);
+
+/* weir_quantize_flags */
+VALUE(WEIR_QUANTIZE_ZERO_POINT, 1);
+/* weir_activation_value */
+VALUE(WEIR_ACTIVATION_NONE, 0);
+VALUE(WEIR_ACTIVATION_RELU, 1);
+VALUE(WEIR_ACTIVATION_GELU_ERF, 2);
+VALUE(WEIR_ACTIVATION_GELU_TANH, 3);
+VALUE(WEIR_ACTIVATION_SIGMOID, 4);
+VALUE(WEIR_ACTIVATION_TANH, 5);
+
+/* weir_data_layout_value */
+VALUE(WEIR_LAYOUT_NCHW, 0);
+
+/* weir_weights_layout_value */
+VALUE(WEIR_LAYOUT_OIHW, 0);
+
+/* weir_padding_value */
+VALUE(WEIR_PADDING_ZERO, 0);
+VALUE(WEIR_PADDING_REFLECT, 1);
+
+/* weir_conv_flags */
+VALUE(WEIR_CONV_BIAS, 1);
+
+/* weir_pooling_op_value */
+VALUE(WEIR_POOLING_MAX, 1);
+VALUE(WEIR_POOLING_AVERAGE, 2);
+VALUE(WEIR_POOLING_AVERAGE_INSIDE, 3);
+
+/* weir_pooling_flags */
+VALUE(WEIR_POOLING_GLOBAL, 1);
+
+/* weir_gate_order_value */
+VALUE(WEIR_GATES_ONNX, 0);
+VALUE(WEIR_GATES_TORCH, 1);
+
+/* weir_lstm_flags */
+VALUE(WEIR_LSTM_BIAS, 1);
+
+/* weir_gru_flags */
+VALUE(WEIR_GRU_BIAS, 1);
+VALUE(WEIR_GRU_LINEAR_BEFORE_RESET, 2);
+
+/* weir_memory_mode_value */
+VALUE(WEIR_MEMORY_MODE_POOLED, 1);
+VALUE(WEIR_MEMORY_MODE_DIRECT, 2);
+
+/* weir_packed_weights_flags */
+VALUE(WEIR_PACKED_WEIGHTS_TRANSPOSED, 1);
+
+/* weir_matmul_int8_flags */
+VALUE(WEIR_MATMUL_INT8_TRANSPOSE_A, 1);
+VALUE(WEIR_MATMUL_INT8_TRANSPOSE_B, 2);
+VALUE(WEIR_MATMUL_INT8_BIAS, 4);
+VALUE(WEIR_MATMUL_INT8_SCALES, 8);
+
+/* weir_report_format_value */
+VALUE(WEIR_REPORT_TEXT, 1);
+VALUE(WEIR_REPORT_JSON, 2);
+
+/* weir_forwarding_value */
+VALUE(WEIR_FORWARD_AUTO, -1);
+VALUE(WEIR_FORWARD_NEVER, -2);
+
+/* weir_placement_value */
+VALUE(WEIR_PLACEMENT_DEFAULT, 0);
+VALUE(WEIR_PLACEMENT_KERNEL, 1);
+VALUE(WEIR_PLACEMENT_ANY, 2);
+
+/* weir_dump_format_value */
+VALUE(WEIR_DUMP_DOT, 1);
+VALUE(WEIR_DUMP_JSON, 2);
+/* clang-format on */
+
+/* Integers that stand for enumerators keep their width. */
+_Static_assert(sizeof(weir_status) == 4, "width of weir_status");
+_Static_assert(sizeof(weir_engine_kind) == 4, "width of weir_engine_kind");
+_Static_assert(sizeof(weir_thread_mode) == 4, "width of weir_thread_mode");
+_Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
+_Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
+_Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
+_Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
+_Static_assert(sizeof(weir_pad_mode) == 4, "width of weir_pad_mode");
+_Static_assert(sizeof(weir_reduce_op) == 4, "width of weir_reduce_op");
+_Static_assert(sizeof(weir_norm_op) == 4, "width of weir_norm_op");
+_Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
+_Static_assert(sizeof(weir_eltwise_op) == 4, "width of weir_eltwise_op");
+_Static_assert(sizeof(weir_binary_op) == 4, "width of weir_binary_op");
+_Static_assert(sizeof(weir_activation) == 4, "width of weir_activation");
+_Static_assert(sizeof(weir_data_layout) == 4, "width of weir_data_layout");
+_Static_assert(sizeof(weir_weights_layout) == 4, "width of weir_weights_layout");
+_Static_assert(sizeof(weir_padding) == 4, "width of weir_padding");
+_Static_assert(sizeof(weir_pooling_op) == 4, "width of weir_pooling_op");
+_Static_assert(sizeof(weir_gate_order) == 4, "width of weir_gate_order");
+_Static_assert(sizeof(weir_value) == 8, "width of weir_value");
+_Static_assert(sizeof(weir_node) == 8, "width of weir_node");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
+_Static_assert(WEIR_DIM_DYNAMIC == -1, "value of WEIR_DIM_DYNAMIC");
+_Static_assert(WEIR_TIMEOUT_INFINITE == UINT64_MAX, "value of WEIR_TIMEOUT_INFINITE");
+_Static_assert(WEIR_ENGINE_PLUGIN_FIRST == 4096, "value of WEIR_ENGINE_PLUGIN_FIRST");
+
+#endif
