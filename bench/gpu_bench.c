@@ -1,8 +1,9 @@
 /* weir beside the raw CUDA driver, in one process.
  *
- *     gpu_bench [--quick] [info] [smoke] [questions] [calls] [graphs] [loops] [memory]
+ *     gpu_bench [--quick] [section]...
  *
- * The two sides take turns; ratios are of the same round. Prints Markdown. Without a device it says so and does nothing.
+ * The two sides take turns; ratios are of the same round. Prints Markdown; lines "<!-- answer n: ... -->" are for gpu/run.sh. Without a
+ * device it says so and does nothing. Leaves with 1 if something did not do what it should.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -56,9 +57,13 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(raw_device *device);
-    } sections[] = {{"info", info},         {"smoke", smoke},         {"questions", bench_questions},
-                    {"calls", bench_calls}, {"graphs", bench_graphs}, {"loops", bench_loops},
-                    {"memory", bench_memory}};
+    } sections[] = {{"info", info},         {"smoke", smoke},
+                    {"conditions", bench_conditions}, {"questions", bench_questions},
+                    {"latency", bench_latency}, {"calls", bench_calls},
+                    {"graphs", bench_graphs}, {"dags", bench_dags},
+                    {"updates", bench_updates}, {"loops", bench_loops},
+                    {"branches", bench_branches}, {"memory", bench_memory},
+                    {"products", bench_products}};
     enum { SECTIONS = sizeof sections / sizeof *sections };
     int wanted[SECTIONS] = {0}, any = 0;
     for (int i = 1; i < argc; i++) {
@@ -68,7 +73,9 @@ int main(int argc, char **argv) {
             if (strcmp(argv[i], sections[s].name) == 0) known = wanted[s] = any = 1;
         }
         if (!known) {
-            fprintf(stderr, "usage: gpu_bench [--quick] [info] [smoke] [questions] [calls] [graphs] [loops] [memory]\n");
+            fprintf(stderr, "usage: gpu_bench [--quick]");
+            for (int s = 0; s < SECTIONS; s++) fprintf(stderr, " [%s]", sections[s].name);
+            fprintf(stderr, "\n");
             return 2;
         }
     }
@@ -78,5 +85,5 @@ int main(int argc, char **argv) {
         if (wanted[s] || !any) sections[s].run(&device);
     }
     RAW(cuDevicePrimaryCtxRelease_v2(device.device));
-    return 0;
+    return wrong;
 }

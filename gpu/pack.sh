@@ -19,7 +19,7 @@ fi
 
 # The executable of a Rust test.
 rust_test() {
-    cargo test --locked --no-run --test "$1" --message-format=json 2>/dev/null |
+    cargo test --locked --workspace --profile checked --no-run --test "$1" --message-format=json 2>/dev/null |
         python3 -c '
 import json, sys
 for line in sys.stdin:
@@ -43,10 +43,13 @@ done
 mkdir -p "$kit/examples"
 cp -r examples/digits examples/voice "$kit/examples/"
 # The tests have built it.
-fake=$(find "${CARGO_TARGET_DIR:-target}/debug" -maxdepth 2 -name 'libfake_cuda.so' | head -n 1)
-[ -n "$fake" ] || { echo "gpu/pack.sh: no fake driver below target" >&2; exit 1; }
+fake=$(find "${CARGO_TARGET_DIR:-target}/checked" -maxdepth 2 -name 'libfake_cuda.so' | head -n 1)
+[ -n "$fake" ] || { echo "gpu/pack.sh: no fake driver below target/checked" >&2; exit 1; }
 cp "$fake" "$kit/fake/libcuda.so.1"
 cp "$fake" "$kit/fake/libcuda.so"
+blas=$(find "${CARGO_TARGET_DIR:-target}/checked" -maxdepth 2 -name 'libfake_blas.so' | head -n 1)
+[ -n "$blas" ] || { echo "gpu/pack.sh: no fake cuBLASLt below target/checked" >&2; exit 1; }
+cp "$blas" "$kit/fake/libcublasLt.so"
 cp gpu/test.sh gpu/interop.py "$kit/gpu/"
 strip -s "$kit"/bin/* "$kit"/tests/* "$kit"/fake/*
 strip -g "$kit"/lib/*

@@ -5,7 +5,8 @@
 #
 # Everything that weir has to show on a GPU, in order of value, in under nine minutes: a step that fails or runs out of its time is
 # noted, and the next one begins. The kit (build/gpu/kit, or a kit.tar.gz) was made by gpu/pack.sh, perhaps on another machine; this one needs no
-# Rust and no network. The report and the output of each step are in out (build/gpu/report), report.md first.
+# Rust and no network. The report and the output of each step are in out (build/gpu/report), report.md first; it is whole after each step, whatever
+# becomes of the next. WEIR_GPU_SECONDS is the time of all steps, WEIR_GPU_STEP_SECONDS that of each at most.
 #
 # With --fake it runs on the fake driver that the kit brings, quickly, so that no minute on a GPU is lost to a mistake in here;
 # figures then mean nothing, and the report says so. Leaves with 1 if a step failed.
@@ -23,6 +24,7 @@ out=${2:-$root/build/gpu/report}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
 report=$out/report.md
 budget=${WEIR_GPU_SECONDS:-520}
+step_budget=${WEIR_GPU_STEP_SECONDS:-$budget}
 begun=$SECONDS
 failed=0
 
@@ -32,9 +34,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # named before a process starts.
 libraries() {
     {
-        find /usr/local/cuda*/ -maxdepth 4 \( -name 'libnvrtc.so*' -o -name 'libcublasLt.so*' \) 2>/dev/null
+        timeout 5 find /usr/local/cuda*/ -maxdepth 4 \( -name 'libnvrtc.so*' -o -name 'libcublasLt.so*' \) 2>/dev/null
         if have python3; then
-            python3 - <<'P' 2>/dev/null
+            timeout 5 python3 - <<'P' 2>/dev/null
 import glob, site, sys
 for folder in {*site.getsitepackages(), site.getusersitepackages()}:
     for name in glob.glob(folder + "/nvidia/*/lib*/libnvrtc.so*") + glob.glob(folder + "/nvidia/*/lib*/libcublasLt.so*"):
@@ -52,92 +54,158 @@ else
     [ -z "$found" ] || export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$found"
 fi
 export WEIR_CUDA_CACHE="$out/cache"
+# JAX would take three quarters of the memory for itself.
+export XLA_PYTHON_CLIENT_PREALLOCATE=false
 
-# step <name> <seconds at most> <command...>: runs it with what is left of the time.
+# What the steps of one run have to say is in here until the report is written from it.
+rm -rf "$out/cache" "$out"/*.log "$out/steps" "$report"
+: >"$out/steps"
+
+note() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$out/steps"; }
+
+# Without this a figure cannot be placed.
+cd "$kit" || exit 2
+machine=$(
+    if [ -n "$fake" ]; then
+        echo "On the fake driver: **no figure below was measured on a GPU.**"
+    else
+        timeout 20 nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total,clocks.max.sm --format=csv 2>/dev/null | sed 's/^/    /'
+    fi
+    echo
+    ldd lib/* >"$out/ldd.txt" 2>&1
+    echo "    $(date -u +%Y-%m-%d), kernel $(uname -r), $(nproc) processors, $(getconf GNU_LIBC_VERSION 2>/dev/null)"
+)
+
+# ---- The report --------------------------------------------------------------------------------------
+
+# The questions of RESULTS.md, with the steps that answer them.
+questions='Does PTX of our own that calls `cudaGraphSetConditional` load and run (IF, WHILE, IF-ELSE, SWITCH)?|conditions
+Does the driver still take PTX for sm_52?|questions
+Can the parameters of a kernel or a memset inside a conditional body be changed through the executable?|conditions
+What does the driver'"'"'s own pool cost for an allocation, and what weir'"'"'s free list?|questions bench-memory
+Looking, sleeping, a host function or a word in pinned memory: how late does the host know?|bench-latency
+From which length of kernels on do several streams win over one, and a CUDA graph over both? Does a branched graph cost more to launch?|bench-dags bench-graphs
+What does `cuCtxGetCurrent` cost?|questions'
+
+# What the logs say of question n, or what became of the steps that were to.
+answers() {
+    local number=$1 steps=$2 found
+    found=$(cat "$out"/*.log 2>/dev/null | sed -n "s/^<!-- answer $number: \(.*\) -->\$/\1/p" | awk 'NR > 1 { printf "; " } { printf "%s", $0 }')
+    [ -n "$found" ] || found="**open**"
+    for name in $steps; do
+        awk -F '\t' -v name="$name" '$1 == name && $2 != "passed" { printf " (%s: %s)", $1, $2; known = 1 } $1 == name { known = 1 }
+            END { if (!known) printf " (%s: not run)", name }' "$out/steps" >"$out/why"
+        found=$found$(cat "$out/why")
+    done
+    rm -f "$out/why"
+    echo "$found"
+}
+
+write_report() {
+    local number=0 question steps name result seconds
+    {
+        echo "# weir on a GPU: report"
+        echo
+        echo "$machine"
+        echo
+        echo "| step | result | s |"
+        echo "|---|---|---|"
+        awk -F '\t' '{ printf "| %s | %s | %s |\n", $1, $2, $3 }' "$out/steps"
+        echo
+        echo "In all $((SECONDS - begun)) s."
+        echo
+        echo "## Questions"
+        echo
+        [ -z "$fake" ] || printf 'Answered by the fake driver: **none of this is known of a GPU.**\n\n'
+        echo "| question | answer |"
+        echo "|---|---|"
+        while IFS='|' read -r question steps; do
+            number=$((number + 1))
+            echo "| $number. $question | $(answers $number "$steps") |"
+        done <<Q
+$questions
+Q
+        while IFS=$'\t' read -r name result seconds; do
+            [ -s "$out/$name.log" ] || continue
+            case $name in
+            load | conditions | questions | bench-* | interop)
+                echo
+                echo "<!-- $name -->"
+                grep -v '^<!-- answer' "$out/$name.log"
+                ;;
+            esac
+            case $result in
+            FAILED* | "out of time"*)
+                printf '\n## The end of %s\n\n' "$name"
+                tail -n 25 "$out/$name.log" | sed 's/^/    /'
+                ;;
+            esac
+        done <"$out/steps"
+    } >"$report.new" && mv "$report.new" "$report"
+}
+
+# ---- The steps ---------------------------------------------------------------------------------------
+
+# step <name> <seconds at most> <command...>: runs it with what is left of the time. What outlives its limit is killed with all that it started.
 step() {
     local name=$1 most=$2 left=$((budget - (SECONDS - begun))) start=$SECONDS code
     shift 2
     [ "$left" -lt "$most" ] && most=$left
+    [ "$step_budget" -lt "$most" ] && most=$step_budget
     if [ "$most" -lt 2 ]; then
-        echo "| $name | not run: no time left | |" >>"$report"
+        note "$name" "not run: no time left" 0
         failed=1
+        write_report
         return
     fi
-    timeout -k 5 "$most" "$@" >"$out/$name.log" 2>&1 </dev/null
+    timeout -k 2 "$most" "$@" >"$out/$name.log" 2>&1 </dev/null
     code=$?
     local result=passed
-    [ $code = 77 ] && result=skipped
-    [ $code = 124 ] && result="out of time ($most s)"
-    [ $code != 0 ] && [ $code != 77 ] && [ $code != 124 ] && result="FAILED ($code)"
-    [ $code = 0 ] || [ $code = 77 ] || failed=1
-    [ $code = 0 ] && grep -q '^SKIPPED' "$out/$name.log" && result="skipped: $(grep -m1 '^SKIPPED' "$out/$name.log" | cut -c10-)"
-    echo "| $name | $result | $((SECONDS - start)) |" >>"$report"
+    case $code in
+    0) grep -q '^SKIPPED' "$out/$name.log" && result="skipped: $(grep -m1 '^SKIPPED' "$out/$name.log" | cut -c10-)" ;;
+    77) result=skipped ;;
+    # 137: it did not end when it was asked to.
+    124 | 137) result="out of time ($most s)" ;;
+    *) result="FAILED ($code)" ;;
+    esac
+    case $result in passed | skipped*) ;; *) failed=1 ;; esac
+    note "$name" "$result" $((SECONDS - start))
     printf '%-28s %s\n' "$name" "$result"
+    write_report
 }
-
-# Without this a figure cannot be placed.
-machine() {
-    if [ -n "$fake" ]; then
-        echo "On the fake driver: **no figure below was measured on a GPU.**"
-    else
-        nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total,clocks.max.sm --format=csv 2>/dev/null | sed 's/^/    /'
-    fi
-    echo "    kernel $(uname -r), $(nproc) processors, glibc $(getconf GNU_LIBC_VERSION 2>/dev/null)"
-}
-
-{
-    echo "# weir on a GPU: report"
-    echo
-    machine
-    echo
-    echo "| step | result | s |"
-    echo "|---|---|---|"
-} >"$report"
 
 bench=(bin/gpu_bench)
 [ -n "$fake" ] && bench+=(--quick)
-cd "$kit" || exit 2
+write_report
 
-step load 30 bin/gpu_bench info
-step smoke 30 bin/gpu_bench smoke
-step questions 60 "${bench[@]}" questions
-step conformance 60 bin/weir_conformance --device cuda
+# The limits come to less than the budget.
+step load 15 bin/gpu_bench info
+step smoke 15 bin/gpu_bench smoke
+step conditions 20 "${bench[@]}" conditions
+step questions 20 "${bench[@]}" questions
+step conformance 30 bin/weir_conformance --device cuda
 for test in tests/*; do
-    [ -x "$test" ] && step "test-$(basename "$test")" 120 bash gpu/test.sh "$test"
+    [ -x "$test" ] && step "test-$(basename "$test")" 50 bash gpu/test.sh "$test"
 done
-step bench-calls 40 "${bench[@]}" calls
-step bench-graphs 60 "${bench[@]}" graphs
-step bench-loops 30 "${bench[@]}" loops
-step bench-memory 30 "${bench[@]}" memory
-if have python3; then
-    step interop 60 python3 gpu/interop.py
-else
-    echo "| interop | not run: no python3 | |" >>"$report"
-fi
-if [ -z "$fake" ] && have compute-sanitizer; then
-    step sanitizer-smoke 60 compute-sanitizer --error-exitcode 9 bin/gpu_bench smoke
-    WEIR_TEST_CUDA=1 WEIR_TEST_EXAMPLES=$PWD/examples step sanitizer-networks 90 \
+if [ -n "$fake" ]; then
+    note sanitizer "not run: the fake driver is no GPU" 0
+elif have compute-sanitizer; then
+    step sanitizer-smoke 20 compute-sanitizer --error-exitcode 9 bin/gpu_bench smoke
+    WEIR_TEST_CUDA=1 WEIR_TEST_EXAMPLES=$PWD/examples step sanitizer-networks 40 \
         compute-sanitizer --error-exitcode 9 tests/cuda_networks --test-threads=1
-elif [ -z "$fake" ]; then
-    echo "| sanitizer | not run: no compute-sanitizer | |" >>"$report"
+else
+    note sanitizer "not run: no compute-sanitizer" 0
 fi
+if have python3; then
+    step interop 40 python3 gpu/interop.py
+else
+    note interop "not run: no python3" 0
+fi
+for section in latency calls graphs dags updates loops branches memory products; do
+    case $section in graphs | dags) most=30 ;; branches) most=10 ;; products) most=25 ;; *) most=15 ;; esac
+    step "bench-$section" $most "${bench[@]}" $section
+done
 
-{
-    echo
-    echo "In all $((SECONDS - begun)) s."
-    for name in load questions bench-calls bench-graphs bench-loops bench-memory interop; do
-        [ -s "$out/$name.log" ] || continue
-        echo
-        echo "<!-- $name -->"
-        cat "$out/$name.log"
-    done
-    for log in "$out"/*.log; do
-        name=$(basename "$log" .log)
-        grep -q "^| $name | \(FAILED\|out of time\)" "$report" || continue
-        printf '\n## The end of %s\n\n' "$name"
-        tail -n 25 "$log" | sed 's/^/    /'
-    done
-} >"$out/rest"
-cat "$out/rest" >>"$report" && rm "$out/rest"
+write_report
 echo "report: $report"
 exit $failed

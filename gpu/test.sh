@@ -11,7 +11,7 @@ export WEIR_TEST_CUDA=1 WEIR_TEST_EXAMPLES=$PWD/examples
 passed=0 failed=0 skipped=0
 # Tests of the images compare files of the repository.
 for test in $("$1" --list --format terse | sed -n '/^images::/d; s/: test$//p'); do
-    output=$(timeout 60 "$1" "$test" --exact --nocapture --test-threads=1 2>&1)
+    output=$(timeout --foreground -k 1 20 "$1" "$test" --exact --nocapture --test-threads=1 2>&1)
     code=$?
     if [ $code != 0 ]; then
         failed=$((failed + 1))

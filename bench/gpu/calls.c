@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "weir_side.h"
 
-enum { BURST = 500, SLOTS = 32 };
+enum { BURST = 500, EVENTS = 1000, SLOTS = 16 };
 
 typedef struct calls {
     void *raw_stream, *function, *event;
@@ -71,19 +71,65 @@ static double weir_launch_and_wait(void *with) {
 static double raw_record(void *with) {
     calls *c = with;
     const double start = now_ns();
-    for (int i = 0; i < 200; i++) RAW(cuEventRecord(c->event, c->raw_stream));
+    for (int i = 0; i < EVENTS; i++) RAW(cuEventRecord(c->event, c->raw_stream));
     const double took = now_ns() - start;
     RAW(cuStreamSynchronize(c->raw_stream));
-    return took / 200;
+    return took / EVENTS;
 }
 
 static double weir_record(void *with) {
     calls *c = with;
     const double start = now_ns();
-    for (int i = 0; i < 200; i++) OK(weir_event_record(c->weir_event, c->stream));
+    for (int i = 0; i < EVENTS; i++) OK(weir_event_record(c->weir_event, c->stream));
     const double took = now_ns() - start;
     OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
-    return took / 200;
+    return took / EVENTS;
+}
+
+/* For an event that another stream records once. */
+static double raw_wait(void *with) {
+    calls *c = with;
+    RAW(cuEventRecord(c->event, c->streams[0]));
+    const double start = now_ns();
+    for (int i = 0; i < EVENTS; i++) RAW(cuStreamWaitEvent(c->raw_stream, c->event, 0));
+    const double took = now_ns() - start;
+    RAW(cuStreamSynchronize(c->raw_stream));
+    return took / EVENTS;
+}
+
+static double weir_wait(void *with) {
+    calls *c = with;
+    OK(weir_event_record(c->weir_event, c->weir_streams[0]));
+    const double start = now_ns();
+    for (int i = 0; i < EVENTS; i++) OK(weir_stream_wait_event(c->stream, c->weir_event));
+    const double took = now_ns() - start;
+    OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
+    return took / EVENTS;
+}
+
+/* The wait alone, behind a kernel that was just launched. */
+static double raw_wait_for_kernel(void *with) {
+    calls *c = with;
+    double took = 0;
+    for (int i = 0; i < 100; i++) {
+        launch_raw(c, c->raw_stream);
+        const double start = now_ns();
+        RAW(cuStreamSynchronize(c->raw_stream));
+        took += now_ns() - start;
+    }
+    return took / 100;
+}
+
+static double weir_wait_for_kernel(void *with) {
+    calls *c = with;
+    double took = 0;
+    for (int i = 0; i < 100; i++) {
+        launch_weir(c, c->stream);
+        const double start = now_ns();
+        OK(weir_stream_synchronize(c->stream, WEIR_TIMEOUT_INFINITE));
+        took += now_ns() - start;
+    }
+    return took / 100;
 }
 
 static double raw_idle(void *with) {
@@ -145,10 +191,12 @@ void bench_calls(raw_device *device) {
     compare("enqueue an empty kernel, bursts of 500 (goal: + 50 ns)", raw_burst, weir_burst, &c, 31);
     compare("launch to completion (goal: 1.03)", raw_launch_and_wait, weir_launch_and_wait, &c, 31);
     compare("record an event", raw_record, weir_record, &c, 31);
+    compare("have a stream wait for an event of another", raw_wait, weir_wait, &c, 31);
+    compare("wait for a stream with an empty kernel", raw_wait_for_kernel, weir_wait_for_kernel, &c, 31);
     compare("wait for an idle stream", raw_idle, weir_idle, &c, 15);
     for (c.dirty = 1; c.dirty <= SLOTS; c.dirty *= 4) {
-        char what[64];
-        snprintf(what, sizeof what, "wait for %d streams with an empty kernel each", c.dirty);
+        char what[96];
+        snprintf(what, sizeof what, "sync_devices, %d streams with an empty kernel each (goal: 1)", c.dirty);
         compare(what, raw_all, weir_all, &c, 31);
     }
     for (int i = 0; i < SLOTS; i++) {

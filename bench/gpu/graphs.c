@@ -1,5 +1,4 @@
-/* Whole graphs: straight lines against a CUDA graph made by hand, and forks on one and several streams against the time that the work
- * takes at best.
+/* Straight lines of kernels: weir's programs against CUDA graphs made by hand, and what a graph costs and saves.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -10,11 +9,12 @@
 #include <string.h>
 
 typedef struct line {
-    void *raw_stream, *executable;
+    void *raw_stream, *executable, *function, *from, *to;
+    raw_pointer x;
     weir_stream *stream;
     weir_program *program;
     weir_tensor *input, *output;
-    int runs;
+    int length, runs;
 } line;
 
 static double raw_runs(void *with) {
@@ -37,163 +37,159 @@ static double weir_runs(void *with) {
     return (now_ns() - start) / l->runs;
 }
 
-/* `chains` chains of `length` kernels, side by side behind one input; the end of the first is the output, and the others are outputs that
- * nobody looks at. Inputs and outputs are on the engine. */
-static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel *kernel, int chains, int length) {
+/* The kernels one by one. */
+static double stream_runs(void *with) {
+    line *l = with;
+    raw_pointer y = l->x + 4;
+    unsigned one = 1;
+    void *arguments[] = {&l->x, &y, &one};
+    const double start = now_ns();
+    for (int i = 0; i < l->runs; i++) {
+        for (int k = 0; k < l->length; k++) RAW(cuLaunchKernel(l->function, 1, 1, 1, 128, 1, 1, 0, l->raw_stream, arguments, NULL));
+        RAW(cuStreamSynchronize(l->raw_stream));
+    }
+    return (now_ns() - start) / l->runs;
+}
+
+enum { LAUNCHES = 20 };
+
+/* The host's part of a launch, with nothing in its way. */
+static double launch_call(void *with) {
+    line *l = with;
+    double took = 0;
+    for (int i = 0; i < LAUNCHES; i++) {
+        const double start = now_ns();
+        RAW(cuGraphLaunch(l->executable, l->raw_stream));
+        took += now_ns() - start;
+        RAW(cuStreamSynchronize(l->raw_stream));
+    }
+    return took / LAUNCHES;
+}
+
+/* The device's, between two events around launches behind one another. */
+static double on_device(void *with) {
+    line *l = with;
+    float ms = 0;
+    RAW(cuEventRecord(l->from, l->raw_stream));
+    for (int i = 0; i < LAUNCHES; i++) RAW(cuGraphLaunch(l->executable, l->raw_stream));
+    RAW(cuEventRecord(l->to, l->raw_stream));
+    RAW(cuStreamSynchronize(l->raw_stream));
+    RAW(cuEventElapsedTime(&ms, l->from, l->to));
+    return (double)ms * 1e6 / LAUNCHES;
+}
+
+/* Kernels behind one another, behind one input; with the output on the engine. */
+static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel *kernel, int length, int segments) {
     const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
     weir_engine *const engines[] = {cpu, engine};
+    weir_compile_options *options = NULL;
     weir_graph *graph = NULL;
     weir_program *program = NULL;
-    weir_value input = {0};
-    OK(weir_graph_create("chains", &graph));
-    OK(weir_graph_add_input(graph, "x", &desc, &input));
+    weir_value value = {0};
+    OK(weir_graph_create("line", &graph));
+    OK(weir_graph_add_input(graph, "x", &desc, &value));
     OK(weir_graph_set_input_engine(graph, 0, engine));
-    for (int chain = 0; chain < chains; chain++) {
-        weir_value value = input;
-        for (int i = 0; i < length; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "%d.%d", chain, i);
-            weir_value next = {0};
-            OK(weir_graph_add_kernel(graph, name, kernel, &value, 1, &next, 1, NULL));
-            value = next;
-        }
+    for (int i = 0; i < length; i++) {
         char name[32];
-        snprintf(name, sizeof name, "end %d", chain);
-        OK(weir_graph_add_output(graph, name, value));
-        OK(weir_graph_set_output_engine(graph, (size_t)chain, engine));
+        snprintf(name, sizeof name, "%d", i);
+        weir_value next = {0};
+        OK(weir_graph_add_kernel(graph, name, kernel, &value, 1, &next, 1, NULL));
+        value = next;
     }
-    OK(weir_graph_compile(graph, engines, 2, NULL, &program));
+    OK(weir_graph_add_output(graph, "y", value));
+    OK(weir_graph_set_output_engine(graph, 0, engine));
+    OK(weir_compile_options_create(&options));
+    OK(weir_compile_options_set_segments(options, segments));
+    OK(weir_graph_compile(graph, engines, 2, options, &program));
+    weir_compile_options_destroy(options);
     weir_graph_destroy(graph);
     return program;
 }
 
-/* The same by hand. Chain i writes 4 i bytes behind `y`, which is what arguments[1] points to. */
-static void *build(void *function, void **arguments, raw_pointer *y, unsigned blocks, unsigned threads, int chains, int length) {
-    void *graph = NULL, *executable = NULL;
+/* As many kernels by hand, in so many chains: each writes its own float behind x. */
+static void *build(line *l, int chains) {
+    void *graph = NULL;
+    unsigned one = 1;
     RAW(cuGraphCreate(&graph, 0));
     for (int chain = 0; chain < chains; chain++) {
-        void *node = NULL;
-        for (int i = 0; i < length; i++) {
-            void *before = node;
-            const raw_kernel_node kernel = {
-                .function = function, .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .params = arguments};
-            RAW(cuGraphAddKernelNode_v2(&node, graph, &before, i > 0, &kernel));
-        }
-        *y += 4;
+        raw_pointer y = l->x + 4 + 4 * (raw_pointer)chain;
+        void *node = NULL, *arguments[] = {&l->x, &y, &one};
+        for (int i = 0; i < l->length / chains; i++) node = raw_node_of(graph, l->function, 1, 128, arguments, &node, i > 0);
     }
-    RAW(cuGraphInstantiateWithFlags(&executable, graph, 0));
-    RAW(cuGraphDestroy(graph));
-    return executable;
+    return raw_executable(graph);
 }
 
-static void straight_lines(weir_engine *cpu) {
-    weir_engine *engine = cuda_engine(1);
+void bench_graphs(raw_device *device) {
+    enum { LENGTHS = 4, CHAINS = 8 };
+    (void)device;
+    weir_engine *cpu = NULL, *engine = cuda_engine(1);
     weir_kernel *kernel = add_one_kernel(engine, 1);
-    void *module = NULL, *function = raw_kernel(PTX_PLAIN, "add_one", &module, NULL);
-    raw_pointer x = raw_memory(8), y = x + 4;
-    unsigned one = 1;
-    void *arguments[] = {&x, &y, &one};
-    line l = {.raw_stream = raw_stream(), .stream = cuda_stream(engine)};
+    void *module = NULL;
+    line l = {.function = raw_kernel(PTX_PLAIN, "add_one", &module, NULL), .raw_stream = raw_stream(), .stream = cuda_stream(engine)};
+    OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
+    l.from = raw_event(RAW_EVENT_DEFAULT);
+    l.to = raw_event(RAW_EVENT_DEFAULT);
+    l.x = raw_memory(4 + 4 * CHAINS);
     l.input = floats_on(engine, 1);
     l.output = floats_on(engine, 1);
-    table("Straight graphs of small kernels, run to completion (goal: 1.03)");
-    for (int length = 1; length <= (quick ? 100 : 1000); length *= 10) {
-        l.program = compile(cpu, engine, kernel, 1, length);
-        y = x + 4;
-        l.executable = build(function, arguments, &y, 1, 128, 1, length);
+    RAW(cuMemsetD32Async(l.x, 0, 1 + CHAINS, l.raw_stream));
+    OK(weir_enqueue_fill(l.stream, l.input, 0));
+    const int lengths = quick ? LENGTHS - 1 : LENGTHS;
+    double calls[LENGTHS], branched[LENGTHS], device_ns[LENGTHS], one_by_one[LENGTHS], whole[LENGTHS];
+    char what[64];
+    table("Straight graphs of small kernels, run to completion, as CUDA graphs on both sides (goal: 1.03)");
+    for (int k = 0, length = 1; k < lengths; k++, length *= 10) {
+        l.program = compile(cpu, engine, kernel, length, 1);
+        l.length = length;
+        l.executable = build(&l, 1);
         l.runs = length < 100 ? 100 : 20;
-        char what[64];
         snprintf(what, sizeof what, "%d kernels", length);
         compare(what, raw_runs, weir_runs, &l, 31);
+        calls[k] = alone(launch_call, &l, 31);
+        device_ns[k] = alone(on_device, &l, 31);
+        whole[k] = alone(raw_runs, &l, 15);
+        one_by_one[k] = alone(stream_runs, &l, 15);
+        RAW(cuGraphExecDestroy(l.executable));
         weir_program_release(l.program);
+        branched[k] = 0;
+        if (length < CHAINS) continue;
+        l.executable = build(&l, CHAINS);
+        branched[k] = alone(launch_call, &l, 31);
         RAW(cuGraphExecDestroy(l.executable));
     }
+    table("The same one by one, without a recording on either side");
+    for (int k = 0, length = 1; k < lengths; k++, length *= 10) {
+        l.program = compile(cpu, engine, kernel, length, 0);
+        l.length = length;
+        l.runs = length < 100 ? 20 : 4;
+        snprintf(what, sizeof what, "%d kernels", length);
+        compare(what, stream_runs, weir_runs, &l, 15);
+        weir_program_release(l.program);
+    }
+    printf("\n## What a CUDA graph of small kernels costs, by hand\n\n"
+           "| kernels | cuGraphLaunch, the host's ns | the same in %d chains | on the device, ns | run to completion, ns | kernels one by one, ns | "
+           "graph is faster by |\n|---|---|---|---|---|---|---|\n", CHAINS);
+    for (int k = 0, length = 1; k < lengths; k++, length *= 10) {
+        char in_chains[32] = "";
+        if (branched[k] > 0) snprintf(in_chains, sizeof in_chains, "%.0f", branched[k]);
+        printf("| %d | %.0f | %s | %.0f | %.0f | %.0f | %.2f |\n", length, calls[k], in_chains, device_ns[k], whole[k], one_by_one[k],
+               one_by_one[k] / whole[k]);
+    }
+    const int last = lengths - 1;
+    const double nodes = last == 3 ? 990 : 90, per_node = (device_ns[last] - device_ns[1]) / nodes;
+    printf("\nOn the device: %.0f ns and %.0f ns for each kernel. The host's part: %.0f ns for 10 kernels, %.0f ns for %d; in %d chains %.0f and %.0f.\n",
+           device_ns[1] - 10 * per_node, per_node, calls[1], calls[last], last == 3 ? 1000 : 100, CHAINS, branched[1], branched[last]);
+    answer(6, "cuGraphLaunch of 10 and %d kernels: %.0f and %.0f ns in a line, %.0f and %.0f ns in %d chains", last == 3 ? 1000 : 100, calls[1],
+           calls[last], branched[1], branched[last], CHAINS);
     weir_tensor_release(l.input);
     weir_tensor_release(l.output);
     weir_kernel_release(kernel);
     weir_stream_release(l.stream);
     weir_engine_release(engine);
+    weir_engine_release(cpu);
+    RAW(cuEventDestroy_v2(l.from));
+    RAW(cuEventDestroy_v2(l.to));
     RAW(cuStreamDestroy_v2(l.raw_stream));
     RAW(cuModuleUnload(module));
-    RAW(cuMemFree_v2(x));
-}
-
-/* Eight chains of eight kernels that use an eighth of the device each: one after the other, they take as long as 64 kernels; side by side,
- * as 8. */
-static void forks(weir_engine *cpu, raw_device *device) {
-    enum { CHAINS = 8, LENGTH = 8, ROUNDS = 15 };
-    const int microseconds[] = {2, 10, 50};
-    const unsigned blocks = device->sms >= 8 ? (unsigned)device->sms / 8 : 1;
-    printf("\n## Eight chains of eight kernels, each on an eighth of the device\n\n"
-           "Ideal: a chain's kernels one after the other, the chains side by side, at the time that one kernel is seen to take on the device.\n\n"
-           "| kernel | streams | ideal, us | weir, us | ideal / weir (goal: 0.95 at 50 us) | CUDA graph by hand, us |\n|---|---|---|---|---|---|\n");
-    for (size_t k = 0; k < sizeof microseconds / sizeof *microseconds; k++) {
-        uint64_t cycles = (uint64_t)device->clock_khz / 1000 * (uint64_t)microseconds[k];
-        if (quick) cycles = 100;
-        /* What a kernel takes: a chain of a hundred between two events. */
-        void *module = NULL, *function = raw_kernel(PTX_PLAIN, "spin", &module, NULL), *stream = raw_stream();
-        void *from = raw_event(RAW_EVENT_DEFAULT), *to = raw_event(RAW_EVENT_DEFAULT);
-        raw_pointer x = raw_memory(4 + 4 * CHAINS), y = x + 4;
-        void *arguments[] = {&x, &y, &cycles};
-        float ms = 0;
-        RAW(cuMemsetD32Async(x, 0, 1 + CHAINS, stream));
-        void *chain = build(function, arguments, &y, blocks, 32, 1, 100);
-        for (int i = 0; i < 2; i++) {
-            RAW(cuEventRecord(from, stream));
-            RAW(cuGraphLaunch(chain, stream));
-            RAW(cuEventRecord(to, stream));
-            RAW(cuStreamSynchronize(stream));
-            RAW(cuEventElapsedTime(&ms, from, to));
-        }
-        const double ideal = (double)ms * 1e3 / 100 * LENGTH;
-        line l = {.raw_stream = stream, .runs = quick ? 1 : 10};
-        y = x + 4;
-        l.executable = build(function, arguments, &y, blocks, 32, CHAINS, LENGTH);
-        double raw_ns[ROUNDS];
-        for (int round = 0; round < ROUNDS; round++) raw_ns[round] = raw_runs(&l);
-        const double by_hand = median(raw_ns, ROUNDS) / 1e3;
-        const uint32_t streams[] = {1, 2, 4, 8, 0};
-        for (size_t s = 0; s < sizeof streams / sizeof *streams; s++) {
-            weir_engine *engine = cuda_engine(streams[s]);
-            weir_kernel *kernel = spin_kernel(engine, cycles, blocks);
-            weir_program *program = compile(cpu, engine, kernel, CHAINS, LENGTH);
-            weir_stream *own = cuda_stream(engine);
-            weir_tensor *input = floats_on(engine, 1), *outputs[CHAINS];
-            double weir_ns[ROUNDS];
-            for (int i = 0; i < CHAINS; i++) outputs[i] = floats_on(engine, 1);
-            for (int round = -3; round < ROUNDS; round++) {
-                const double start = now_ns();
-                for (int i = 0; i < l.runs; i++) {
-                    OK(weir_program_run(program, own, &input, 1, outputs, CHAINS, NULL));
-                    OK(weir_stream_synchronize(own, WEIR_TIMEOUT_INFINITE));
-                }
-                if (round >= 0) weir_ns[round] = (now_ns() - start) / l.runs;
-            }
-            const double took = median(weir_ns, ROUNDS) / 1e3;
-            char count[16];
-            snprintf(count, sizeof count, streams[s] == 0 ? "as weir picks" : "%u", (unsigned)streams[s]);
-            printf("| %d us | %s | %.0f | %.0f | %.2f | %.0f |\n", microseconds[k], count, ideal, took, ideal / took, by_hand);
-            for (int i = 0; i < CHAINS; i++) weir_tensor_release(outputs[i]);
-            weir_tensor_release(input);
-            weir_stream_release(own);
-            weir_program_release(program);
-            weir_kernel_release(kernel);
-            weir_engine_release(engine);
-        }
-        RAW(cuGraphExecDestroy(l.executable));
-        RAW(cuGraphExecDestroy(chain));
-        RAW(cuEventDestroy_v2(from));
-        RAW(cuEventDestroy_v2(to));
-        RAW(cuStreamDestroy_v2(stream));
-        RAW(cuMemFree_v2(x));
-        RAW(cuModuleUnload(module));
-    }
-}
-
-void bench_graphs(raw_device *device) {
-    weir_engine *cpu = NULL;
-    OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
-    straight_lines(cpu);
-    forks(cpu, device);
-    weir_engine_release(cpu);
+    RAW(cuMemFree_v2(l.x));
 }

@@ -70,6 +70,36 @@
     "  ret;\n" \
     "}\n"
 
+/* Works for so many cycles, and says at `took` how many cycles and how many ns of the device's clock it was at it. */
+#define PTX_SPIN_MEASURED \
+    ".visible .entry spin_measured(.param .u64 cycles, .param .u64 took)\n" \
+    "{\n" \
+    "  .reg .pred %p;\n" \
+    "  .reg .b32 %r<3>;\n" \
+    "  .reg .b64 %rd<9>;\n" \
+    "  ld.param.u64 %rd0, [cycles];\n" \
+    "  ld.param.u64 %rd1, [took];\n" \
+    "  mov.u64 %rd2, %globaltimer;\n" \
+    "  mov.u64 %rd3, %clock64;\n" \
+    "AGAIN:\n" \
+    "  mov.u64 %rd4, %clock64;\n" \
+    "  sub.u64 %rd5, %rd4, %rd3;\n" \
+    "  setp.lt.u64 %p, %rd5, %rd0;\n" \
+    "  @%p bra AGAIN;\n" \
+    "  mov.u64 %rd6, %globaltimer;\n" \
+    "  sub.u64 %rd6, %rd6, %rd2;\n" \
+    "  mov.u32 %r0, %ctaid.x;\n" \
+    "  mov.u32 %r1, %tid.x;\n" \
+    "  or.b32 %r2, %r0, %r1;\n" \
+    "  setp.ne.u32 %p, %r2, 0;\n" \
+    "  @%p bra DONE;\n" \
+    "  cvta.to.global.u64 %rd1, %rd1;\n" \
+    "  st.global.u64 [%rd1], %rd5;\n" \
+    "  st.global.u64 [%rd1+8], %rd6;\n" \
+    "DONE:\n" \
+    "  ret;\n" \
+    "}\n"
+
 /* y[0] = x[0] < limit[0], of floats, as a byte. */
 #define PTX_LESS \
     ".visible .entry less(.param .u64 x, .param .u64 limit, .param .u64 y)\n" \
@@ -135,7 +165,7 @@
     "  ret;\n" \
     "}\n"
 
-#define PTX_PLAIN PTX_HEAD("6.3", "sm_75") PTX_EMPTY PTX_ADD_ONE PTX_SPIN PTX_LESS
+#define PTX_PLAIN PTX_HEAD("6.3", "sm_75") PTX_EMPTY PTX_ADD_ONE PTX_SPIN PTX_SPIN_MEASURED PTX_LESS
 #define PTX_OLD PTX_HEAD("6.0", "sm_52") PTX_EMPTY
 #define PTX_CONDITIONS PTX_HEAD("6.3", "sm_75") PTX_SET_CONDITION PTX_COUNT_DOWN
 

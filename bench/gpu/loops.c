@@ -1,4 +1,5 @@
-/* A loop with one small kernel in its body: weir's while, wherever weir has it run, against a WHILE node made by hand.
+/* Loops with small kernels in their body: weir's while, by the device and by the host, against a WHILE node made by hand, and all against a
+ * host that asks after each iteration.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -6,18 +7,20 @@
 #include "kernels.h"
 #include "weir_side.h"
 
-#include <string.h>
-
 typedef struct loop {
+    raw_device *device;
+    void *plain, *conditions, *add, *less, *down, *set; /* kernels; those of conditions are NULL where the driver has none */
     void *raw_stream, *executable;
-    raw_pointer left, counter;
+    void *flag;                 /* the host's, for the loop that it drives */
+    raw_pointer left, counter;  /* iterations that are left; the counter, its limit, whether it is less */
     unsigned iterations;
+    int kernels;                /* in a body */
     weir_stream *stream;
     weir_program *program;
     weir_tensor *inputs[2], *output;
 } loop;
 
-static double raw_loop(void *with) {
+static double graph_loop(void *with) {
     loop *l = with;
     const double start = now_ns();
     RAW(cuMemsetD32Async(l->left, l->iterations, 1, l->raw_stream));
@@ -34,37 +37,29 @@ static double weir_loop(void *with) {
     return (now_ns() - start) / l->iterations;
 }
 
-static void *driven_module, *driven_flag;
-
-/* Where the host asks after each iteration: a launch, a copy of the condition, and a wait. */
+/* Where the host asks after each iteration: launches, a copy of the condition, and a wait. */
 static double driven_loop(void *with) {
     loop *l = with;
-    static void *add = NULL, *less = NULL;
-    if (driven_module == NULL) {
-        add = raw_kernel(PTX_PLAIN, "add_one", &driven_module, NULL);
-        RAW(cuModuleGetFunction(&less, driven_module, "less"));
-        RAW(cuMemHostAlloc(&driven_flag, 4, 0));
-    }
     unsigned one = 1;
     raw_pointer limit = l->counter + 4, condition = l->counter + 8;
     void *add_arguments[] = {&l->counter, &l->counter, &one}, *less_arguments[] = {&l->counter, &limit, &condition};
     const double start = now_ns();
     RAW(cuMemsetD32Async(l->counter, 0, 1, l->raw_stream));
-    for (;;) {
-        RAW(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, add_arguments, NULL));
-        RAW(cuLaunchKernel(less, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, less_arguments, NULL));
-        RAW(cuMemcpyDtoHAsync_v2(driven_flag, condition, 1, l->raw_stream));
+    do {
+        for (int i = 0; i < l->kernels; i++) RAW(cuLaunchKernel(l->add, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, add_arguments, NULL));
+        RAW(cuLaunchKernel(l->less, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, less_arguments, NULL));
+        RAW(cuMemcpyDtoHAsync_v2(l->flag, condition, 1, l->raw_stream));
         RAW(cuStreamSynchronize(l->raw_stream));
-        if (*(unsigned char *)driven_flag == 0) break;
-    }
+    } while (*(volatile unsigned char *)l->flag != 0);
     return (now_ns() - start) / l->iterations;
 }
 
-/* while (x < limit) x = x + 1; with everything on the engine. */
-static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel *less, weir_kernel *add) {
+/* while (x < limit) x = x + 1 + ... + 1, with everything on the engine. */
+static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel *less, weir_kernel *add, int kernels, int by_device) {
     const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
     weir_engine *const engines[] = {cpu, engine};
     weir_graph *condition = NULL, *body = NULL, *graph = NULL;
+    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value values[2], more, next, last;
     OK(weir_graph_create("condition", &condition));
@@ -75,7 +70,11 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     OK(weir_graph_create("body", &body));
     OK(weir_graph_add_input(body, "x", &desc, &values[0]));
     OK(weir_graph_add_input(body, "limit", &desc, &values[1]));
-    OK(weir_graph_add_kernel(body, "add", add, values, 1, &next, 1, NULL));
+    for (int i = 0; i < kernels; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "add %d", i);
+        OK(weir_graph_add_kernel(body, name, add, i == 0 ? &values[0] : &next, 1, &next, 1, NULL));
+    }
     OK(weir_graph_add_output(body, "x", next));
     OK(weir_graph_create("loop", &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &values[0]));
@@ -84,89 +83,125 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     OK(weir_graph_add_while(graph, "while", condition, body, &values[0], 1, &values[1], 1, 1, &last, NULL));
     OK(weir_graph_add_output(graph, "x", last));
     OK(weir_graph_set_output_engine(graph, 0, engine));
-    OK(weir_graph_compile(graph, engines, 2, NULL, &program));
+    OK(weir_compile_options_create(&options));
+    OK(weir_compile_options_set_device_control(options, by_device));
+    OK(weir_graph_compile(graph, engines, 2, options, &program));
+    weir_compile_options_destroy(options);
     weir_graph_destroy(graph);
     weir_graph_destroy(body);
     weir_graph_destroy(condition);
     return program;
 }
 
-/* NULL where the driver has no WHILE nodes. */
-static void *build(raw_device *device, raw_pointer left, raw_pointer counter, void **modules) {
-    void *module = NULL, *plain = NULL, *graph = NULL, *node = NULL, *executable = NULL, *set = NULL;
-    void *down = raw.cuGraphAddNode_v2 == NULL ? NULL : raw_kernel(PTX_CONDITIONS, "count_down", &module, NULL);
-    if (down == NULL) return NULL;
-    void *add = raw_kernel(PTX_PLAIN, "add_one", &plain, NULL);
-    RAW(cuModuleGetFunction(&set, module, "set_condition"));
-    uint64_t handle = 0;
+static void *add_nodes(loop *l, void *graph, void *after, int count) {
     unsigned one = 1;
+    void *arguments[] = {&l->counter, &l->counter, &one};
+    for (int i = 0; i < count; i++) after = raw_node_of(graph, l->add, 1, 1, arguments, &after, after != NULL);
+    return after;
+}
+
+/* A WHILE node whose body is so many kernels and the one that counts down. */
+static void *while_graph(loop *l) {
+    void *graph = NULL, *loop_node = NULL;
+    uint64_t handle = 0;
     RAW(cuGraphCreate(&graph, 0));
-    RAW(cuGraphConditionalHandleCreate(&handle, graph, device->context, 0, 0));
-    void *conditions[] = {&handle, &left}, *additions[] = {&counter, &counter, &one};
-    raw_kernel_node kernel = {.function = set, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = conditions};
-    RAW(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &kernel));
-    raw_node params = {.type = RAW_NODE_CONDITIONAL, .handle = handle, .condition = RAW_WHILE, .size = 1, .context = device->context};
-    void *loop_node = NULL, *inside = NULL;
+    RAW(cuGraphConditionalHandleCreate(&handle, graph, l->device->context, 0, 0));
+    void *arguments[] = {&handle, &l->left};
+    void *node = raw_node_of(graph, l->set, 1, 1, arguments, NULL, 0);
+    raw_node params = {.type = RAW_NODE_CONDITIONAL, .handle = handle, .condition = RAW_WHILE, .size = 1, .context = l->device->context};
     RAW(cuGraphAddNode_v2(&loop_node, graph, &node, NULL, 1, &params));
-    kernel.function = add;
-    kernel.params = additions;
-    RAW(cuGraphAddKernelNode_v2(&inside, params.bodies[0], NULL, 0, &kernel));
-    kernel.function = down;
-    kernel.params = conditions;
-    RAW(cuGraphAddKernelNode_v2(&node, params.bodies[0], &inside, 1, &kernel));
-    RAW(cuGraphInstantiateWithFlags(&executable, graph, 0));
-    RAW(cuGraphDestroy(graph));
-    modules[0] = module;
-    modules[1] = plain;
-    return executable;
+    node = add_nodes(l, params.bodies[0], NULL, l->kernels);
+    raw_node_of(params.bodies[0], l->down, 1, 1, arguments, &node, 1);
+    return raw_executable(graph);
+}
+
+/* The kernels of all iterations in a line. */
+static void *straight_graph(loop *l) {
+    void *graph = NULL;
+    RAW(cuGraphCreate(&graph, 0));
+    add_nodes(l, graph, NULL, (int)l->iterations * (l->kernels + 1));
+    return raw_executable(graph);
+}
+
+static void bodies_of(loop *l, weir_engine *cpu, weir_engine *engine, weir_kernel *less, weir_kernel *add) {
+    const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
+    float first = 0, limit = (float)l->iterations * (float)l->kernels, result = -1;
+    float *const values[] = {&first, &limit, &result};
+    weir_tensor *host[3] = {NULL};
+    const char *how = "";
+    char what[112];
+    RAW(cuMemcpyHtoDAsync_v2(l->counter + 4, &limit, 4, l->raw_stream));
+    for (int i = 0; i < 3; i++) OK(weir_tensor_create_from(cpu, &desc, values[i], NULL, NULL, &host[i]));
+    for (int i = 0; i < 2; i++) OK(weir_enqueue_copy(l->stream, host[i], l->inputs[i]));
+    OK(weir_stream_synchronize(l->stream, WEIR_TIMEOUT_INFINITE));
+    if (l->down != NULL) l->executable = while_graph(l);
+    for (int by_device = 1; by_device >= 0; by_device--) {
+        const char *who = by_device ? "while" : "while by the host";
+        l->program = compile(cpu, engine, less, add, l->kernels, by_device);
+        /* A program's second run records, and the third is as all others. */
+        for (int i = 0; i < 2; i++) weir_loop(l);
+        snprintf(what, sizeof what, "%d kernels in the body: %s, beside a loop that the host drives%s", l->kernels, who,
+                 by_device && l->kernels == 1 ? " (goal: 0.333)" : "");
+        compare(what, driven_loop, weir_loop, l, 15);
+        if (l->down != NULL) {
+            snprintf(what, sizeof what, "%d kernels in the body: %s, beside a WHILE node by hand", l->kernels, who);
+            compare(what, graph_loop, weir_loop, l, 15);
+        }
+        result = -1;
+        OK(weir_enqueue_copy(l->stream, l->output, host[2]));
+        OK(weir_stream_synchronize(l->stream, WEIR_TIMEOUT_INFINITE));
+        if (result != limit) {
+            printf("\nWRONG: the loop ended at %g instead of %g.\n", (double)result, (double)limit);
+            wrong = 1;
+        }
+        if (by_device) how = decision(l->program);
+        weir_program_release(l->program);
+    }
+    printf("\nThe device is asked to drive it: %s\n", how);
+    if (l->down != NULL) {
+        const double by_node = alone(graph_loop, l, 15), driven = alone(driven_loop, l, 15);
+        RAW(cuGraphExecDestroy(l->executable));
+        l->executable = straight_graph(l);
+        const double straight = alone(graph_loop, l, 15);
+        RAW(cuGraphExecDestroy(l->executable));
+        printf("\nBy hand, %d kernels in the body: a WHILE node takes %.0f ns for an iteration, the same kernels in a line %.0f ns, so the node itself\n"
+               "%.0f ns; a loop that the host drives takes %.0f ns, %.2f times the node's.\n\n", l->kernels, by_node, straight, by_node - straight,
+               driven, driven / by_node);
+    }
+    for (int i = 0; i < 3; i++) weir_tensor_release(host[i]);
 }
 
 void bench_loops(raw_device *device) {
     weir_engine *cpu = NULL, *engine = cuda_engine(1);
     OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));
     weir_kernel *less = less_kernel(engine), *add = add_one_kernel(engine, 1);
-    loop l = {.raw_stream = raw_stream(), .stream = cuda_stream(engine), .iterations = quick ? 20 : 1000};
-    const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
-    float first = 0, limit = (float)l.iterations, result = -1;
-    weir_tensor *host[3] = {NULL};
+    loop l = {.device = device, .raw_stream = raw_stream(), .stream = cuda_stream(engine), .iterations = quick ? 20 : 1000};
+    l.add = raw_kernel(PTX_PLAIN, "add_one", &l.plain, NULL);
+    RAW(cuModuleGetFunction(&l.less, l.plain, "less"));
+    if (raw.cuGraphAddNode_v2 != NULL && raw.cuGraphConditionalHandleCreate != NULL) {
+        l.down = raw_kernel(PTX_CONDITIONS, "count_down", &l.conditions, NULL);
+        if (l.down != NULL) RAW(cuModuleGetFunction(&l.set, l.conditions, "set_condition"));
+    }
+    RAW(cuMemHostAlloc(&l.flag, 4, 0));
     l.left = raw_memory(4);
     l.counter = raw_memory(16);
-    RAW(cuMemcpyHtoDAsync_v2(l.counter + 4, &limit, 4, l.raw_stream));
-    void *modules[2] = {NULL};
-    l.executable = build(device, l.left, l.counter, modules);
-    l.program = compile(cpu, engine, less, add);
-    float *const values[] = {&first, &limit, &result};
-    for (int i = 0; i < 3; i++) OK(weir_tensor_create_from(cpu, &desc, values[i], NULL, NULL, &host[i]));
-    for (int i = 0; i < 2; i++) {
-        l.inputs[i] = floats_on(engine, 1);
-        OK(weir_enqueue_copy(l.stream, host[i], l.inputs[i]));
-    }
+    for (int i = 0; i < 2; i++) l.inputs[i] = floats_on(engine, 1);
     l.output = floats_on(engine, 1);
-    table("A loop, per iteration");
-    compare("while, beside a loop that the host drives (goal: a third)", driven_loop, weir_loop, &l, 15);
-    if (l.executable != NULL) compare("while, beside a WHILE node by hand", raw_loop, weir_loop, &l, 15);
-    OK(weir_enqueue_copy(l.stream, l.output, host[2]));
-    OK(weir_stream_synchronize(l.stream, WEIR_TIMEOUT_INFINITE));
-    if (result != limit) {
-        printf("\nWRONG: the loop ended at %g instead of %g.\n", (double)result, (double)limit);
-        exit(1);
+    for (l.kernels = 1; l.kernels <= 10; l.kernels *= 10) {
+        table("A loop, per iteration");
+        bodies_of(&l, cpu, engine, less, add);
     }
-    for (int i = 0; i < 3; i++) weir_tensor_release(host[i]);
     for (int i = 0; i < 2; i++) weir_tensor_release(l.inputs[i]);
     weir_tensor_release(l.output);
-    weir_program_release(l.program);
     weir_kernel_release(less);
     weir_kernel_release(add);
     weir_stream_release(l.stream);
     weir_engine_release(engine);
     weir_engine_release(cpu);
-    if (l.executable != NULL) {
-        RAW(cuGraphExecDestroy(l.executable));
-        for (int i = 0; i < 2; i++) RAW(cuModuleUnload(modules[i]));
-    }
-    RAW(cuModuleUnload(driven_module));
-    RAW(cuMemFreeHost(driven_flag));
+    RAW(cuMemFreeHost(l.flag));
     RAW(cuMemFree_v2(l.left));
     RAW(cuMemFree_v2(l.counter));
     RAW(cuStreamDestroy_v2(l.raw_stream));
+    RAW(cuModuleUnload(l.plain));
+    if (l.conditions != NULL) RAW(cuModuleUnload(l.conditions));
 }

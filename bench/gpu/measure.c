@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "bench.h"
 
+#include <stdarg.h>
 #include <time.h>
 
 enum { MOST_ROUNDS = 256 };
 
-int quick = 0;
+int quick = 0, wrong = 0;
 
 double now_ns(void) {
     struct timespec now;
@@ -49,5 +50,24 @@ void compare(const char *what, timed_fn raw_side, timed_fn weir_side, void *with
     const double raw_median = median(raw_ns, rounds), weir_median = median(weir_ns, rounds);
     printf("| %s | %.0f | %.0f | %.0f | %.3f |\n", what, raw_median, weir_median, weir_median - raw_median,
            median(ratios, rounds));
+    fflush(stdout);
+}
+
+double alone(timed_fn side, void *with, int rounds) {
+    double took[MOST_ROUNDS];
+    if (quick && rounds > 3) rounds = 3;
+    if (rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
+    side(with);
+    for (int round = 0; round < rounds; round++) took[round] = side(with);
+    return median(took, rounds);
+}
+
+void answer(int question, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    printf("<!-- answer %d: ", question);
+    vprintf(format, arguments);
+    printf(" -->\n");
+    va_end(arguments);
     fflush(stdout);
 }

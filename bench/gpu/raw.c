@@ -85,3 +85,25 @@ raw_pointer raw_memory(size_t bytes) {
     RAW(cuMemAlloc_v2(&pointer, bytes));
     return pointer;
 }
+
+void *raw_node_of(void *graph, void *function, unsigned blocks, unsigned threads, void **arguments, void *const *after, size_t count) {
+    void *node = NULL;
+    const raw_kernel_node kernel = {.function = function, .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .params = arguments};
+    RAW(cuGraphAddKernelNode_v2(&node, graph, after, count, &kernel));
+    return node;
+}
+
+void *raw_executable(void *graph) {
+    void *executable = NULL;
+    RAW(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    RAW(cuGraphDestroy(graph));
+    return executable;
+}
+
+int raw_keep_pool(const raw_device *device) {
+    void *pool = NULL;
+    uint64_t all = UINT64_MAX;
+    if (raw.cuDeviceGetDefaultMemPool == NULL || raw.cuMemPoolSetAttribute == NULL) return 0;
+    if (raw.cuDeviceGetDefaultMemPool(&pool, device->device) != 0) return 0;
+    return raw.cuMemPoolSetAttribute(pool, RAW_POOL_KEEPS, &all) == 0;
+}

@@ -21,6 +21,14 @@ typedef struct raw_kernel_node {
     void *kernel, *context;
 } raw_kernel_node;
 
+/* CUDA_MEMSET_NODE_PARAMS */
+typedef struct raw_memset_node {
+    raw_pointer to;
+    size_t pitch;
+    unsigned value, element_bytes;
+    size_t width, height;
+} raw_memset_node;
+
 /* CUgraphNodeParams, of which only the conditional kind is used here */
 typedef struct raw_node {
     int type, reserved0[3];
@@ -35,6 +43,7 @@ typedef struct raw_node {
 
 enum { RAW_NODE_CONDITIONAL = 13, RAW_IF = 0, RAW_WHILE = 1, RAW_SWITCH = 2 };
 enum { RAW_CLOCK_KHZ = 13, RAW_SMS = 16, RAW_MAJOR = 75, RAW_MINOR = 76 };
+enum { RAW_POOL_KEEPS = 4, RAW_HOST_MAPPED = 2, RAW_ASSIGN_DEFAULT = 1 };
 enum { RAW_STREAM_NON_BLOCKING = 1, RAW_EVENT_DEFAULT = 0, RAW_EVENT_BLOCKING = 1, RAW_EVENT_NO_TIMING = 2 };
 
 #define RAW_FUNCTIONS(X) \
@@ -64,6 +73,7 @@ enum { RAW_STREAM_NON_BLOCKING = 1, RAW_EVENT_DEFAULT = 0, RAW_EVENT_BLOCKING = 
     X(cuEventElapsedTime, (float *, void *, void *)) \
     X(cuMemAlloc_v2, (raw_pointer *, size_t)) \
     X(cuMemFree_v2, (raw_pointer)) \
+    X(cuMemGetInfo_v2, (size_t *, size_t *)) \
     X(cuMemAllocAsync, (raw_pointer *, size_t, void *)) \
     X(cuMemFreeAsync, (raw_pointer, void *)) \
     X(cuMemHostAlloc, (void **, size_t, unsigned)) \
@@ -81,13 +91,18 @@ enum { RAW_STREAM_NON_BLOCKING = 1, RAW_EVENT_DEFAULT = 0, RAW_EVENT_BLOCKING = 
     X(cuGraphCreate, (void **, unsigned)) \
     X(cuGraphDestroy, (void *)) \
     X(cuGraphAddKernelNode_v2, (void **, void *, void *const *, size_t, const raw_kernel_node *)) \
+    X(cuGraphAddMemsetNode, (void **, void *, void *const *, size_t, const raw_memset_node *, void *)) \
     X(cuGraphInstantiateWithFlags, (void **, void *, uint64_t)) \
     X(cuGraphExecDestroy, (void *)) \
     X(cuGraphLaunch, (void *, void *)) \
-    X(cuGraphExecKernelNodeSetParams_v2, (void *, void *, const raw_kernel_node *))
+    X(cuGraphExecKernelNodeSetParams_v2, (void *, void *, const raw_kernel_node *)) \
+    X(cuGraphExecMemsetNodeSetParams, (void *, void *, const raw_memset_node *, void *)) \
+    X(cuGraphExecUpdate_v2, (void *, void *, void *))
 
 /* What older drivers lack. */
 #define RAW_OPTIONAL(X) \
+    X(cuDeviceGetDefaultMemPool, (void **, int)) \
+    X(cuMemPoolSetAttribute, (void *, int, void *)) \
     X(cuStreamWriteValue32_v2, (void *, raw_pointer, uint32_t, unsigned)) \
     X(cuGraphConditionalHandleCreate, (uint64_t *, void *, void *, unsigned, unsigned)) \
     X(cuGraphAddNode_v2, (void **, void *, void *const *, const void *, size_t, raw_node *))
@@ -119,6 +134,12 @@ void *raw_kernel(const char *ptx, const char *entry, void **module, int *code);
 void *raw_stream(void);
 void *raw_event(unsigned flags);
 raw_pointer raw_memory(size_t bytes);
+/* A kernel node of a graph; `after` is `count` nodes. */
+void *raw_node_of(void *graph, void *function, unsigned blocks, unsigned threads, void **arguments, void *const *after, size_t count);
+/* Instantiates a graph, and destroys it. */
+void *raw_executable(void *graph);
+/* What is given back to the driver's pool stays with it, as it does with weir's. False without such a pool. */
+int raw_keep_pool(const raw_device *device);
 
 #define RAW(call) \
     do { \

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "weir_side.h"
 
+#include <string.h>
+
 #include "kernels.h"
 
 weir_engine *cuda_engine(uint32_t max_streams) {
@@ -38,7 +40,7 @@ uint64_t address_of(const weir_tensor *tensor) {
 
 static weir_kernel *create(weir_engine *engine, const char *entry, int64_t count, weir_dtype result, size_t inputs, size_t outputs,
                            const weir_cuda_argument *arguments, size_t num_arguments, uint32_t blocks, uint32_t threads) {
-    const weir_tensor_desc values[2] = {floats_desc(count), floats_desc(count)};
+    const weir_tensor_desc values[3] = {floats_desc(count), floats_desc(count), floats_desc(count)};
     weir_tensor_desc results[2] = {floats_desc(count), floats_desc(count)};
     results[0].dtype = result;
     weir_kernel *kernel = NULL;
@@ -76,11 +78,11 @@ weir_kernel *add_one_kernel(weir_engine *engine, int64_t count) {
     return create(engine, "add_one", count, WEIR_F32, 1, 1, arguments, 3, (n + 127) / 128, 128);
 }
 
-weir_kernel *spin_kernel(weir_engine *engine, uint64_t cycles, uint32_t blocks) {
+weir_kernel *spin_kernel(weir_engine *engine, uint64_t cycles, uint32_t blocks, size_t inputs) {
     const weir_cuda_argument arguments[] = {{WEIR_CUDA_ARGUMENT_INPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_VALUE, 0, &cycles, sizeof cycles}};
-    return create(engine, "spin", 1, WEIR_F32, 1, 1, arguments, 3, blocks, 32);
+    return create(engine, "spin", 1, WEIR_F32, inputs, 1, arguments, 3, blocks, 32);
 }
 
 weir_kernel *less_kernel(weir_engine *engine) {
@@ -88,4 +90,16 @@ weir_kernel *less_kernel(weir_engine *engine) {
                                             {WEIR_CUDA_ARGUMENT_INPUT, 1, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0}};
     return create(engine, "less", 1, WEIR_BOOL, 2, 1, arguments, 3, 1, 1);
+}
+
+const char *decision(const weir_program *program) {
+    static char report[1 << 20], text[256];
+    size_t length = 0;
+    OK(weir_program_report(program, WEIR_REPORT_JSON, report, sizeof report, &length));
+    const char *list = strstr(report, "\"device_control\":[");
+    const char *how = list == NULL ? NULL : strstr(list, "\"how\":\"");
+    if (how == NULL) return "the report does not say.";
+    snprintf(text, sizeof text, "%s", how + strlen("\"how\":\""));
+    text[strcspn(text, "\"")] = '\0';
+    return text;
 }

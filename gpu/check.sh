@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+#     gpu/check.sh [kit]
+#
+# That gpu/run.sh loses nothing when a step hangs or crashes: on the fake driver, with the kit's bench in a wrapper that does so. Then each
+# question has an answer, except those whose steps were spoilt, and the report says which.
+
+set -eu
+cd "$(dirname "$0")/.."
+kit=$(cd "${1:-build/gpu/kit}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/kit/bin" "$work/kit/tests"
+for part in lib fake gpu examples; do ln -s "$kit/$part" "$work/kit/$part"; done
+ln -s "$kit/bin/gpu_bench" "$work/kit/bin/real"
+printf '#!/bin/sh\nexit 0\n' >"$work/kit/bin/weir_conformance"
+# One that hangs and does not end when it is asked to, one that crashes in the middle of a line, and one that is wrong.
+cat >"$work/kit/bin/gpu_bench" <<'P'
+#!/bin/bash
+case "$*" in
+*questions*) trap '' TERM; echo begun; while :; do sleep 1; done ;;
+*calls*) printf 'half a li'; kill -SEGV $$ ;;
+*updates*) echo "WRONG: by intent"; exit 1 ;;
+*graphs* | *dags* | *loops* | *branches* | *memory* | *products*) echo left out ;;
+*) exec "$(dirname "$0")/real" "$@" ;;
+esac
+P
+chmod +x "$work/kit/bin/"*
+
+fail() {
+    echo "gpu/check.sh: $*" >&2
+    cat "$work/out/report.md" >&2
+    exit 1
+}
+
+start=$SECONDS code=0
+WEIR_GPU_STEP_SECONDS=${WEIR_GPU_STEP_SECONDS:-4} gpu/run.sh --fake "$work/kit" "$work/out" >"$work/said" 2>&1 || code=$?
+[ $code = 1 ] || fail "run.sh left with $code, not with 1"
+report=$work/out/report.md
+says() { grep -qE "$1" "$report" || fail "the report has no line $1"; }
+says '^\| questions \| out of time \([0-9]+ s\) \|'
+says '^\| bench-calls \| FAILED \(139\) \|'
+says '^\| bench-updates \| FAILED \(1\) \|'
+says '^    WRONG: by intent$'
+for step in load smoke conditions conformance bench-latency bench-memory; do says "^\| $step \| passed \|"; done
+says 'no figure below was measured on a GPU'
+says 'none of this is known of a GPU'
+says '^\| 1\. .*\| IF yes; WHILE yes; IF-ELSE yes; SWITCH yes \|'
+says '^\| 2\. .*\| \*\*open\*\* \(questions: out of time'
+says '^\| 3\. .*kernel in IF works'
+says '^\| 7\. .*\| \*\*open\*\* \(questions: out of time'
+[ "$(grep -cE '^\| [1-7]\. ' "$report")" = 7 ] || fail "not seven questions"
+
+# With no time at all there still is a report.
+code=0
+WEIR_GPU_SECONDS=0 gpu/run.sh --fake "$work/kit" "$work/out" >"$work/said" 2>&1 || code=$?
+[ $code = 1 ] || fail "run.sh left with $code, not with 1"
+says '^\| bench-memory \| not run: no time left \|'
+echo "a step that hangs, one that crashes and one that is wrong: the others ran, the report is whole ($((SECONDS - start)) s)"
