@@ -11,15 +11,15 @@ use weir::kernel::builtin::Binary;
 use weir::kernel::vector::binary::Op;
 
 /// Adds nodes on an engine to a graph, from the variables and what stays.
-type Makes<T> = dyn Fn(&mut Graph, &Ref<Engine>, &[ValueId]) -> T;
+type Makes<'a, T> = dyn Fn(&mut Graph, &Ref<Engine>, &[ValueId]) -> T + 'a;
 
 /// A loop over single numbers of one type, all of which are inputs and outputs on the engine.
 struct Case<'a> {
     dtype: u32,
     variables: usize,
     invariants: usize,
-    condition: &'a Makes<ValueId>,
-    body: &'a Makes<Vec<ValueId>>,
+    condition: &'a Makes<'a, ValueId>,
+    body: &'a Makes<'a, Vec<ValueId>>,
 }
 
 impl Case<'_> {
