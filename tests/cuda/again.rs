@@ -29,12 +29,14 @@ fn what_is_given_again_is_held_once_until_all_is_over() {
                 assert_eq!(holders(), [before[0] + 2, before[1] + 1, before[2] + 1]);
                 let asked = calls(&mut at);
                 let launches = |name: &str| asked.iter().filter(|call| *call == name).count();
-                assert_eq!((launches("cuLaunchKernel"), launches("cuEventRecord")), (TIMES, 2), "{asked:?}");
+                assert_eq!(launches("cuLaunchKernel"), TIMES, "{asked:?}");
+                // One behind every 64 of the stream's.
+                assert!((2..=3).contains(&launches("cuEventRecord")), "{asked:?}");
                 assert!(asked[..4] == [LOOK, "cuLaunchKernel", LOOK, "cuLaunchKernel"], "{asked:?}");
                 stream.synchronize(u64::MAX).unwrap();
                 assert_eq!(holders(), before);
             }
-            check(&bench, &y, |x| x + x);
+            check(&bench, &y, |i| 2.0 * (i + 3.0));
         });
     }
 }
@@ -66,7 +68,7 @@ fn calls_that_differ_are_held_each_for_itself() {
         stream.synchronize(u64::MAX).unwrap();
         assert_eq!(Arc::strong_count(&x), 1);
         assert!(ends.iter().all(|end| Arc::strong_count(end) == 1));
-        ends.iter().for_each(|end| check(&bench, end, |x| x + x));
+        ends.iter().for_each(|end| check(&bench, end, |i| 2.0 * (i + 1.0)));
     });
 }
 
@@ -127,6 +129,6 @@ fn threads_give_the_same_call_side_by_side() {
         let launches = calls(&mut at).iter().filter(|call| *call == "cuLaunchKernel").count();
         assert_eq!(launches, 4 * TIMES);
         assert_eq!([Arc::strong_count(&x), Arc::strong_count(&y)], before);
-        check(&bench, &y, |x| x + x);
+        check(&bench, &y, |i| 2.0 * (i + 2.0));
     });
 }
