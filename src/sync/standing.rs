@@ -217,6 +217,8 @@ mod tests {
         let mut out = 0;
         standing.sweep(1000, |_| out += 1);
         assert_eq!(out + refused, 1000);
+        // All places are free again.
+        assert_eq!((1..=1000).filter(|&i| giver.put(&[i], i, 1000).is_err()).count(), refused);
         assert!(giver.put(&[0; MOST_WORDS + 1], 0, 1001).is_err());
     }
 }
