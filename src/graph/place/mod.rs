@@ -39,6 +39,7 @@ mod region;
 mod replays;
 mod segment;
 mod segments;
+mod straight;
 mod units;
 
 use super::builder::{Body, Contents, Node};
