@@ -26,3 +26,4 @@ mod seeds;
 mod segments;
 mod sharing;
 mod sources;
+mod ways;

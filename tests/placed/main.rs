@@ -9,6 +9,7 @@ mod launching;
 mod ports;
 mod segments;
 mod staged;
+mod ways;
 mod wrapped;
 
 use kit::integers::Builder;
