@@ -903,7 +903,7 @@ typedef struct weir_runtime_info {
   uint64_t allocations;
   /** Bytes that weir holds on the heap now. */
   uint64_t bytes_in_use;
-  /** Thread pools alive. */
+  /** Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its `release` has returned. */
   uint64_t threadpools;
   /** Engines alive. */
   uint64_t engines;
