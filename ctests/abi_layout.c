@@ -503,7 +503,7 @@ OFFSET(weir_cuda_argument, index, 4);
 OFFSET(weir_cuda_argument, value, 8);
 OFFSET(weir_cuda_argument, bytes, 16);
 
-SIZE(weir_cuda_kernel_desc, 152);
+SIZE(weir_cuda_kernel_desc, 160);
 OFFSET(weir_cuda_kernel_desc, struct_size, 0);
 OFFSET(weir_cuda_kernel_desc, source, 8);
 OFFSET(weir_cuda_kernel_desc, source_bytes, 16);
@@ -523,6 +523,7 @@ OFFSET(weir_cuda_kernel_desc, outputs, 120);
 OFFSET(weir_cuda_kernel_desc, infer, 128);
 OFFSET(weir_cuda_kernel_desc, user, 136);
 OFFSET(weir_cuda_kernel_desc, destroy, 144);
+OFFSET(weir_cuda_kernel_desc, flags, 152);
 
 SIZE(weir_cuda_device_info, 360);
 OFFSET(weir_cuda_device_info, struct_size, 0);

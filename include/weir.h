@@ -1843,6 +1843,8 @@ typedef struct weir_cuda_kernel_desc {
   void *user;
   /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
   weir_destroy_fn destroy;
+  /** WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a variable in place. */
+  uint64_t flags;
 } weir_cuda_kernel_desc;
 
 /** A function of one number: one of enum weir_eltwise_op_value. */

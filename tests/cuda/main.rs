@@ -26,4 +26,5 @@ mod seeds;
 mod segments;
 mod sharing;
 mod sources;
+mod steps;
 mod ways;

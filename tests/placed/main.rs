@@ -9,6 +9,7 @@ mod launching;
 mod ports;
 mod segments;
 mod staged;
+mod steps;
 mod ways;
 mod wrapped;
 

@@ -94,6 +94,8 @@ impl std::fmt::Debug for Line {
 /// The edges of a recording without one of them, also inside of branches and loops.
 struct Without<'a> {
     after: Vec<Vec<usize>>,
+    /// What the predicates of loops are read behind.
+    behind: Vec<Option<Vec<usize>>>,
     inside: Vec<Vec<Without<'a>>>,
     steps: OnceCell<Vec<Step<'a>>>,
     lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
@@ -112,13 +114,30 @@ impl<'a> Without<'a> {
                 state.left_out = Some(names.into());
             }
         }
+        let behind = steps.iter().map(|step| {
+            let Work::Loop(Loop { behind: Some(behind), body, name, .. }) = step.work else { return None };
+            let (mut behind, edges) = (behind.to_vec(), state.edges);
+            state.edges += behind.len();
+            if (edges + 1..=state.edges).contains(&wanted) {
+                let before = behind.remove(wanted - edges - 1);
+                state.left_out = Some((body[before].work.name().to_owned(), format!("the predicate of {name}")));
+            }
+            Some(behind)
+        });
+        let behind = behind.collect();
         let inside = steps.iter().map(|step| match step.work {
             Work::Branch(branch) => branch.branches.iter().map(|list| Without::of(list, state, wanted)).collect(),
             Work::Loop(looped) => vec![Without::of(looped.body, state, wanted)],
             _ => Vec::new(),
         });
         let inside = inside.collect();
-        Without { after, inside, steps: OnceCell::new(), lists: steps.iter().map(|_| OnceCell::new()).collect() }
+        Without {
+            after,
+            behind,
+            inside,
+            steps: OnceCell::new(),
+            lists: steps.iter().map(|_| OnceCell::new()).collect(),
+        }
     }
 
     fn steps(&'a self, steps: &'a [Step<'a>]) -> &'a [Step<'a>] {
@@ -130,7 +149,10 @@ impl<'a> Without<'a> {
                         let lists = inside.iter().zip(branch.branches).map(|(without, list)| without.steps(list));
                         Work::Branch(Branch { branches: self.lists[at].get_or_init(|| lists.collect()), ..branch })
                     }
-                    Work::Loop(looped) => Work::Loop(Loop { body: inside[0].steps(looped.body), ..looped }),
+                    Work::Loop(looped) => {
+                        let behind = self.behind[at].as_deref();
+                        Work::Loop(Loop { body: inside[0].steps(looped.body), behind, ..looped })
+                    }
                     other => other,
                 };
                 Step { work, after: &self.after[at] }

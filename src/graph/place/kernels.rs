@@ -34,7 +34,7 @@ pub(super) fn token() -> Desc {
 }
 
 /// Where a value is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// In the lane's memory, so many bytes in.
     Arena(usize),

@@ -42,7 +42,7 @@ pub(super) struct Needs {
     /// For each segment: the streams that it is spread over.
     pub spread: Vec<Vec<usize>>,
     /// For each branch or loop: the blocks that the host drives it by.
-    pub controls: Vec<usize>,
+    pub controls: Vec<[usize; 2]>,
     /// Bytes of each copy to the engine.
     pub uploads: Vec<usize>,
     /// For each thing on the stream of fetches: the bytes from or to the host's memory.
@@ -302,8 +302,8 @@ impl OnEngine {
             .iter()
             .map(|&records| (records && has_streams).then(event).transpose())
             .map(|event| Ok(OfSegment { event: event?, recorded: Mutex::default() }));
-        let controls = needs.controls.iter().map(|&blocks| {
-            let driven = Driven::make(engine, event()?, blocks, owner)?;
+        let controls = needs.controls.iter().map(|&sizes| {
+            let driven = Driven::make(engine, event()?, sizes, owner)?;
             Ok(OfControl { whole: Mutex::new(None), driven })
         });
         let (num_streams, fetches) = if has_streams { (needs.num_streams, &needs.fetches[..]) } else { (0, &[][..]) };

@@ -40,6 +40,7 @@ mod region;
 mod replays;
 mod segment;
 mod segments;
+mod straight;
 mod timing;
 mod units;
 

@@ -68,20 +68,23 @@ impl Rest for Onward {
 }
 
 /// For each step of a recording those that come before it, from the same of copies and pieces.
-pub(super) fn steps(after: Vec<Vec<usize>>, copies: usize, issues: &[Issue]) -> Vec<Vec<usize>> {
+pub(super) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues: &[Issue]) -> Vec<Vec<usize>> {
     let mut all = Vec::with_capacity(after.len());
     let mut last: Vec<Vec<usize>> = Vec::with_capacity(after.len());
     for (at, after) in after.into_iter().enumerate() {
-        let before: Vec<usize> = after.iter().flat_map(|&before| last[before].iter().copied()).collect();
         let first = all.len();
-        let issue = at.checked_sub(copies).map(|at| &issues[at]);
-        last.push(match issue.and_then(|issue| issue.control.as_ref()) {
-            Some(control) => control.edges(first, &before, &mut all),
-            None => {
-                all.push(before);
-                vec![first]
-            }
-        });
+        let issue = at.checked_sub(copies.len()).map(|at| &issues[at]);
+        let Some(control) = issue.and_then(|issue| issue.control.as_ref()) else {
+            all.push(after.iter().flat_map(|&before| last[before].iter().copied()).collect());
+            last.push(vec![first]);
+            continue;
+        };
+        // Nobody but who reads what a copy brings has to wait for it.
+        let (copied, others): (Vec<usize>, Vec<usize>) = after.into_iter().partition(|&before| before < copies.len());
+        let brought: Vec<(usize, Source)> =
+            copied.into_iter().map(|copy| (copy, Source::Arena(copies[copy].to))).collect();
+        let before: Vec<usize> = others.iter().flat_map(|&before| last[before].iter().copied()).collect();
+        last.push(control.edges(first, (before, &brought), &mut all));
     }
     all
 }

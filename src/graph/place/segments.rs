@@ -301,7 +301,7 @@ impl Placer {
             let (num_inputs, num_outputs) = (inputs.len(), given.len());
             self.spread(on.engine, segments.first + segment, placed.stream, &issues, is_recorded);
             let copies: Vec<CopyIn> = copies.into_iter().map(|(_, copy)| copy).collect();
-            let steps = edges.map(|edges| segment::steps(edges, copies.len(), &issues));
+            let steps = edges.map(|edges| segment::steps(edges, &copies, &issues));
             let own = segment::own(copies.len(), &issues);
             let node = Arc::new_cyclic(|me| Segment {
                 lanes: Arc::clone(&self.lanes),
