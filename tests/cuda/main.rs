@@ -27,3 +27,4 @@ mod segments;
 mod sharing;
 mod sources;
 mod steps;
+mod ways;
