@@ -213,7 +213,7 @@ OFFSET(weir_conformance_line, text, 24);
 OFFSET(weir_conformance_line, verdict, 32);
 OFFSET(weir_conformance_line, reserved, 36);
 
-SIZE(weir_emulation, 88);
+SIZE(weir_emulation, 96);
 OFFSET(weir_emulation, struct_size, 0);
 OFFSET(weir_emulation, seed, 8);
 OFFSET(weir_emulation, flags, 16);
@@ -225,6 +225,7 @@ OFFSET(weir_emulation, fail_operation, 56);
 OFFSET(weir_emulation, fail_copy, 64);
 OFFSET(weir_emulation, fail_allocation, 72);
 OFFSET(weir_emulation, lose_operation, 80);
+OFFSET(weir_emulation, replay_ns, 88);
 
 SIZE(weir_emulated_race, 824);
 OFFSET(weir_emulated_race, struct_size, 0);
@@ -502,7 +503,7 @@ OFFSET(weir_cuda_argument, index, 4);
 OFFSET(weir_cuda_argument, value, 8);
 OFFSET(weir_cuda_argument, bytes, 16);
 
-SIZE(weir_cuda_kernel_desc, 152);
+SIZE(weir_cuda_kernel_desc, 160);
 OFFSET(weir_cuda_kernel_desc, struct_size, 0);
 OFFSET(weir_cuda_kernel_desc, source, 8);
 OFFSET(weir_cuda_kernel_desc, source_bytes, 16);
@@ -522,6 +523,7 @@ OFFSET(weir_cuda_kernel_desc, outputs, 120);
 OFFSET(weir_cuda_kernel_desc, infer, 128);
 OFFSET(weir_cuda_kernel_desc, user, 136);
 OFFSET(weir_cuda_kernel_desc, destroy, 144);
+OFFSET(weir_cuda_kernel_desc, flags, 152);
 
 SIZE(weir_cuda_device_info, 360);
 OFFSET(weir_cuda_device_info, struct_size, 0);

@@ -36,7 +36,7 @@ static const char scale_source[] =
     "    if (i < n) y[i] = by * x[i];\n"
     "}\n";
 
-static weir_status make_scale(const void *source, weir_cuda_source kind, const char *entry, float by, weir_kernel **out) {
+static weir_status make_scale_with(const void *source, weir_cuda_source kind, const char *entry, float by, uint64_t flags, weir_kernel **out) {
     const weir_cuda_argument arguments[] = {
         {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0},
         {WEIR_CUDA_ARGUMENT_INPUT, 0, NULL, 0},
@@ -46,8 +46,13 @@ static weir_status make_scale(const void *source, weir_cuda_source kind, const c
     const weir_cuda_kernel_desc desc = {
         .struct_size = sizeof desc, .source = source, .source_kind = kind, .entry = entry, .block = {128, 1, 1},
         .arguments = arguments, .num_arguments = 4, .num_inputs = 1, .num_outputs = 1, .outputs = &like,
+        .flags = flags,
     };
     return weir_kernel_create_cuda(gpu, &desc, NULL, out);
+}
+
+static weir_status make_scale(const void *source, weir_cuda_source kind, const char *entry, float by, weir_kernel **out) {
+    return make_scale_with(source, kind, entry, by, 0, out);
 }
 
 static weir_tensor *tensor_on(weir_engine *engine) {
@@ -96,6 +101,22 @@ static void test_kernels(weir_stream *stream) {
     CHECK(make_scale("nonsense", WEIR_CUDA_SOURCE_PTX, "scale", 3, &scale) != WEIR_OK);
     CHECK_CODE(make_scale(scale_ptx, 9, "scale", 3, &scale), WEIR_INVALID_ARGUMENT, "desc->source_kind is 9");
     CHECK(scale == NULL);
+    /* In place, where the kernel says that it may. */
+    weir_kernel *in_place = NULL;
+    weir_tensor *x = tensor_on(gpu), *here = tensor_on(cpu);
+    CHECK_OK(make_scale_with(scale_ptx, WEIR_CUDA_SOURCE_PTX, "scale", 3, WEIR_KERNEL_IN_PLACE, &in_place));
+    CHECK_OK(make_scale(scale_ptx, WEIR_CUDA_SOURCE_PTX, "scale", 3, &scale));
+    CHECK_CODE(weir_enqueue(stream, scale, &x, 1, &x, 1), WEIR_INVALID_ARGUMENT, "share");
+    weir_kernel_release(scale);
+    scale = NULL;
+    for (int i = 0; i < LEN; i++) data_of(here)[i] = (float)i;
+    CHECK_OK(weir_enqueue_copy(stream, here, x));
+    CHECK_OK(weir_enqueue(stream, in_place, &x, 1, &x, 1));
+    CHECK_OK(weir_enqueue_copy(stream, x, here));
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    for (int i = 0; i < LEN; i++) CHECK(data_of(here)[i] == 3 * (float)i);
+    CHECK_CODE(make_scale_with(scale_ptx, WEIR_CUDA_SOURCE_PTX, "scale", 3, WEIR_KERNEL_PURE, &scale), WEIR_INVALID_ARGUMENT, "desc->flags");
+    weir_kernel_release(in_place), weir_tensor_release(x), weir_tensor_release(here);
     /* With a compiler, and without. */
     const weir_status compiled = make_scale(scale_source, WEIR_CUDA_SOURCE_TEXT, "scale", 5, &scale);
     if (compiled == WEIR_UNAVAILABLE) {

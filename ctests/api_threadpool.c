@@ -3,6 +3,7 @@
  * Thread pools: regions on every kind of pool, errors, widths, vtables of other versions, and the end of a pool.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "make.h"
@@ -368,6 +369,38 @@ static void test_release_once(void) {
     check_released(&before);
 }
 
+static atomic_int slow_released;
+
+static void release_slowly(void *ctx) {
+    (void)ctx;
+    sleep_ms(50);
+    atomic_store(&slow_released, 1);
+}
+
+static int32_t two(void *ctx) {
+    (void)ctx;
+    return 2;
+}
+
+static void *release_pool(void *arg) {
+    weir_threadpool_release(arg);
+    return NULL;
+}
+
+/* The count of pools falls when release has returned: a host that reads it may unload what release runs. */
+static void test_counted_until_released(void) {
+    weir_threadpool_vtable vtable = {
+        .struct_size = sizeof vtable, .num_threads = two, .parallel_for = run_all, .release = release_slowly};
+    weir_runtime_info before = runtime_info();
+    weir_threadpool *pool = NULL;
+    pthread_t thread;
+    CHECK_OK(weir_threadpool_create(&vtable, NULL, &pool));
+    CHECK_EQ(pthread_create(&thread, NULL, release_pool, pool), 0);
+    EVENTUALLY(runtime_info().threadpools == before.threadpools);
+    CHECK_EQ(atomic_load(&slow_released), 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 /* The built-in pool starts threads when it is first used, counts them, and ends them after its release. */
 static void test_builtin_threads(void) {
     weir_runtime_info before = runtime_info();
@@ -417,6 +450,7 @@ int main(void) {
     test_vtable_versions();
     test_in_parallel();
     test_release_once();
+    test_counted_until_released();
     test_builtin_threads();
     test_builtin_default_width();
     check_released(&before);

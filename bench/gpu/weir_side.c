@@ -38,11 +38,10 @@ uint64_t address_of(const weir_tensor *tensor) {
     return (uint64_t)(uintptr_t)data;
 }
 
-static weir_kernel *create(weir_engine *engine, const char *entry, int64_t count, weir_dtype result, size_t inputs, size_t outputs,
+static weir_kernel *create(weir_engine *engine, const char *entry, int64_t count, uint64_t flags, size_t inputs, size_t outputs,
                            const weir_cuda_argument *arguments, size_t num_arguments, uint32_t blocks, uint32_t threads) {
     const weir_tensor_desc values[3] = {floats_desc(count), floats_desc(count), floats_desc(count)};
-    weir_tensor_desc results[2] = {floats_desc(count), floats_desc(count)};
-    results[0].dtype = result;
+    const weir_tensor_desc results[2] = {floats_desc(count), floats_desc(count)};
     weir_kernel *kernel = NULL;
     weir_cuda_kernel_desc desc = {
         .struct_size = sizeof desc,
@@ -57,6 +56,7 @@ static weir_kernel *create(weir_engine *engine, const char *entry, int64_t count
         .inputs = values,
         .num_outputs = outputs,
         .outputs = results,
+        .flags = flags,
     };
     OK(weir_kernel_create_cuda(engine, &desc, NULL, &kernel));
     return kernel;
@@ -67,7 +67,7 @@ weir_kernel *empty_kernel(weir_engine *engine, int64_t count) {
                                             {WEIR_CUDA_ARGUMENT_INPUT, 1, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_OUTPUT, 1, NULL, 0}};
-    return create(engine, "empty", count, WEIR_F32, 2, 2, arguments, 4, 1, 1);
+    return create(engine, "empty", count, 0, 2, 2, arguments, 4, 1, 1);
 }
 
 weir_kernel *add_one_kernel(weir_engine *engine, int64_t count) {
@@ -75,21 +75,21 @@ weir_kernel *add_one_kernel(weir_engine *engine, int64_t count) {
     const weir_cuda_argument arguments[] = {{WEIR_CUDA_ARGUMENT_INPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_VALUE, 0, &n, sizeof n}};
-    return create(engine, "add_one", count, WEIR_F32, 1, 1, arguments, 3, (n + 127) / 128, 128);
+    return create(engine, "add_one", count, WEIR_KERNEL_IN_PLACE, 1, 1, arguments, 3, (n + 127) / 128, 128);
 }
 
 weir_kernel *spin_kernel(weir_engine *engine, uint64_t cycles, uint32_t blocks, size_t inputs) {
     const weir_cuda_argument arguments[] = {{WEIR_CUDA_ARGUMENT_INPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0},
                                             {WEIR_CUDA_ARGUMENT_VALUE, 0, &cycles, sizeof cycles}};
-    return create(engine, "spin", 1, WEIR_F32, inputs, 1, arguments, 3, blocks, 32);
+    return create(engine, "spin", 1, 0, inputs, 1, arguments, 3, blocks, 32);
 }
 
 weir_kernel *less_kernel(weir_engine *engine) {
-    const weir_cuda_argument arguments[] = {{WEIR_CUDA_ARGUMENT_INPUT, 0, NULL, 0},
-                                            {WEIR_CUDA_ARGUMENT_INPUT, 1, NULL, 0},
-                                            {WEIR_CUDA_ARGUMENT_OUTPUT, 0, NULL, 0}};
-    return create(engine, "less", 1, WEIR_BOOL, 2, 1, arguments, 3, 1, 1);
+    const weir_binary_desc desc = {.struct_size = sizeof desc, .op = WEIR_BINARY_LT};
+    weir_kernel *kernel = NULL;
+    OK(weir_kernel_create_binary(engine, &desc, NULL, &kernel));
+    return kernel;
 }
 
 const char *decision(const weir_program *program) {

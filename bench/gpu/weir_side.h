@@ -32,7 +32,7 @@ weir_kernel *empty_kernel(weir_engine *engine, int64_t count);
 weir_kernel *add_one_kernel(weir_engine *engine, int64_t count);
 /* One to three inputs, one output of one float: `blocks` blocks of 32 threads that work for so many cycles. */
 weir_kernel *spin_kernel(weir_engine *engine, uint64_t cycles, uint32_t blocks, size_t inputs);
-/* Two inputs, one output of one bool: whether the first is less. */
+/* Two inputs, one output of one bool: whether the first is less. The built-in one: a loop can do it itself. */
 weir_kernel *less_kernel(weir_engine *engine);
 
 /* What a program says of who decides in its first branch or loop. In memory of its own until the next call. */

@@ -93,6 +93,8 @@ pub struct weir_cuda_kernel_desc {
     pub user: *mut c_void,
     /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
     pub destroy: weir_destroy_fn,
+    /// WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a variable in place.
+    pub flags: u64,
 }
 
 /// What is known of an engine's CUDA device.

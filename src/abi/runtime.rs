@@ -15,7 +15,7 @@ pub struct weir_runtime_info {
     pub allocations: u64,
     /// Bytes that weir holds on the heap now.
     pub bytes_in_use: u64,
-    /// Thread pools alive.
+    /// Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its `release` has returned.
     pub threadpools: u64,
     /// Engines alive.
     pub engines: u64,

@@ -1,10 +1,13 @@
 //! Process-wide counters: objects alive by kind.
 //!
-//! All are statistics. ORDERING: Relaxed everywhere; a reader gets each counter as of some recent moment, and
-//! nothing else is read on the strength of it.
+//! A counter falls when the object is gone, not when its end begins: a host that reads zero may unload what the
+//! objects have called.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug)]
@@ -47,16 +50,28 @@ pub struct Counts {
     pub resources: u64,
 }
 
-pub fn add(counter: Counter) {
-    ALIVE[counter as usize].fetch_add(1, Relaxed);
+/// One object in the counts, until it is dropped.
+#[derive(Debug)]
+pub struct Counted(Counter);
+
+impl Counted {
+    pub fn new(counter: Counter) -> Counted {
+        // ORDERING: Relaxed; who may ask about the object has its handle from the thread that made it.
+        ALIVE[counter as usize].fetch_add(1, Relaxed);
+        Counted(counter)
+    }
 }
 
-pub fn remove(counter: Counter) {
-    ALIVE[counter as usize].fetch_sub(1, Relaxed);
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // ORDERING: Release pairs with the Acquire in `counts`: who sees the fall sees all that the object's end did.
+        ALIVE[self.0 as usize].fetch_sub(1, Release);
+    }
 }
 
 pub fn counts() -> Counts {
-    let of = |counter: Counter| ALIVE[counter as usize].load(Relaxed);
+    // ORDERING: Acquire, see `Counted`. The counters are read one after another, each as of some recent moment.
+    let of = |counter: Counter| ALIVE[counter as usize].load(Acquire);
     Counts {
         threadpools: of(Counter::Threadpools),
         engines: of(Counter::Engines),

@@ -28,6 +28,8 @@ pub trait Kind {
 pub struct Object<T: Kind> {
     tag: AtomicU32,
     inner: T,
+    /// Behind the value, so that nothing of it is left when the count falls.
+    _counted: live::Counted,
 }
 
 /// What the tag of a dead object reads, as long as its memory is not reused.
@@ -79,8 +81,7 @@ pub(super) use self::tag::name_of;
 
 impl<T: Kind> Object<T> {
     pub fn new(inner: T) -> Object<T> {
-        live::add(T::COUNTER);
-        Object { tag: AtomicU32::new(T::TAG), inner }
+        Object { tag: AtomicU32::new(T::TAG), inner, _counted: live::Counted::new(T::COUNTER) }
     }
 
     pub fn shared(inner: T) -> Ref<T> {
@@ -92,7 +93,6 @@ impl<T: Kind> Drop for Object<T> {
     fn drop(&mut self) {
         // ORDERING: Relaxed; best effort for a caller that uses the handle after its release, nothing pairs with it.
         self.tag.store(DEAD, Ordering::Relaxed);
-        live::remove(T::COUNTER);
     }
 }
 

@@ -13,6 +13,7 @@
 //! duty (`stream::line`), so a device keeps nothing.
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
+mod comparison;
 mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -23,8 +24,9 @@ mod recording;
 mod registry;
 mod watch;
 
+pub use comparison::{Comparison, Relation};
 pub use kind::DeviceKind;
-pub use recording::{Branch, Executable, Integer, Loop, Recording, Step, Work};
+pub use recording::{Branch, Executable, Integer, Loop, Predicate, Recording, Step, Work};
 pub use registry::{OWN_PRIORITY, Presence, count, kinds, open, register, replace, unregister};
 pub use watch::Watch;
 
@@ -293,7 +295,12 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
 }
 
 /// A kernel in the form that a device runs.
-pub trait DeviceKernel: Any + Send + Sync + Debug {}
+pub trait DeviceKernel: Any + Send + Sync + Debug {
+    /// Whether an output may share memory with an input that is like it, if the same kernel on the host says so.
+    fn in_place(&self) -> bool {
+        false
+    }
+}
 
 /// The operation of a kernel that the host gives the source of, for a CUDA device; its attributes are a `weir_cuda_kernel_desc`.
 pub const CUDA_KERNEL: &str = "cuda_kernel";

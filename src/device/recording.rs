@@ -9,13 +9,14 @@
 //! launches, and none that was made.
 //!
 //! *Branches and loops* are steps that have steps of their own: which of them run, and how often, is read from the device's memory when
-//! their turn comes, so the host is not asked (`Accelerator::control_flow`). Steps inside come after each other as those of a
+//! their turn comes, so the host is not asked (`Accelerator::control_flow`); of a loop it may be two numbers and how they compare. Steps inside come after each other as those of a
 //! recording do, by numbers of their own list; all of them are behind what the step itself comes after, and what comes after the step
 //! is behind all of them. `update` is for the outermost list only, and of a branch or loop changes nothing: what is inside uses addresses that stay.
 //! A copy inside is between bytes of the device's own memory, or of pinned memory of the host's. `Recording::check` refuses what no
 //! device takes.
 #![forbid(unsafe_code)]
 
+use super::comparison::Comparison;
 use super::{Fill, Launch, Transfer};
 use crate::base::{Error, Result, dtype};
 use std::any::Any;
@@ -48,12 +49,47 @@ pub struct Branch<'a> {
     pub branches: &'a [&'a [Step<'a>]],
 }
 
-/// A list that is done again as long as the predicate is not 0: it is read before each time, also before the first.
+/// What a loop goes by: an integer that is not 0, or a comparison that holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Predicate {
+    Integer(Integer),
+    Comparison(Comparison),
+}
+
+/// A list that is done again as long as the predicate holds: it is read before each time, also before the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Loop<'a> {
     pub name: &'a str,
-    pub predicate: Integer,
+    pub predicate: Predicate,
     pub body: &'a [Step<'a>],
+    /// Steps of the body behind which the predicate may be read for the next time: no step that these do not imply writes what is read. None: it is read
+    /// behind all of them.
+    pub behind: Option<&'a [usize]>,
+}
+
+impl From<Integer> for Predicate {
+    fn from(integer: Integer) -> Predicate {
+        Predicate::Integer(integer)
+    }
+}
+
+impl Predicate {
+    /// Where it reads, and how many bytes.
+    pub fn reads(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (addresses, bytes) = match self {
+            Predicate::Integer(integer) => ([integer.address; 2], integer.form().map_or(0, i32::unsigned_abs) as usize),
+            Predicate::Comparison(comparison) => (comparison.addresses, Comparison::BYTES),
+        };
+        let count = if addresses[0] == addresses[1] { 1 } else { 2 };
+        addresses.into_iter().take(count).map(move |address| (address, bytes))
+    }
+
+    fn check(&self) -> Result<()> {
+        match self {
+            Predicate::Integer(integer) => integer.check("its predicate"),
+            Predicate::Comparison(comparison) => comparison.check("its predicate"),
+        }
+    }
 }
 
 impl Integer {
@@ -138,7 +174,11 @@ fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
                 branch.branches.iter().try_for_each(|steps| check(name, steps)).map_err(|error| error.within(of))?;
             }
             Work::Loop(again) => {
-                again.predicate.check("its predicate").map_err(refuse)?;
+                again.predicate.check().map_err(refuse)?;
+                let steps = again.body.len();
+                if let Some(step) = again.behind.into_iter().flatten().find(|&&step| step >= steps) {
+                    return Err(refuse(Error::invalid(format!("it is read behind step {step} of {steps}"))));
+                }
                 check(name, again.body).map_err(|error| error.within(of))?;
             }
             Work::Launch(_) | Work::Copy(_) | Work::Fill(_) => {}

@@ -1,6 +1,6 @@
 //! CUDA devices: what is known of them, the host's own contexts, streams, events and kernels on them.
 
-use super::argument::{out_ptr, string};
+use super::argument::{flags, out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
 use super::kernel_named::{Named, signature};
@@ -202,7 +202,9 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             let attr = handle::borrow_opt(attr, "attr")?;
             check_engine(&engine)?;
             string(desc.entry, "desc->entry")?;
-            let kernel = Arc::new(Named(HostKernel::new(&signature!(desc, desc.entry))?));
+            let given = flags(desc.flags, weir_kernel_flags::WEIR_KERNEL_IN_PLACE as u64, "desc->flags")?;
+            let signature = weir_host_kernel_desc { flags: given, ..signature!(desc, desc.entry) };
+            let kernel = Arc::new(Named(HostKernel::new(&signature)?));
             let attributes = std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc));
             let default = KernelAttr::default();
             let attr = attr.map_or(&default, |attr| &**attr);

@@ -47,7 +47,7 @@ pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
 
 /// Lets go of pools whose last reference went inside one of their own tasks, and of what was let go of inside a plug-in's callback.
 #[inline]
-fn release_ended_pools() {
+pub(super) fn release_ended_pools() {
     if any_buried() {
         let _ = catch_unwind(release_buried);
     }

@@ -60,6 +60,10 @@ impl Kernel for Named {
         self.0.infer(inputs)
     }
 
+    fn in_place(&self) -> bool {
+        self.0.in_place()
+    }
+
     fn is_on_host(&self) -> bool {
         false
     }

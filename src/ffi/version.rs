@@ -1,7 +1,7 @@
 //! Version, ABI check, status names, error text, runtime counters, list of threads.
 
 use super::argument::out_value;
-use super::guard::{guard, guard_value};
+use super::guard::{guard, guard_value, release_ended_pools};
 use super::{last_error, text, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, live};
@@ -119,6 +119,7 @@ pub unsafe extern "C" fn weir_last_error_copy(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info) -> weir_status {
     guard("weir_runtime_get_info", || {
+        release_ended_pools(); // what this call lets go of is not in the figures that it gives
         let (alive, threads) = (live::counts(), thread::counts());
         let info = weir_runtime_info {
             struct_size: 0,

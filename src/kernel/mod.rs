@@ -21,6 +21,7 @@ pub use issuer::Issuer;
 pub use stop::{Attached, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Error, Ref, Result};
+use crate::device::Relation;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::sync::Arc;
 
@@ -51,6 +52,11 @@ pub trait Kernel: Send + Sync {
     /// Whether an output may share memory with an input.
     fn in_place(&self) -> bool {
         false
+    }
+
+    /// What it compares its two inputs by, element by element, if it does nothing else: a loop may then compare them itself.
+    fn comparison(&self) -> Option<Relation> {
+        None
     }
 
     /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the outputs.

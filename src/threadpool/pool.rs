@@ -359,14 +359,22 @@ impl Object<ThreadPool> {
 
 /// Backends whose last reference went inside a task of their own pool. A host's `release` may join its threads, so
 /// it must not run there.
-static BURIED: Mutex<Vec<(u64, Box<dyn Backend>)>> = Mutex::new(Vec::new());
+static BURIED: Mutex<Vec<Buried>> = Mutex::new(Vec::new());
 static ANY_BURIED: AtomicBool = AtomicBool::new(false);
+
+struct Buried {
+    pool: u64,
+    backend: Box<dyn Backend>,
+    /// The pool counts as alive until the host's `release` has returned.
+    _counted: live::Counted,
+}
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         let inside = ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel();
         if let Some(backend) = self.backend.take().filter(|backend| inside && !backend.may_end_inside()) {
-            BURIED.lock().push((self.id, backend));
+            let _counted = live::Counted::new(live::Counter::Threadpools);
+            BURIED.lock().push(Buried { pool: self.id, backend, _counted });
             ANY_BURIED.store(true, Release);
         }
         self.life.gone.store(true, Release);
@@ -411,7 +419,7 @@ pub fn release_buried() {
         let mut buried = BURIED.lock();
         let (ready, kept) = std::mem::take(&mut *buried)
             .into_iter()
-            .partition(|(id, backend)| !ambient::within(ambient::Work::Pool(*id)) && !backend.in_parallel());
+            .partition(|it: &Buried| !ambient::within(ambient::Work::Pool(it.pool)) && !it.backend.in_parallel());
         *buried = kept;
         ANY_BURIED.store(!buried.is_empty() || host::any_guarded(), Release);
         ready

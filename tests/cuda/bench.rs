@@ -49,6 +49,7 @@ pub fn kernel_desc(
         infer: None,
         user: std::ptr::null_mut(),
         destroy: None,
+        flags: 0,
     }
 }
 

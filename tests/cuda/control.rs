@@ -418,8 +418,8 @@ fn a_failure_inside_is_the_streams() {
             let launch = Launch { name: "kernel 'fails'", kernel: &fails, inputs: &[], outputs: &out };
             let one = Work::Fill(Fill { name: "one", address: bench.addresses[1], bytes: BYTES, value: 1 });
             let body = [Step { work: Work::Launch(launch), after: &[] }];
-            let predicate = Integer { address: bench.addresses[1], dtype: dtype::S32 };
-            let again = Work::Loop(Loop { name: "loop 'w'", predicate, body: &body });
+            let predicate = Integer { address: bench.addresses[1], dtype: dtype::S32 }.into();
+            let again = Work::Loop(Loop { name: "loop 'w'", predicate, body: &body, behind: None });
             let steps = [Step { work: one, after: &[] }, Step { work: again, after: &[0] }];
             let executable = device.record(&Recording { name: "r", steps: &steps }).unwrap();
             bench.stream.replay(&executable).unwrap();
@@ -466,8 +466,9 @@ fn copies_inside_are_of_pinned_memory() {
             let copy = Work::Copy(Transfer { name: "copy", to, from, bytes: BYTES });
             let zero = Work::Fill(Fill { name: "zero", address: bench.addresses[1], bytes: BYTES, value: 0 });
             let body = [Step { work: copy, after: &[] }, Step { work: zero, after: &[0] }];
-            let predicate = Integer { address: bench.addresses[1], dtype: dtype::S32 };
-            let steps = [Step { work: Work::Loop(Loop { name: "loop", predicate, body: &body }), after: &[] }];
+            let predicate = Integer { address: bench.addresses[1], dtype: dtype::S32 }.into();
+            let again = Work::Loop(Loop { name: "loop", predicate, body: &body, behind: None });
+            let steps = [Step { work: again, after: &[] }];
             device.record(&Recording { name: "r", steps: &steps })
         };
         assert_eq!(record(pageable.data() as usize).unwrap_err().code(), Code::InvalidArgument);

@@ -27,3 +27,5 @@ mod seeds;
 mod segments;
 mod sharing;
 mod sources;
+mod steps;
+mod ways;

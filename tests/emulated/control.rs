@@ -11,7 +11,10 @@ use std::collections::BTreeSet;
 use weir::base::time::Deadline;
 use weir::base::{Code, dtype};
 use weir::device::emulated::{Emulation, RaceKind};
-use weir::device::{Accelerator, Branch, DeviceStream, Fill, Integer, Loop, Place, Recording, Step, Transfer, Work};
+use weir::device::{
+    Accelerator, Branch, Comparison, DeviceStream, Fill, Integer, Loop, Place, Predicate, Recording, Relation, Step,
+    Transfer, Work,
+};
 
 /// A device with cells that have values.
 struct Bench {
@@ -355,7 +358,10 @@ fn what_means_nothing_is_refused() {
         let steps = [Step { work, after: &[] }];
         d.device.record(&Recording { name: "recording 'r'", steps: &steps }).unwrap_err().message().to_owned()
     };
-    let again = |predicate, body| Work::Loop(Loop { name: "loop 'w'", predicate, body });
+    let again = |predicate: Integer, body| {
+        let predicate = predicate.into();
+        Work::Loop(Loop { name: "loop 'w'", predicate, body, behind: None })
+    };
     fn choose<'a>(choice: Integer, is_cond: bool, branches: &'a [&'a [Step<'a>]]) -> Work<'a> {
         Work::Branch(Branch { name: "switch 's'", choice, is_cond, branches })
     }
@@ -369,6 +375,22 @@ fn what_means_nothing_is_refused() {
     assert!(text.contains("its predicate at 0x") && text.ends_with(" is not aligned as s32 is"), "{text}");
     let text = refused(again(Integer { address: 64, ..integer }, &[]));
     assert!(text.contains("loop 'w': its predicate is 4 bytes at 0x40, which are not in the memory"), "{text}");
+    let compare = |dtype, addresses, behind| {
+        let predicate = Predicate::Comparison(Comparison { relation: Relation::Lt, dtype, addresses });
+        refused(Work::Loop(Loop { name: "loop 'w'", predicate, body: &[], behind }))
+    };
+    assert_eq!(
+        compare(dtype::F16, [m, m], None),
+        "emulated:0: recording 'r': loop 'w': its predicate compares numbers of f16, expected f32 or s32"
+    );
+    let text = compare(dtype::F32, [m, m + 1], None);
+    assert!(text.contains("its predicate at 0x") && text.ends_with(" is not aligned as f32 is"), "{text}");
+    let text = compare(dtype::S32, [m, 64], None);
+    assert!(text.contains("loop 'w': its predicate is 4 bytes at 0x40, which are not in the memory"), "{text}");
+    assert_eq!(
+        compare(dtype::S32, [m, m], Some(&[0])),
+        "emulated:0: recording 'r': loop 'w': it is read behind step 0 of 0"
+    );
     assert_eq!(
         refused(choose(integer, false, &[])),
         "emulated:0: recording 'r': switch 's': it has 0 branches, expected 1 or more"

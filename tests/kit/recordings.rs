@@ -7,7 +7,8 @@ use super::random::Random;
 use std::sync::Arc;
 use weir::base::{Desc, Reach, Result, dtype};
 use weir::device::{
-    Accelerator, Branch, DeviceKernel, Executable, Fill, Integer, Launch, Loop, Place, Recording, Step, Transfer, Work,
+    Accelerator, Branch, Comparison, DeviceKernel, Executable, Fill, Integer, Launch, Loop, Place, Predicate,
+    Recording, Relation, Step, Transfer, Work,
 };
 use weir::memory::View;
 
@@ -50,7 +51,11 @@ pub enum Does {
     },
     Loop {
         predicate: Number,
+        /// The number is compared with a cell's, and not with 0.
+        than: Option<(Relation, usize)>,
         body: Vec<Node>,
+        /// Where `connect` says what of the body the predicate is read behind.
+        behind: Option<Vec<usize>>,
     },
 }
 
@@ -82,7 +87,27 @@ pub fn less(cell: usize, after: &[usize]) -> Node {
 }
 
 pub fn repeat(name: &str, predicate: Number, body: Vec<Node>, after: &[usize]) -> Node {
-    node(name, Does::Loop { predicate, body }, after)
+    node(name, Does::Loop { predicate, than: None, body, behind: None }, after)
+}
+
+/// As long as a cell is above another one; read again as soon as may be.
+pub fn while_above(name: &str, cell: usize, than: usize, body: Vec<Node>, after: &[usize]) -> Node {
+    let than = Some((Relation::Gt, than));
+    node(name, Does::Loop { predicate: word(cell), than, body, behind: Some(Vec::new()) }, after)
+}
+
+/// Whether a loop goes on.
+fn holds(predicate: Number, than: Option<(Relation, usize)>, cells: &[i32]) -> bool {
+    let Some((relation, other)) = than else { return predicate.read(cells) != 0 };
+    let (a, b) = (cells[predicate.cell], cells[other]);
+    match relation {
+        Relation::Eq => a == b,
+        Relation::Ne => a != b,
+        Relation::Lt => a < b,
+        Relation::Le => a <= b,
+        Relation::Gt => a > b,
+        Relation::Ge => a >= b,
+    }
 }
 
 pub fn switch(name: &str, choice: Number, lists: Vec<Vec<Node>>, after: &[usize]) -> Node {
@@ -124,8 +149,8 @@ pub fn run(nodes: &[Node], cells: &mut [i32]) -> u64 {
                 };
                 steps += run(&lists[list as usize], cells);
             }
-            Does::Loop { predicate, body } => {
-                while predicate.read(cells) != 0 {
+            Does::Loop { predicate, than, body, .. } => {
+                while holds(*predicate, *than, cells) {
                     steps += run(body, cells) + 1;
                     assert!(steps < 100_000, "a loop without end");
                 }
@@ -151,8 +176,9 @@ pub fn uses(node: &Node, reads: &mut Vec<usize>, writes: &mut Vec<usize>) {
             reads.push(choice.cell);
             lists.iter().flatten().for_each(|node| uses(node, reads, writes));
         }
-        Does::Loop { predicate, body } => {
+        Does::Loop { predicate, than, body, .. } => {
             reads.push(predicate.cell);
+            reads.extend(than.map(|(_, cell)| cell));
             body.iter().for_each(|node| uses(node, reads, writes));
         }
     }
@@ -181,10 +207,32 @@ pub fn connect(nodes: &mut [Node]) {
         reach.add(at, &mut node.after);
         match &mut node.does {
             Does::Branch { lists, .. } => lists.iter_mut().for_each(|list| connect(list)),
-            Does::Loop { body, .. } => connect(body),
+            Does::Loop { predicate, than, body, behind } => {
+                connect(body);
+                let cells = [Some(predicate.cell), than.map(|(_, cell)| cell)];
+                if let Some(behind) = behind {
+                    *behind = writers(body, cells.into_iter().flatten());
+                }
+            }
             Does::Sum { .. } | Does::Copy { .. } | Does::Fill { .. } => {}
         }
     }
+}
+
+/// The last nodes that write any of these cells, without those that others imply.
+fn writers(nodes: &[Node], cells: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut reach = Reach::new(nodes.len() + 1);
+    let mut writes = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        reach.add(at, &mut node.after.clone());
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        uses(node, &mut read, &mut written);
+        writes.push(written);
+    }
+    let last = |cell| writes.iter().rposition(|written| written.contains(&cell));
+    let mut behind = cells.filter_map(last).collect();
+    reach.add(nodes.len(), &mut behind);
+    behind
 }
 
 /// A recording by a seed: its nodes, and how many cells it uses.
@@ -233,7 +281,12 @@ fn list(random: &mut Random, cells: &mut usize, most: usize, depth: usize) -> Ve
                 let mut body = list(random, cells, most, depth + 1);
                 let at = random.below(body.len() + 1);
                 body.insert(at, node(&format!("less {name}"), less(counter, &[]).does, &[]));
-                nodes.push(node(&name, Does::Loop { predicate, body }, &[]));
+                // The same in other words: above 0, not 0.
+                let relation = random.of(&[None, Some(Relation::Gt), Some(Relation::Ne)]);
+                let than = relation.map(|relation| (relation, ZERO));
+                let predicate = if than.is_some() { word(counter) } else { predicate };
+                let behind = random.once_in(2).then(Vec::new);
+                nodes.push(node(&name, Does::Loop { predicate, than, body, behind }, &[]));
             }
         }
     }
@@ -308,7 +361,7 @@ fn view(address: usize) -> View {
 
 type Then<'a> = &'a mut dyn FnMut(&[Step<'_>]);
 
-fn behind<'a>(mut steps: Vec<Step<'a>>, work: Work<'a>, after: &'a [usize]) -> Vec<Step<'a>> {
+fn added<'a>(mut steps: Vec<Step<'a>>, work: Work<'a>, after: &'a [usize]) -> Vec<Step<'a>> {
     steps.push(Step { work, after });
     steps
 }
@@ -333,24 +386,31 @@ impl Site<'_> {
                 let (inputs, outputs) = ([*a, *b].map(|cell| view(self.cells[cell])), [view(self.cells[*out])]);
                 let kernel = &self.kernels.iter().find(|kernel| kernel.0 == *salt).unwrap().1;
                 let launch = Launch { name, kernel, inputs: &inputs, outputs: &outputs };
-                self.with(rest, behind(steps, Work::Launch(launch), after), then);
+                self.with(rest, added(steps, Work::Launch(launch), after), then);
             }
             Does::Copy { to, from } => {
                 let [to, from] = [to, from].map(|cell| Place::Device(self.cells[*cell]));
                 let copy = Transfer { name, to, from, bytes: BYTES };
-                self.with(rest, behind(steps, Work::Copy(copy), after), then);
+                self.with(rest, added(steps, Work::Copy(copy), after), then);
             }
             Does::Fill { cell, value } => {
                 let fill = Fill { name, address: self.cells[*cell], bytes: BYTES, value: *value };
-                self.with(rest, behind(steps, Work::Fill(fill), after), then);
+                self.with(rest, added(steps, Work::Fill(fill), after), then);
             }
             Does::Branch { choice, is_cond, lists } => self.with_lists(lists, Vec::new(), &mut |branches| {
                 let branch = Branch { name, choice: self.integer(*choice), is_cond: *is_cond, branches };
-                self.with(rest, behind(steps.clone(), Work::Branch(branch), after), then);
+                self.with(rest, added(steps.clone(), Work::Branch(branch), after), then);
             }),
-            Does::Loop { predicate, body } => self.with(body, Vec::new(), &mut |body| {
-                let again = Loop { name, predicate: self.integer(*predicate), body };
-                self.with(rest, behind(steps.clone(), Work::Loop(again), after), then);
+            Does::Loop { predicate, than, body, behind } => self.with(body, Vec::new(), &mut |body| {
+                let predicate = match *than {
+                    None => self.integer(*predicate).into(),
+                    Some((relation, other)) => {
+                        let addresses = [self.cells[predicate.cell], self.cells[other]];
+                        Predicate::Comparison(Comparison { relation, dtype: dtype::S32, addresses })
+                    }
+                };
+                let again = Loop { name, predicate, body, behind: behind.as_deref() };
+                self.with(rest, added(steps.clone(), Work::Loop(again), after), then);
             }),
         }
     }
@@ -378,6 +438,12 @@ pub fn without_each_edge(nodes: &[Node], visit: &mut dyn FnMut(&[Node], &Node, &
             Does::Loop { .. } => 1,
             Does::Sum { .. } | Does::Copy { .. } | Does::Fill { .. } => 0,
         };
+        let behind = behind_of(&mut changed[at]).map_or(0, |behind| behind.len());
+        for edge in 0..behind {
+            let before = behind_of(&mut changed[at]).unwrap().remove(edge);
+            visit(&changed, &inner(&nodes[at], 0)[before], &nodes[at]);
+            behind_of(&mut changed[at]).unwrap().insert(edge, before);
+        }
         for which in 0..lists {
             let list = inner(&nodes[at], which).clone();
             without_each_edge(&list, &mut |list, before, then| {
@@ -386,6 +452,13 @@ pub fn without_each_edge(nodes: &[Node], visit: &mut dyn FnMut(&[Node], &Node, &
                 visit(&changed, before, then);
             });
         }
+    }
+}
+
+fn behind_of(node: &mut Node) -> Option<&mut Vec<usize>> {
+    match &mut node.does {
+        Does::Loop { behind, .. } => behind.as_mut(),
+        _ => None,
     }
 }
 

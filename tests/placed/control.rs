@@ -12,13 +12,13 @@ use weir::engine::Engine;
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
 
 /// Options for the ways: the device decides where it can; the host does, with recordings and without.
-fn ways() -> [CompileOptions; 3] {
+pub fn ways() -> [CompileOptions; 3] {
     let by_host = CompileOptions { without_device_control: true, ..CompileOptions::default() };
     let issued = CompileOptions { without_segments: true, ..CompileOptions::default() };
     [CompileOptions::default(), by_host, issued]
 }
 
-fn compile(graph: &Graph, engine: &Ref<Engine>, options: &CompileOptions) -> Ref<Program> {
+pub fn compile(graph: &Graph, engine: &Ref<Engine>, options: &CompileOptions) -> Ref<Program> {
     Program::compile(graph, vec![cpu(), engine.clone()], options).unwrap()
 }
 

@@ -9,6 +9,8 @@ mod launching;
 mod ports;
 mod segments;
 mod staged;
+mod steps;
+mod ways;
 mod wrapped;
 
 use kit::integers::Builder;

@@ -1,9 +1,11 @@
 //! An emulated device behind one that makes a mistake on request: a wait is left out, an event is recorded too soon, a value is
 //! written where another one still is.
 
+use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
+use weir::base::time::Deadline;
 use weir::base::{Ref, Result};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::*;
@@ -25,6 +27,25 @@ pub enum Mistake {
     NoEdge(usize),
     /// The device records nothing, and says so when it is asked to.
     NoRecording,
+    /// Its events tell so many nanoseconds always: these if the last work was a launch, those if it was a recording's.
+    Clock(i64, i64),
+}
+
+/// An event on that clock.
+#[derive(Debug)]
+struct Lying(Arc<dyn DeviceEvent>, Arc<Wrapped>);
+
+impl DeviceEvent for Lying {
+    fn is_reached(&self) -> Result<bool> {
+        self.0.is_reached()
+    }
+    fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+        self.0.synchronize(deadline)
+    }
+    fn elapsed_ns(&self, _start: &dyn DeviceEvent) -> Result<i64> {
+        let Mistake::Clock(launches, replay) = self.1.mistake else { unreachable!() };
+        Ok(if self.1.state.lock().unwrap().was_replay { replay } else { launches })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +53,7 @@ struct State {
     waits: usize,
     records: usize,
     edges: usize,
+    was_replay: bool,
     /// The steps of the edge that was left out.
     left_out: Option<(String, String)>,
     /// Threads that have given streams for work something.
@@ -72,6 +94,8 @@ impl std::fmt::Debug for Line {
 /// The edges of a recording without one of them, also inside of branches and loops.
 struct Without<'a> {
     after: Vec<Vec<usize>>,
+    /// What the predicates of loops are read behind.
+    behind: Vec<Option<Vec<usize>>>,
     inside: Vec<Vec<Without<'a>>>,
     steps: OnceCell<Vec<Step<'a>>>,
     lists: Vec<OnceCell<Vec<&'a [Step<'a>]>>>,
@@ -90,13 +114,30 @@ impl<'a> Without<'a> {
                 state.left_out = Some(names.into());
             }
         }
+        let behind = steps.iter().map(|step| {
+            let Work::Loop(Loop { behind: Some(behind), body, name, .. }) = step.work else { return None };
+            let (mut behind, edges) = (behind.to_vec(), state.edges);
+            state.edges += behind.len();
+            if (edges + 1..=state.edges).contains(&wanted) {
+                let before = behind.remove(wanted - edges - 1);
+                state.left_out = Some((body[before].work.name().to_owned(), format!("the predicate of {name}")));
+            }
+            Some(behind)
+        });
+        let behind = behind.collect();
         let inside = steps.iter().map(|step| match step.work {
             Work::Branch(branch) => branch.branches.iter().map(|list| Without::of(list, state, wanted)).collect(),
             Work::Loop(looped) => vec![Without::of(looped.body, state, wanted)],
             _ => Vec::new(),
         });
         let inside = inside.collect();
-        Without { after, inside, steps: OnceCell::new(), lists: steps.iter().map(|_| OnceCell::new()).collect() }
+        Without {
+            after,
+            behind,
+            inside,
+            steps: OnceCell::new(),
+            lists: steps.iter().map(|_| OnceCell::new()).collect(),
+        }
     }
 
     fn steps(&'a self, steps: &'a [Step<'a>]) -> &'a [Step<'a>] {
@@ -108,7 +149,10 @@ impl<'a> Without<'a> {
                         let lists = inside.iter().zip(branch.branches).map(|(without, list)| without.steps(list));
                         Work::Branch(Branch { branches: self.lists[at].get_or_init(|| lists.collect()), ..branch })
                     }
-                    Work::Loop(looped) => Work::Loop(Loop { body: inside[0].steps(looped.body), ..looped }),
+                    Work::Loop(looped) => {
+                        let behind = self.behind[at].as_deref();
+                        Work::Loop(Loop { body: inside[0].steps(looped.body), behind, ..looped })
+                    }
                     other => other,
                 };
                 Step { work, after: &self.after[at] }
@@ -152,7 +196,9 @@ impl Accelerator for Wrapped {
         Ok(Box::new(Line { inner, device, is_for_work, held: Mutex::default() }))
     }
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
-        self.inner.event(timing)
+        let event = self.inner.event(timing)?;
+        let is_lying = timing && matches!(self.mistake, Mistake::Clock(..));
+        Ok(if is_lying { Arc::new(Lying(event, self.itself.upgrade().unwrap())) } else { event })
     }
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.kernel(recipe)
@@ -199,6 +245,7 @@ impl DeviceStream for Line {
         self.note_issuer();
         self.flush()?;
         let mut state = self.device.state.lock().unwrap();
+        state.was_replay = false;
         let outputs: Vec<View> = launch.outputs.to_vec();
         if let Some(output) = outputs.first() {
             state.outputs.insert(launch.name.to_owned(), output.data() as usize);
@@ -216,6 +263,7 @@ impl DeviceStream for Line {
     fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
         self.note_issuer();
         self.flush()?;
+        self.device.state.lock().unwrap().was_replay = true;
         *self.held.lock().unwrap() = Some(Held::Replay(executable.clone()));
         Ok(())
     }
@@ -229,6 +277,7 @@ impl DeviceStream for Line {
         self.inner.fill(fill)
     }
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
+        let event = (&**event as &dyn Any).downcast_ref::<Lying>().map_or(event, |lying| &lying.0);
         let is_early = {
             let mut state = self.device.state.lock().unwrap();
             let follows = self.held.lock().unwrap().is_some();

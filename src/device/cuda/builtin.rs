@@ -67,6 +67,10 @@ impl Builtin {
         Ok(Builtin { operator, functions, _modules: held, products })
     }
 
+    pub(super) fn in_place(&self) -> bool {
+        self.operator.in_place()
+    }
+
     /// Has `issue` take what a call is made of, one after the other: see `CudaKernel::launches`.
     pub(super) fn launches(
         &self,

@@ -2,7 +2,8 @@
 //! own (`kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a function that the driver puts in
 //! when it loads their module.
 //!
-//! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is the last of the body, behind all of it.
+//! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is in the body again, behind what the recording says, or behind
+//! all of it. It reads an integer, or compares two numbers itself.
 //!
 //! *A branch* is a kernel and a node, too: IF, with else where both lists do something, or SWITCH. Drivers before 12.8 have neither, and are given an
 //! IF for each list that does something, with a condition each. Then all conditions are set before any of the nodes: a list may
@@ -18,12 +19,12 @@
 
 use super::context::{Context, Handle};
 use super::graph::{CudaGraph, Filler, Made};
-use super::images::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_STEP};
+use super::images::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP};
 use super::module::Module;
 use super::stream::{Arguments, Grid};
 use super::table::{CUcontext, CUfunction, CUgraph, CUgraphNode, ConditionalNode, Status};
 use crate::base::{Code, Error, Result, dtype};
-use crate::device::{Branch, Fill, Integer, Loop, Recording, Step, Work};
+use crate::device::{Branch, Comparison, Fill, Integer, Loop, Predicate, Recording, Step, Work};
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::ffi::{c_int, c_uint, c_void};
@@ -61,6 +62,7 @@ pub(super) struct Control {
     set_case: Handle<CUfunction>,
     set_switch: Handle<CUfunction>,
     while_step: Handle<CUfunction>,
+    while_compare: Handle<CUfunction>,
     fill: Handle<CUfunction>,
     has_choices: bool,
     _module: Module,
@@ -119,13 +121,14 @@ impl Conditionals {
             set_case: function(SET_CASE)?,
             set_switch: function(SET_SWITCH)?,
             while_step: function(WHILE_STEP)?,
+            while_compare: function(WHILE_COMPARE)?,
             fill: function(FILL)?,
             has_choices: context.driver().version() >= CHOICES,
             _module: module,
         };
         let control = Arc::new(control);
-        let predicate = Integer { address: 0, dtype: dtype::U8 };
-        let again = Work::Loop(Loop { name: "a loop", predicate, body: &[] });
+        let predicate = Integer { address: 0, dtype: dtype::U8 }.into();
+        let again = Work::Loop(Loop { name: "a loop", predicate, body: &[], behind: None });
         let recording = Recording { name: "trial", steps: &[Step { work: again, after: &[] }] };
         match CudaGraph::new(context, &recording, Some(Arc::clone(&control))) {
             Ok(_) => Ok(control),
@@ -232,12 +235,17 @@ impl Filler<'_> {
     /// Adds a loop's nodes.
     pub(super) fn again(&self, to: CUgraph, again: &Loop<'_>, after: &[CUgraphNode]) -> Result<Made> {
         let handle = self.handle(to, again.name)?;
-        let set = self.set(to, again.name, after, handle, Set::While, again.predicate)?;
+        let set = self.set_while(to, again, after, handle)?;
         let (node, bodies) = self.conditional(to, again.name, &[set], handle, WHILE, 1)?;
         for &body in &bodies {
             let inside = Filler { is_inside: true, ..*self };
-            let (_, last) = inside.list(body, again.body, &[])?;
-            self.set(body, again.name, &last, handle, Set::While, again.predicate)?;
+            let (made, mut last) = inside.list(body, again.body, &[])?;
+            if let Some(behind) = again.behind {
+                last = behind.iter().flat_map(|&step| made[step].ends()).copied().collect();
+                last.sort_unstable();
+                last.dedup();
+            }
+            self.set_while(body, again, &last, handle)?;
         }
         Ok(Made { nodes: [set, node].as_slice().into(), ends: 1 })
     }
@@ -293,6 +301,21 @@ impl Filler<'_> {
             Set::While => &mut [at_handle, at_address, at_count, at_cap, at_capped, at_form],
         };
         self.kernel(to, what, after, &grid, Arguments::Each(arguments))
+    }
+
+    /// Adds the kernel that sets a loop's condition.
+    fn set_while(&self, to: CUgraph, again: &Loop<'_>, after: &[CUgraphNode], handle: u64) -> Result<CUgraphNode> {
+        let Comparison { relation, dtype: of, addresses: [a, b] } = match again.predicate {
+            Predicate::Integer(integer) => return self.set(to, again.name, after, handle, Set::While, integer),
+            Predicate::Comparison(comparison) => comparison,
+        };
+        let (mut handle, mut a, mut b) = (handle, a as u64, b as u64);
+        let (mut integers, mut holds) = (u32::from(of == dtype::S32), relation.mask());
+        let [at_handle, at_a, at_b] = [&raw mut handle, &raw mut a, &raw mut b].map(<*mut u64>::cast::<c_void>);
+        let [at_integers, at_holds] = [&raw mut integers, &raw mut holds].map(<*mut u32>::cast::<c_void>);
+        let mut each = [at_handle, at_a, at_b, at_integers, at_holds];
+        let grid = Grid { function: self.control()?.while_compare.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
+        self.kernel(to, again.name, after, &grid, Arguments::Each(&mut each))
     }
 
     /// Adds a conditional node; gives its bodies, which the driver has made.

@@ -132,7 +132,7 @@ impl Made {
         Made { nodes: [node].as_slice().into(), ends: 1 }
     }
 
-    fn ends(&self) -> &[CUgraphNode] {
+    pub(super) fn ends(&self) -> &[CUgraphNode] {
         &self.nodes[self.nodes.len() - self.ends..]
     }
 }

@@ -126,4 +126,5 @@ pub const SET_IF: &CStr = c"weir_set_if";
 pub const SET_CASE: &CStr = c"weir_set_case";
 pub const SET_SWITCH: &CStr = c"weir_set_switch";
 pub const WHILE_STEP: &CStr = c"weir_while_step";
+pub const WHILE_COMPARE: &CStr = c"weir_while_compare";
 pub const FILL: &CStr = c"weir_fill";

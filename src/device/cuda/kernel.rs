@@ -90,4 +90,12 @@ impl CudaKernel {
     }
 }
 
-impl DeviceKernel for CudaKernel {}
+impl DeviceKernel for CudaKernel {
+    fn in_place(&self) -> bool {
+        match &self.form {
+            // What the host says of it is said of this form.
+            Form::Custom(_) => true,
+            Form::Builtin(builtin) => builtin.in_place(),
+        }
+    }
+}

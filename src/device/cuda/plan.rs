@@ -11,7 +11,7 @@ use crate::memory::View;
 use std::fmt::Debug;
 
 pub use super::images::{
-    CONTROL_MODULE, ENTRIES, Entry, FILL, IMAGES, Image, SET_CASE, SET_IF, SET_SWITCH, WHILE_STEP,
+    CONTROL_MODULE, ENTRIES, Entry, FILL, IMAGES, Image, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP,
 };
 pub use super::product::{Product, Shape};
 
@@ -46,6 +46,11 @@ pub trait Operator: Send + Sync + Debug {
     /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates nothing unless it
     /// refuses: with UNIMPLEMENTED what the kernels cannot do.
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()>;
+
+    /// Whether each element is read by the thread that writes it, and before it does: the output may share memory with an input that is like it.
+    fn in_place(&self) -> bool {
+        false
+    }
 
     /// Whether calls may be products that a library can do.
     fn has_products(&self) -> bool {

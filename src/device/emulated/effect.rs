@@ -4,6 +4,7 @@
 use super::queue::{Act, Address, Operation};
 use super::work::Shared;
 use crate::base::{Error, Result};
+use crate::device::{Comparison, Predicate};
 use crate::memory::{View, copy_bytes, fill_bytes};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -46,16 +47,28 @@ pub(super) fn run(shared: &Shared, operation: &mut Operation) -> Result<()> {
             fill_bytes(own(shared, *to, *bytes)?, *value, *bytes);
             Ok(())
         }
-        Act::Read { from, form } => {
-            let (mut word, bytes) = ([0u8; 4], form.unsigned_abs() as usize);
-            copy_bytes(word.as_mut_ptr().expose_provenance(), own(shared, *from, bytes)?, bytes);
+        Act::Read(Predicate::Integer(integer)) => {
+            let form = integer.form().unwrap_or(0);
+            let word = word(shared, integer.address, form.unsigned_abs() as usize)?;
             operation.found = match form {
                 ..0 => i64::from(word[0].cast_signed()),
                 _ => i64::from(i32::from_le_bytes(word)),
             };
             Ok(())
         }
+        Act::Read(Predicate::Comparison(Comparison { relation, dtype, addresses: [a, b] })) => {
+            let numbers = [word(shared, *a, Comparison::BYTES)?, word(shared, *b, Comparison::BYTES)?];
+            operation.found = i64::from(Comparison::of(*relation, *dtype, numbers));
+            Ok(())
+        }
     }
+}
+
+/// So many bytes of the device's, and zeros.
+fn word(shared: &Shared, address: usize, bytes: usize) -> Result<[u8; 4]> {
+    let mut word = [0; 4];
+    copy_bytes(word.as_mut_ptr().expose_provenance(), own(shared, address, bytes)?, bytes);
+    Ok(word)
 }
 
 fn own(shared: &Shared, address: usize, bytes: usize) -> Result<usize> {

@@ -12,7 +12,7 @@ use super::queue::{Act, Address};
 use super::stream;
 use super::work::Shared;
 use crate::base::{Error, Reach, Result};
-use crate::device::{self, Fill, Integer, Recording, Transfer, Work};
+use crate::device::{self, Fill, Predicate, Recording, Transfer, Work};
 use crate::memory::View;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(super) enum Inner {
     /// One of these.
     Branch(Box<[u32]>),
     Loop(u32),
+    /// It reads the predicate of the loop whose body it is in, for the next time.
+    Again,
 }
 
 /// A step of one of the lists.
@@ -110,7 +112,7 @@ impl Lists {
         let checks = shared.checks();
         let reach = Reach::new(if checks { count(recording.steps) } else { 0 });
         let mut lists = Lists { all: Vec::new(), counts: [0; 3], copies: Vec::new(), reach, steps: 0, checks };
-        lists.add(shared, recording.steps, None, &[])?;
+        lists.add(shared, recording.steps, None, &[], None)?;
         for step in recording.steps {
             lists.copies.push(lists.counts[1] as u32);
             match step.work {
@@ -124,14 +126,25 @@ impl Lists {
         Ok((lists, own))
     }
 
-    /// `behind`: the numbers of the steps that all of the list is behind.
+    /// `behind`: the numbers of the steps that all of the list is behind. `again`: a loop's step, as it is read in the body.
     fn add(
         &mut self,
         shared: &Shared,
         steps: &[device::Step<'_>],
         owner: Option<Place>,
         behind: &[Range<u32>],
+        again: Option<device::Step<'_>>,
     ) -> Result<Range<u32>> {
+        // The last one's number, if that is it.
+        let last = again.map_or(usize::MAX, |_| steps.len());
+        let with_again;
+        let steps = match again {
+            None => steps,
+            Some(again) => {
+                with_again = steps.iter().copied().chain([again]).collect::<Vec<_>>();
+                &with_again
+            }
+        };
         let index = self.all.len();
         let (list, begin) = (index as u32, self.steps);
         self.all.push(List { owner, ..List::default() });
@@ -151,17 +164,19 @@ impl Lists {
             let (place, own) = (Place { list, step: at as u32 }, number..number + 1);
             let next = self.all.len() as u32;
             let inner = match &step.work {
+                _ if at == last => Inner::Again,
                 Work::Branch(branch) => {
                     let mut before = vec![own];
                     let mut lists = Vec::with_capacity(branch.branches.len());
                     for steps in branch.branches {
                         lists.push(self.all.len() as u32);
-                        before.push(self.add(shared, steps, Some(place), &before)?);
+                        before.push(self.add(shared, steps, Some(place), &before, None)?);
                     }
                     Inner::Branch(lists.into())
                 }
                 Work::Loop(again) => {
-                    self.add(shared, again.body, Some(place), &[own])?;
+                    let read = again.behind.map(|behind| device::Step { work: step.work, after: behind });
+                    self.add(shared, again.body, Some(place), &[own], read)?;
                     Inner::Loop(next)
                 }
                 Work::Launch(_) | Work::Copy(_) | Work::Fill(_) => Inner::None,
@@ -177,7 +192,7 @@ impl Lists {
 fn count(steps: &[device::Step<'_>]) -> usize {
     let inside = |step: &device::Step<'_>| match &step.work {
         Work::Branch(branch) => branch.branches.iter().map(|steps| count(steps)).sum(),
-        Work::Loop(again) => count(again.body),
+        Work::Loop(again) => count(again.body) + usize::from(again.behind.is_some()),
         Work::Launch(_) | Work::Copy(_) | Work::Fill(_) => 0,
     };
     steps.iter().map(|step| 1 + inside(step)).sum()
@@ -203,8 +218,8 @@ impl Step {
             Work::Copy(transfer) => stream::moved(transfer, reads, writes),
             Work::Fill(fill) => stream::filled(fill, writes),
             Work::Branch(_) | Work::Loop(_) => {
-                if let Act::Read { from, form } = self.act {
-                    reads.push(stream::range(from, form.unsigned_abs() as usize));
+                if let Act::Read(what) = self.act {
+                    reads.extend(what.reads().map(|(from, bytes)| stream::range(from, bytes)));
                 }
             }
         }
@@ -218,15 +233,16 @@ impl Shared {
             Work::Launch(launch) => Ok(Act::Launch(Arc::clone(&self.kernel_of(launch)?.function))),
             Work::Copy(transfer) => self.copy_of(transfer),
             Work::Fill(fill) => self.fill_of(fill),
-            Work::Branch(branch) => self.read_of("its choice", &branch.choice),
-            Work::Loop(again) => self.read_of("its predicate", &again.predicate),
+            Work::Branch(branch) => self.read_of("its choice", branch.choice.into()),
+            Work::Loop(again) => self.read_of("its predicate", again.predicate),
         }
     }
 
-    fn read_of(&self, what: &str, integer: &Integer) -> Result<Act> {
-        let Some(form) = integer.form() else { return Err(Error::internal(format!("{what} is no integer"))) };
-        self.address(what, &device::Place::Device(integer.address), form.unsigned_abs() as usize)?;
-        Ok(Act::Read { from: integer.address, form })
+    fn read_of(&self, what: &str, predicate: Predicate) -> Result<Act> {
+        for (address, bytes) in predicate.reads() {
+            self.address(what, &device::Place::Device(address), bytes)?;
+        }
+        Ok(Act::Read(predicate))
     }
 
     /// A step as it is launched each time.

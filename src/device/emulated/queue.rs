@@ -5,7 +5,7 @@ use super::event::Core;
 use super::replay::Replay;
 use super::work::Shared;
 use crate::base::Error;
-use crate::device::HostFunction;
+use crate::device::{HostFunction, Predicate};
 use crate::memory::View;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,11 +25,8 @@ pub(super) enum Act {
         bytes: usize,
         value: u8,
     },
-    /// Reads an integer, which a branch or loop goes by; `form` as `Integer` says.
-    Read {
-        from: usize,
-        form: i32,
-    },
+    /// Reads what a branch or loop goes by.
+    Read(Predicate),
 }
 
 /// Where a copy reads or writes.
@@ -57,7 +54,7 @@ pub(super) struct Operation {
     pub staged: Option<Vec<u8>>,
     /// The checker's verdict, if operations fail for that.
     pub refused: Option<Error>,
-    /// The integer that it has read.
+    /// The integer that it has read, or whether what it has compared holds.
     pub found: i64,
 }
 

@@ -54,7 +54,7 @@ impl Executable for Recorded {
             (Act::Copy { bytes, .. }, Act::Copy { bytes: new, .. })
             | (Act::Fill { bytes, .. }, Act::Fill { bytes: new, .. }) => bytes == new,
             // It stays as it was.
-            (Act::Read { .. }, Act::Read { .. }) => return Ok(()),
+            (Act::Read(_), Act::Read(_)) => return Ok(()),
             (old, new) => std::mem::discriminant(old) == std::mem::discriminant(new),
         };
         if !is_alike {
@@ -88,7 +88,7 @@ impl Recorded {
         let mut replay = known.unwrap_or_else(|| Replay::new(&self.lists, &self.stock));
         let mut state = shared.open()?;
         let first = state.counts.operations + 1;
-        replay.begin(Arc::clone(&steps), first, state.counts.copies + 1);
+        replay.begin(Arc::clone(&steps), first, state.counts.copies + 1, shared.settings.replay_ns);
         let [launches, copies, fills] = self.lists.counts;
         state.counts.launches += launches;
         state.counts.copies += copies;
@@ -128,7 +128,7 @@ impl Entering<'_> {
                 replay.refuse(number, refused);
             }
             let inner = match &list.inner[at] {
-                Inner::None => continue,
+                Inner::None | Inner::Again => continue,
                 Inner::Branch(lists) => lists,
                 Inner::Loop(list) => std::slice::from_ref(list),
             };

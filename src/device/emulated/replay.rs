@@ -3,7 +3,7 @@
 //! of them.
 //!
 //! A branch or a loop is an operation that reads its integer. Then the list that this chose is done, its operations drawn among all that may
-//! be the next; a loop's reads the integer again when all of the list is done. As that list is over, the step is, and what follows it may
+//! be the next; a loop's reads the integer again when all of the list is done, or in a step of the list, where the recording says behind what. As that list is over, the step is, and what follows it may
 //! begin.
 //!
 //! An operation that fails ends the launch, inside of a branch or loop as well: none that was not begun by then is done.
@@ -29,6 +29,8 @@ struct Frame {
     ready_ns: Vec<u64>,
     /// Not done yet.
     undone: usize,
+    /// Whether it is to be done again, if a step of its own has found that out.
+    again: Option<bool>,
     until: u64,
 }
 
@@ -41,6 +43,8 @@ pub(super) struct Replay {
     /// Numbers of the first operation and the first copy of that list.
     first: u64,
     first_copy: u64,
+    /// What it takes before the first of its operations begins.
+    head_ns: u64,
     /// By the lists' numbers.
     frames: Vec<Frame>,
     ready: Vec<Place>,
@@ -55,7 +59,7 @@ impl Frame {
         self.left.clone_from(&list.after);
         self.ready_ns.clear();
         self.ready_ns.resize(list.after.len(), time);
-        (self.undone, self.until) = (list.after.len(), time);
+        (self.undone, self.until, self.again) = (list.after.len(), time, None);
     }
 }
 
@@ -68,6 +72,7 @@ impl Replay {
             stock: Arc::downgrade(stock),
             first: 0,
             first_copy: 0,
+            head_ns: 0,
             frames: lists.all.iter().map(|_| Frame::default()).collect(),
             ready: Vec::with_capacity(lists.all[0].after.len()),
             begun: Vec::with_capacity(lists.all[0].after.len()),
@@ -75,7 +80,8 @@ impl Replay {
         })
     }
 
-    pub(super) fn begin(&mut self, steps: Arc<Vec<Step>>, first: u64, first_copy: u64) {
+    pub(super) fn begin(&mut self, steps: Arc<Vec<Step>>, first: u64, first_copy: u64, head_ns: u64) {
+        self.head_ns = head_ns;
         self.begun.clear();
         self.begun.resize(steps.len(), false);
         self.steps = Some(steps);
@@ -93,6 +99,11 @@ impl Replay {
     /// Whether nothing of it is left, and it may go.
     pub(super) fn is_over(&self) -> bool {
         self.frames[0].undone == 0
+    }
+
+    /// When the first operation can begin of a launch whose turn comes at this time.
+    pub(super) fn from(&self, time: u64) -> u64 {
+        time.saturating_add(self.head_ns)
     }
 
     /// When the last one is done, of those that have run.
@@ -144,7 +155,7 @@ impl Replay {
                 Act::Launch(_) => counts.launches += 1,
                 Act::Copy { .. } => counts.copies += 1,
                 Act::Fill { .. } | Act::Nothing => counts.fills += 1,
-                Act::Read { .. } => {}
+                Act::Read(_) => {}
             }
             if is_copy {
                 operation.copy = counts.copies;
@@ -165,6 +176,10 @@ impl Replay {
         let list = match &self.lists.all[place.list as usize].inner[place.step as usize] {
             Inner::Branch(branches) => Some(branches[Branch::chosen(found, branches.len())]),
             Inner::Loop(list) => Some(*list).filter(|_| found != 0),
+            Inner::Again => {
+                self.frames[place.list as usize].again = Some(found != 0);
+                None
+            }
             Inner::None => None,
         };
         match list {
@@ -206,12 +221,13 @@ impl Replay {
         let Some(owner) = self.lists.all[list as usize].owner else { return };
         let until = self.frames[list as usize].until;
         match self.lists.all[owner.list as usize].inner[owner.step as usize] {
+            Inner::Loop(_) if self.frames[list as usize].again == Some(true) => self.open(list, until),
             // It looks again.
-            Inner::Loop(_) => {
+            Inner::Loop(_) if self.frames[list as usize].again.is_none() => {
                 self.frames[owner.list as usize].ready_ns[owner.step as usize] = until;
                 self.ready.push(owner);
             }
-            Inner::Branch(_) | Inner::None => self.step_is_over(owner, until),
+            _ => self.step_is_over(owner, until),
         }
     }
 

@@ -32,7 +32,12 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-impl DeviceKernel for Kernel {}
+impl DeviceKernel for Kernel {
+    /// It is the host's.
+    fn in_place(&self) -> bool {
+        true
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Stream {

@@ -6,12 +6,15 @@
 #![forbid(unsafe_code)]
 
 use super::driven::{Driven, Plan};
-use super::flow::{Action, List, Selector, What, Where};
+use super::flow::{Action, List, Selector, Test, What, Where};
 use super::kernels::{Issue, Source};
 use super::lane::Lane;
 use super::lower::Lowered;
-use crate::base::{Code, Desc, Error, Result};
-use crate::device::{Branch, DeviceStream, Executable, Integer, Launch, Loop, Place, Recording, Step, Transfer, Work};
+use crate::base::{Code, Desc, Error, Reach, Result};
+use crate::device::{
+    Branch, Comparison, DeviceStream, Executable, Integer, Launch, Loop, Place, Predicate, Recording, Step, Transfer,
+    Work,
+};
 use crate::kernel::KernelContext;
 use crate::memory::View;
 use crate::sync::Mutex;
@@ -64,6 +67,17 @@ impl Control {
         Integer { address: self.address(lane, selector.at), dtype: selector.desc.dtype }
     }
 
+    fn predicate(&self, lane: &Lane, test: &Test) -> Predicate {
+        match test {
+            Test::Integer(selector) => self.integer(lane, selector).into(),
+            Test::Comparison(relation, both) => Predicate::Comparison(Comparison {
+                relation: *relation,
+                dtype: both[0].desc.dtype,
+                addresses: both.each_ref().map(|number| self.address(lane, number.at)),
+            }),
+        }
+    }
+
     fn views(&self, lane: &Lane, all: &[(Where, Desc)]) -> Result<Vec<View>> {
         let view = |&(at, desc): &(Where, Desc)| -> Result<View> {
             Ok(View::new(self.address(lane, at) as *mut u8, desc.bytes()?, desc))
@@ -76,22 +90,45 @@ impl Control {
         self.copied_in.len() + self.lowered.list.actions.len() + self.copied_out.len()
     }
 
-    /// What each of its steps comes after, the first of which has number `first`: all of them after `before`. Gives the steps that nothing inside
-    /// follows.
-    pub fn edges(&self, first: usize, before: &[usize], all: &mut Vec<Vec<usize>>) -> Vec<usize> {
-        let copied = self.copied_in.len();
-        all.extend(self.copied_in.iter().map(|_| before.to_vec()));
-        let copies: Vec<usize> = (first..first + copied).collect();
-        let begin = if copied == 0 { before } else { &copies };
-        let (first, actions) = (first + copied, &self.lowered.list.actions);
-        all.extend(actions.iter().map(|action| match &action.after[..] {
-            [] => begin.to_vec(),
-            after => after.iter().map(|before| first + before).collect(),
-        }));
-        let last: Vec<usize> = self.lowered.list.last().into_iter().map(|at| first + at).collect();
-        all.extend(self.copied_out.iter().map(|_| last.clone()));
-        let first = first + actions.len();
-        if self.copied_out.is_empty() { last } else { (first..first + self.copied_out.len()).collect() }
+    /// What each of its steps comes after, the first of which has number `first`: all of them after `before`; those that read what an earlier step has brought
+    /// to a place, after that one. A copy of a run's own tensor comes before what uses it, or after what writes it, and no other. Gives the steps that
+    /// nothing inside follows.
+    pub fn edges(
+        &self,
+        first: usize,
+        (mut before, brought): (Vec<usize>, &[(usize, Source)]),
+        all: &mut Vec<Vec<usize>>,
+    ) -> Vec<usize> {
+        let (list, copied) = (&self.lowered.list, self.copied_in.len());
+        let reads = |action: &Action, place: &Source| {
+            let is_there = |input: &usize| self.inputs[*input] == *place;
+            (0..self.inputs.len()).filter(is_there).any(|input| action.touches(Where::Input(input)))
+        };
+        let is_read = |(_, place): &&(usize, Source)| list.actions.iter().any(|action| reads(action, place));
+        before.extend(brought.iter().filter(|brought| !is_read(brought)).map(|(step, _)| *step));
+        let brought: Vec<(usize, Source)> = brought.iter().filter(is_read).copied().collect();
+        // Numbers in here: what was brought, and then the steps.
+        let (outside, num_steps) = (brought.len(), self.num_steps());
+        let (mut reach, mut is_last) = (Reach::new(outside + num_steps), vec![true; outside + num_steps]);
+        let actions = list.actions.iter().map(|action| {
+            let brought = (0..outside).filter(|&at| reads(action, &brought[at].1));
+            let copies = (0..copied).filter(|&copy| action.touches(Where::Input(self.copied_in[copy].0)));
+            let inside = copies.chain(action.after.iter().map(|before| copied + before));
+            brought.chain(inside.map(|step| outside + step)).collect()
+        });
+        let copies_out = self.copied_out.iter().map(|&(output, _)| {
+            let writers = list.writers([Where::Output(output)].into_iter());
+            writers.into_iter().map(|writer| outside + copied + writer).collect()
+        });
+        let steps = (0..copied).map(|_| Vec::new()).chain(actions).chain(copies_out);
+        for (step, mut after) in steps.enumerate() {
+            reach.add(outside + step, &mut after);
+            after.iter().for_each(|&before| is_last[before] = false);
+            let is_first = after.iter().all(|&before| before < outside);
+            let after = after.into_iter().map(|at| if at < outside { brought[at].0 } else { first + at - outside });
+            all.push(before.iter().copied().filter(|_| is_first).chain(after).collect());
+        }
+        (0..num_steps).filter(|&step| is_last[outside + step]).map(|step| first + step).collect()
     }
 
     /// All of it as one, for a run that issues its pieces; made if need be. None if the host drives it.
@@ -101,19 +138,19 @@ impl Control {
         }
         let mut whole = lane.engines[self.engine].controls[self.number].whole.lock();
         if whole.is_none() {
-            *whole = self.record(lane, &self.lowered.list, None)?;
+            *whole = self.record(lane, &self.lowered.list, &[])?;
         }
         Ok(whole.clone())
     }
 
-    /// Has the device record a list, with a copy to the host behind it if one is given. None if it will not, or has refused a recording before.
-    pub fn record(&self, lane: &Lane, list: &List, fetch: Option<Transfer<'_>>) -> Result<Option<Arc<dyn Executable>>> {
+    /// Has the device record a list, with copies to the host behind it if some are given. None if it will not, or has refused a recording before.
+    pub fn record(&self, lane: &Lane, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
         let on = &lane.engines[self.engine];
         let (Some(accelerator), None) = (on.engine.accelerator(), lane.counts().refusal.get()) else { return Ok(None) };
         let made = Made::new(self, lane, list)?;
         let mut steps = made.steps(self, lane, list)?.to_vec();
         let last = list.last();
-        steps.extend(fetch.map(|transfer| Step { work: Work::Copy(transfer), after: &last }));
+        steps.extend(fetch.iter().map(|transfer| Step { work: Work::Copy(*transfer), after: &last }));
         match accelerator.record(&Recording { name: &self.name, steps: &steps }) {
             Ok(executable) => {
                 lane.counts().recordings.fetch_add(1, Relaxed);
@@ -226,9 +263,10 @@ impl<'a> Made<'a> {
                     let choice = control.integer(lane, choice);
                     Work::Branch(Branch { name, choice, is_cond: *is_cond, branches })
                 }
-                What::Loop { predicate, body } => {
-                    let predicate = control.integer(lane, predicate);
-                    Work::Loop(Loop { name, predicate, body: self.inside[at][0].steps(control, lane, body)? })
+                What::Loop { predicate, body, behind } => {
+                    let predicate = control.predicate(lane, predicate);
+                    let body = self.inside[at][0].steps(control, lane, body)?;
+                    Work::Loop(Loop { name, predicate, body, behind: Some(behind) })
                 }
             });
         }

@@ -52,7 +52,7 @@ impl Placer {
         let can_record = self.devices[on.engine].accelerator().is_some_and(|accelerator| accelerator.can_record());
         let plan = Plan::of(&lowered.list);
         let controls = &mut self.needs[on.engine].controls;
-        controls.push(plan.blocks.len());
+        controls.push([plan.blocks.len(), plan.slots]);
         Ok(Some(Arc::new(Control {
             engine: on.engine,
             number: controls.len() - 1,

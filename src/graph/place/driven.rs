@@ -15,14 +15,14 @@
 #![forbid(unsafe_code)]
 
 use super::control::Control;
-use super::flow::{Action, List, Selector, What};
+use super::flow::{Action, List, Selector, Test, What};
 use super::kernels::{Issue, of};
 use super::lane::Lane;
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Executable, Place, Reached, Then, Transfer};
+use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, Place, Reached, Then, Transfer};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Rest, Stop};
-use crate::memory::{Block, Tag, View};
+use crate::memory::{Block, Tag, View, copy_bytes};
 use crate::sync::{Mutex, OnceLock};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -32,18 +32,19 @@ use std::sync::{Arc, Weak};
 /// Fewest steps, with the copy of the predicate, of a block that is worth a recording.
 const FEWEST: usize = 3;
 
-/// Bytes of a predicate or an index, at most.
-const SELECTOR_BYTES: usize = 16;
+/// Bytes of a predicate or an index, at most: there are so many for each in pinned memory.
+const SLOT: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// The block with this number.
     Do(usize),
-    /// What was brought back decides: if it is 0, the operation with this number follows.
-    Unless(Selector, usize),
+    /// What was brought back, from this slot on, decides: if it does not hold, the operation with this number follows.
+    Unless(Test, usize, usize),
     /// The operations that branches begin with.
     Choose {
         selector: Selector,
+        slot: usize,
         is_cond: bool,
         to: Vec<usize>,
     },
@@ -53,68 +54,82 @@ pub enum Op {
 /// Actions without lists of their own.
 pub struct Section {
     pub list: List,
-    /// What is brought to the host behind it.
-    pub fetch: Option<Selector>,
+    /// What is brought to the host behind it, and to which slots.
+    pub fetch: Vec<(Selector, usize)>,
 }
 
 #[derive(Default)]
 pub struct Plan {
     pub ops: Vec<Op>,
     pub blocks: Vec<Section>,
+    /// How many predicates, indices and numbers there are.
+    pub slots: usize,
 }
 
 impl Plan {
     pub fn of(list: &List) -> Plan {
         let mut plan = Plan::default();
-        plan.add(list, None);
+        plan.add(list, &[]);
         plan
     }
 
     /// Adds a list, and then what decides behind it.
-    fn add(&mut self, list: &List, fetch: Option<Selector>) {
+    fn add(&mut self, list: &List, fetch: &[(Selector, usize)]) {
         let mut start = 0;
         for (at, action) in list.actions.iter().enumerate() {
             match &action.what {
                 What::Launch { .. } | What::Copy { .. } => continue,
-                What::Loop { predicate, body } => {
-                    self.block(list, start..at, Some(*predicate));
+                What::Loop { predicate, body, .. } => {
+                    let (slot, fetch) = self.fetched(predicate.reads());
+                    self.block(list, start..at, &fetch);
                     let test = self.ops.len();
-                    self.ops.push(Op::Unless(*predicate, 0));
-                    self.add(body, Some(*predicate));
+                    self.ops.push(Op::Unless(*predicate, slot, 0));
+                    // A number that stays is there already.
+                    let changes = |(read, _): &&(Selector, usize)| body.writes(read.at);
+                    let changing: Vec<_> = fetch.iter().filter(changes).copied().collect();
+                    self.add(body, if changing.is_empty() { &fetch } else { &changing });
                     self.ops.push(Op::Go(test));
-                    self.ops[test] = Op::Unless(*predicate, self.ops.len());
+                    self.ops[test] = Op::Unless(*predicate, slot, self.ops.len());
                 }
                 What::Branch { choice, is_cond, branches } => {
-                    self.block(list, start..at, Some(*choice));
+                    let (slot, fetch) = self.fetched(&[*choice]);
+                    self.block(list, start..at, &fetch);
                     let test = self.ops.len();
                     self.ops.push(Op::Go(0));
                     let (mut to, mut ends) = (Vec::new(), Vec::new());
                     for branch in branches {
                         to.push(self.ops.len());
-                        self.add(branch, None);
+                        self.add(branch, &[]);
                         ends.push(self.ops.len());
                         self.ops.push(Op::Go(0));
                     }
                     let end = self.ops.len();
                     ends.into_iter().for_each(|at| self.ops[at] = Op::Go(end));
-                    self.ops[test] = Op::Choose { selector: *choice, is_cond: *is_cond, to };
+                    self.ops[test] = Op::Choose { selector: *choice, slot, is_cond: *is_cond, to };
                 }
             }
             start = at + 1;
         }
-        if start < list.actions.len() || fetch.is_some() {
+        if start < list.actions.len() || !fetch.is_empty() {
             self.block(list, start..list.actions.len(), fetch);
         }
     }
 
-    fn block(&mut self, list: &List, range: Range<usize>, fetch: Option<Selector>) {
+    /// Slots for what decides: the first one, and which is whose.
+    fn fetched(&mut self, reads: &[Selector]) -> (usize, Vec<(Selector, usize)>) {
+        let first = self.slots;
+        self.slots += reads.len();
+        (first, reads.iter().copied().zip(first..).collect())
+    }
+
+    fn block(&mut self, list: &List, range: Range<usize>, fetch: &[(Selector, usize)]) {
         let own = |action: &Action| {
             let after = action.after.iter().filter(|before| range.contains(before)).map(|before| before - range.start);
             Action { after: after.collect(), ..action.clone() }
         };
         let actions = list.actions[range.clone()].iter().map(own).collect();
         self.ops.push(Op::Do(self.blocks.len()));
-        self.blocks.push(Section { list: List { actions, values: Vec::new() }, fetch });
+        self.blocks.push(Section { list: List { actions, values: Vec::new() }, fetch: fetch.to_vec() });
     }
 }
 
@@ -195,9 +210,14 @@ impl Going {
 }
 
 impl Driven {
-    pub fn make(engine: &Ref<Engine>, event: Arc<dyn DeviceEvent>, blocks: usize, owner: &str) -> Result<Arc<Driven>> {
+    pub fn make(
+        engine: &Ref<Engine>,
+        event: Arc<dyn DeviceEvent>,
+        [blocks, slots]: [usize; 2],
+        owner: &str,
+    ) -> Result<Arc<Driven>> {
         let tag = Tag::text(format!("predicates of {owner}"));
-        let staging = engine.host_memory().allocate(SELECTOR_BYTES, tag)?;
+        let staging = engine.host_memory().allocate(slots.max(1) * SLOT, tag)?;
         Ok(Arc::new_cyclic(|me| Driven {
             event,
             staging,
@@ -245,18 +265,22 @@ impl Driven {
                     going.at + 1
                 }
                 Op::Go(to) => *to,
-                Op::Unless(selector, to) if self.value(selector) == 0 => *to,
-                Op::Unless(..) => going.at + 1,
-                Op::Choose { selector, is_cond, to } => match (self.value(selector), is_cond) {
-                    (0, true) => to[0],
-                    (_, true) => to[1],
-                    (index, false) => {
-                        let index = usize::try_from(index).ok().filter(|&index| index < to.len());
-                        to[index.unwrap_or(to.len() - 1)]
-                    }
+                Op::Unless(test, slot, to) => match self.holds(test, *slot) {
+                    true => going.at + 1,
+                    false => *to,
                 },
+                Op::Choose { selector, slot, is_cond, to } => {
+                    match (self.view(selector, *slot).read_integer(), is_cond) {
+                        (0, true) => to[0],
+                        (_, true) => to[1],
+                        (index, false) => {
+                            let index = usize::try_from(index).ok().filter(|&index| index < to.len());
+                            to[index.unwrap_or(to.len() - 1)]
+                        }
+                    }
+                }
             };
-            if matches!(op, Op::Do(block) if control.plan.blocks[*block].fetch.is_some()) {
+            if matches!(op, Op::Do(block) if !control.plan.blocks[*block].fetch.is_empty()) {
                 stream.record(&self.event)?;
                 return Ok(false);
             }
@@ -265,32 +289,54 @@ impl Driven {
         Ok(true)
     }
 
-    fn value(&self, selector: &Selector) -> i32 {
-        let bytes = selector.desc.bytes().unwrap_or(0);
-        self.engine.host_uses(self.staging.data().addr(), bytes, false, "predicate");
-        View::new(self.staging.data(), bytes, selector.desc).read_integer()
+    /// What was brought to a slot.
+    fn view(&self, selector: &Selector, slot: usize) -> View {
+        let (at, bytes) = (self.slot(slot), selector.desc.bytes().unwrap_or(0));
+        self.engine.host_uses(at, bytes, false, "predicate");
+        View::new(std::ptr::with_exposed_provenance_mut(at), bytes, selector.desc)
+    }
+
+    fn slot(&self, slot: usize) -> usize {
+        self.staging.data().expose_provenance() + slot * SLOT
+    }
+
+    fn holds(&self, test: &Test, slot: usize) -> bool {
+        match test {
+            Test::Integer(selector) => self.view(selector, slot).read_integer() != 0,
+            Test::Comparison(relation, both) => {
+                let numbers = [0, 1].map(|number| {
+                    let (view, mut bytes) = (self.view(&both[number], slot + number), [0u8; Comparison::BYTES]);
+                    copy_bytes(bytes.as_mut_ptr().expose_provenance(), view.data() as usize, bytes.len());
+                    bytes
+                });
+                Comparison::of(*relation, both[0].desc.dtype, numbers)
+            }
+        }
     }
 
     fn block(&self, lane: &Lane, control: &Control, number: usize, stream: &dyn DeviceStream) -> Result<()> {
         let Section { list, fetch } = &control.plan.blocks[number];
-        let fetch = fetch.as_ref().map(|selector| Transfer {
-            name: &control.name,
-            to: Place::Host(self.staging.data().expose_provenance()),
-            from: Place::Device(control.address(lane, selector.at)),
-            bytes: selector.desc.bytes().unwrap_or(0),
-        });
-        let is_worth_it = control.is_recorded && list.actions.len() + usize::from(fetch.is_some()) >= FEWEST;
+        let fetch: SmallVec<[Transfer<'_>; 2]> = fetch
+            .iter()
+            .map(|(selector, slot)| Transfer {
+                name: &control.name,
+                to: Place::Host(self.slot(*slot)),
+                from: Place::Device(control.address(lane, selector.at)),
+                bytes: selector.desc.bytes().unwrap_or(0),
+            })
+            .collect();
+        let is_worth_it = control.is_recorded && list.actions.len() + fetch.len() >= FEWEST;
         if is_worth_it {
             let recorded = &self.recorded[number];
             if recorded.get().is_none() {
-                let _ = recorded.set(control.record(lane, list, fetch)?);
+                let _ = recorded.set(control.record(lane, list, &fetch)?);
             }
             if let Some(Some(executable)) = recorded.get() {
                 return stream.replay(executable);
             }
         }
         control.issue(lane, stream, list)?;
-        fetch.map_or(Ok(()), |transfer| stream.copy(&transfer))
+        fetch.iter().try_for_each(|transfer| stream.copy(transfer))
     }
 
     fn finish(&self, going: Going, result: Result<()>) {
@@ -340,13 +386,14 @@ mod tests {
         let branches = vec![list(vec![copy(&[]), copy(&[0])]), list(Vec::new())];
         let branch = action(What::Branch { choice: selector(1), is_cond: true, branches });
         let body = list(vec![copy(&[]), branch, copy(&[0, 1]), copy(&[0, 2])]);
-        let looped = action(What::Loop { predicate: selector(0), body });
+        let predicate = Test::Integer(selector(0));
+        let looped = action(What::Loop { predicate, body, behind: Vec::new() });
         let plan = Plan::of(&list(vec![copy(&[]), looped, copy(&[0])]));
         let expected = [
             Op::Do(0),
-            Op::Unless(selector(0), 9),
+            Op::Unless(predicate, 0, 9),
             Op::Do(1),
-            Op::Choose { selector: selector(1), is_cond: true, to: vec![4, 6] },
+            Op::Choose { selector: selector(1), slot: 1, is_cond: true, to: vec![4, 6] },
             Op::Do(2),
             Op::Go(7),
             Op::Go(7),
@@ -355,10 +402,16 @@ mod tests {
             Op::Do(4),
         ];
         assert_eq!(plan.ops, expected);
-        let blocks: Vec<_> = plan.blocks.iter().map(|block| (block.list.actions.len(), block.fetch)).collect();
+        let blocks: Vec<_> = plan.blocks.iter().map(|block| (block.list.actions.len(), block.fetch.clone())).collect();
         assert_eq!(
             blocks,
-            [(1, Some(selector(0))), (1, Some(selector(1))), (2, None), (2, Some(selector(0))), (1, None)]
+            [
+                (1, vec![(selector(0), 0)]),
+                (1, vec![(selector(1), 1)]),
+                (2, vec![]),
+                (2, vec![(selector(0), 0)]),
+                (1, vec![])
+            ]
         );
         let after: Vec<_> = plan.blocks[3].list.actions.iter().map(|action| action.after.clone()).collect();
         assert_eq!(after, [vec![], vec![0]], "what lies in an earlier block is over");

@@ -11,6 +11,7 @@
 
 use super::arena::{self, Stored};
 use crate::base::{Desc, Reach, Ref};
+use crate::device::Relation;
 use crate::engine::BoundKernel;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -33,12 +34,46 @@ pub struct Selector {
     pub desc: Desc,
 }
 
+/// What a loop goes by: an integer, or how two numbers compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    Integer(Selector),
+    Comparison(Relation, [Selector; 2]),
+}
+
+impl Test {
+    /// What is read for it.
+    pub fn reads(&self) -> &[Selector] {
+        match self {
+            Test::Integer(selector) => std::slice::from_ref(selector),
+            Test::Comparison(_, both) => both,
+        }
+    }
+}
+
 #[derive(Clone)]
 pub enum What {
-    Launch { kernel: Ref<BoundKernel>, inputs: Vec<(Where, Desc)>, outputs: Vec<(Where, Desc)> },
-    Copy { from: Where, to: Where, bytes: usize },
-    Branch { choice: Selector, is_cond: bool, branches: Vec<List> },
-    Loop { predicate: Selector, body: List },
+    Launch {
+        kernel: Ref<BoundKernel>,
+        inputs: Vec<(Where, Desc)>,
+        outputs: Vec<(Where, Desc)>,
+    },
+    Copy {
+        from: Where,
+        to: Where,
+        bytes: usize,
+    },
+    Branch {
+        choice: Selector,
+        is_cond: bool,
+        branches: Vec<List>,
+    },
+    Loop {
+        predicate: Test,
+        body: List,
+        /// What of the body the predicate is read behind for the next time; laid with the edges.
+        behind: Vec<usize>,
+    },
 }
 
 #[derive(Clone)]
@@ -75,6 +110,13 @@ impl Action {
         }
     }
 
+    /// Whether it, or anything inside of it, reads or writes there.
+    pub fn touches(&self, place: Where) -> bool {
+        let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
+        self.touch(&mut reads, &mut writes);
+        reads.contains(&place) || writes.contains(&place)
+    }
+
     /// What it and all inside of it read, and write.
     fn touch(&self, reads: &mut BTreeSet<Where>, writes: &mut BTreeSet<Where>) {
         match &self.what {
@@ -86,9 +128,10 @@ impl Action {
                 reads.insert(*from);
                 writes.insert(*to);
             }
-            What::Branch { choice: selector, .. } | What::Loop { predicate: selector, .. } => {
-                reads.insert(selector.at);
+            What::Branch { choice, .. } => {
+                reads.insert(choice.at);
             }
+            What::Loop { predicate, .. } => reads.extend(predicate.reads().iter().map(|read| read.at)),
         }
         let inside = self.lists().iter().flat_map(|list| &list.actions);
         inside.for_each(|action| action.touch(reads, writes));
@@ -96,6 +139,11 @@ impl Action {
 }
 
 impl List {
+    /// Whether anything in it writes there.
+    pub fn writes(&self, place: Where) -> bool {
+        !self.writers([place].into_iter()).is_empty()
+    }
+
     /// How many actions there are, those inside of others too.
     pub fn len(&self) -> usize {
         let inside = |action: &Action| action.lists().iter().map(List::len).sum::<usize>();
@@ -109,6 +157,21 @@ impl List {
         (0..is_last.len()).filter(|&at| is_last[at]).collect()
     }
 
+    /// The last ones that write these places, without those that others imply. The edges are laid.
+    pub fn writers(&self, places: impl Iterator<Item = Where>) -> Vec<usize> {
+        let mut reach = Reach::new(self.actions.len() + 1);
+        let mut last: HashMap<Where, usize> = HashMap::new();
+        for (at, action) in self.actions.iter().enumerate() {
+            let (mut reads, mut writes) = (BTreeSet::new(), BTreeSet::new());
+            action.touch(&mut reads, &mut writes);
+            last.extend(writes.into_iter().map(|place| (place, at)));
+            reach.add(at, &mut action.after.clone());
+        }
+        let mut writers = places.filter_map(|place| last.get(&place).copied()).collect();
+        reach.add(self.actions.len(), &mut writers);
+        writers
+    }
+
     /// Lays the edges, and gives places to the values: offsets from the list's memory on, by number. `bytes` has the size of each. Gives the bytes of
     /// all of it.
     pub fn settle(&mut self, bytes: &[usize], offsets: &mut [usize], alignment: usize) -> usize {
@@ -117,7 +180,11 @@ impl List {
             .iter_mut()
             .map(|action| {
                 let lists = action.lists_mut().iter_mut();
-                lists.map(|list| list.settle(bytes, offsets, alignment)).max().unwrap_or(0)
+                let end = lists.map(|list| list.settle(bytes, offsets, alignment)).max().unwrap_or(0);
+                if let What::Loop { predicate, body, behind } = &mut action.what {
+                    *behind = body.writers(predicate.reads().iter().map(|read| read.at));
+                }
+                end
             })
             .collect();
         let (reach, users) = self.link();
@@ -212,8 +279,9 @@ mod tests {
     fn a_chain_takes_two_places_and_a_loop_orders_all_that_its_body_touches() {
         let chain: Vec<(Where, Where)> = (0..6).map(|i| (Inner(i), Inner(i + 1))).collect();
         let body = list(&chain, &[1, 2, 3, 4, 5, 6]);
-        let predicate = Selector { at: Inner(0), desc: Desc::new(crate::base::dtype::S32, &[1]) };
-        let looped = Action { name: "loop".to_owned(), what: What::Loop { predicate, body }, after: Vec::new() };
+        let predicate = Test::Integer(Selector { at: Inner(0), desc: Desc::new(crate::base::dtype::S32, &[1]) });
+        let what = What::Loop { predicate, body, behind: Vec::new() };
+        let looped = Action { name: "loop".to_owned(), what, after: Vec::new() };
         let mut all = list(&[(Input(0), Inner(0)), (Input(1), Inner(7)), (Inner(0), Output(0))], &[0, 7]);
         all.actions.insert(2, looped);
         let mut offsets = vec![0; 8];

@@ -4,18 +4,18 @@
 //! variable of a loop. What is passed on unchanged is copied there, or is there. Inputs and constants are read where they are.
 //!
 //! *Loops.* A variable has one place for all iterations: the loop's output. Its first value is copied there. The next one is computed
-//! straight into it if all that read the old one can come first: edges are added for that, unless they would make a cycle. Else it is copied there at the end
-//! of the body; where variables change places, one of them by way of a value between. The condition is computed before the loop, and at
-//! the end of the body again, into the same place.
+//! straight into it where that can be (`straight`), else it is copied there at the end of the body; where variables change places, one of
+//! them by way of a value between. The condition is computed before the loop, and at the end of the body again, into the same place.
 #![forbid(unsafe_code)]
 
-use super::flow::{Action, List, Selector, What, Where};
-use crate::base::{Desc, Error, Reach, Ref, Result};
+use super::flow::{Action, List, Selector, Test, What, Where};
+use super::straight::{Straight, order, straight};
+use crate::base::{Desc, Error, Ref, Result};
+use crate::device::{Comparison, Relation};
 use crate::engine::Tensor;
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::verify::{Verified, predecessors};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// A node's work.
@@ -68,8 +68,45 @@ struct Lowering {
     branches: u32,
 }
 
-/// A copy to be made: to where, from where, what.
-type Move = (Where, Where, Desc);
+/// A copy to be made: to where, from where, what, and what it is called.
+type Move = (Where, Where, Desc, String);
+
+/// What a graph is to the node that it is in.
+#[derive(Clone, Copy, Default)]
+struct Part<'a> {
+    /// The body of this loop.
+    again: Option<&'a str>,
+    /// Without this node.
+    skipped: Option<usize>,
+}
+
+/// A condition whose last node is a comparison of two numbers: the loop compares them itself.
+struct Compared {
+    /// The condition, with the numbers as outputs.
+    numbers: Contents,
+    node: usize,
+    relation: Relation,
+}
+
+impl Compared {
+    fn of(condition: &Contents, verified: &Verified) -> Option<Compared> {
+        let (_, (node, _)) = *condition.outputs.first()?;
+        let Body::Kernel { kernel, inputs, .. } = &condition.nodes[node].body else { return None };
+        let (relation, &[a, b]) = (kernel.kernel().comparison()?, inputs.as_slice()) else { return None };
+        let is_number = |value: Value| {
+            let desc = verified.desc(value);
+            Comparison::takes(desc.dtype) && desc.bytes().is_ok_and(|bytes| bytes == Comparison::BYTES)
+        };
+        let is_awaited = condition.nodes.iter().any(|other| predecessors(other).any(|before| before == node));
+        let is_alone = condition.nodes[node].after.is_empty() && !is_awaited;
+        if !is_alone || !is_number(a) || !is_number(b) || verified.desc(a).dtype != verified.desc(b).dtype {
+            return None;
+        }
+        let mut numbers = Contents::clone(condition);
+        numbers.outputs = [a, b].map(|value| (String::new(), value)).into();
+        Some(Compared { numbers, node, relation })
+    }
+}
 
 impl Lowering {
     fn value(&mut self, list: &mut List, desc: &Desc) -> Result<Where> {
@@ -78,9 +115,10 @@ impl Lowering {
         Ok(Where::Inner(self.bytes.len() - 1))
     }
 
-    fn copy(list: &mut List, name: String, (to, from, desc): Move) -> Result<()> {
+    /// Nothing, if it is there already.
+    fn copy(list: &mut List, (to, from, desc, name): Move) -> Result<()> {
         let bytes = desc.bytes()?;
-        if bytes > 0 {
+        if bytes > 0 && to != from {
             list.actions.push(Action { name, what: What::Copy { from, to, bytes }, after: Vec::new() });
         }
         Ok(())
@@ -111,7 +149,7 @@ impl Lowering {
                 for (branch, verified) in branches.iter().zip(&verified.inner[&index]) {
                     let mut inside = List::default();
                     let wanted: Vec<Option<Where>> = outputs.iter().copied().map(Some).collect();
-                    self.graph(&mut inside, branch, verified, &inputs[1..], &wanted)?;
+                    self.graph(&mut inside, (branch, verified), &inputs[1..], &wanted, Part::default())?;
                     lists.push(inside);
                 }
                 let choice = Selector { at: inputs[0], desc: desc(&values[0]) };
@@ -125,18 +163,29 @@ impl Lowering {
                 };
                 for (variable, (&from, &to)) in inputs.iter().zip(outputs).enumerate() {
                     let what = format!("first value of variable {variable} of '{}'", node.name);
-                    Lowering::copy(list, what, (to, from, verified.descs[index][variable]))?;
+                    Lowering::copy(list, (to, from, verified.descs[index][variable], what))?;
                 }
                 let inside: Vec<Where> = outputs.iter().chain(&inputs[*num_variables..]).copied().collect();
-                let at = self.graph(list, condition, of_condition, &inside, &[None])?[0];
-                let value = condition.outputs[0].1;
+                let compared = Compared::of(condition, of_condition);
+                let condition = compared.as_ref().map_or(&**condition, |compared| &compared.numbers);
+                let test = Part { skipped: compared.as_ref().map(|compared| compared.node), ..Part::default() };
+                let wanted = vec![None; condition.outputs.len()];
+                let at = self.graph(list, (condition, of_condition), &inside, &wanted, test)?;
                 let mut round = List::default();
-                self.body(&mut round, &node.name, (body, of_body), &inside, *num_variables)?;
-                if is_computed(condition, value) {
-                    self.graph(&mut round, condition, of_condition, &inside, &[Some(at)])?;
-                }
-                let predicate = Selector { at, desc: *of_condition.desc(value) };
-                let what = What::Loop { predicate, body: round };
+                let wanted: Vec<Option<Where>> = outputs.iter().copied().map(Some).collect();
+                let part = Part { again: Some(&node.name), ..Part::default() };
+                self.graph(&mut round, (body, of_body), &inside, &wanted, part)?;
+                let wanted: Vec<Option<Where>> = at.iter().copied().map(Some).collect();
+                self.graph(&mut round, (condition, of_condition), &inside, &wanted, test)?;
+                let read = |number: usize| {
+                    let desc = *of_condition.desc(condition.outputs[number].1);
+                    Selector { at: at[number], desc }
+                };
+                let predicate = match compared {
+                    Some(Compared { relation, .. }) => Test::Comparison(relation, [read(0), read(1)]),
+                    None => Test::Integer(read(0)),
+                };
+                let what = What::Loop { predicate, body: round, behind: Vec::new() };
                 list.actions.push(Action { name, what, after: Vec::new() });
             }
             _ => return Err(Error::internal("a node that is no device's")),
@@ -144,90 +193,47 @@ impl Lowering {
         Ok(())
     }
 
-    /// The work of a graph. Outputs go where they are wanted, if that is said; gives where they are.
+    /// The work of a graph. Outputs go where they are wanted, if that is said, and may be wanted where inputs are; gives where they are.
     fn graph(
         &mut self,
         list: &mut List,
-        contents: &Contents,
-        verified: &Verified,
+        (contents, verified): (&Contents, &Verified),
         inputs: &[Where],
         wanted: &[Option<Where>],
+        part: Part<'_>,
     ) -> Result<Vec<Where>> {
         let mut at = self.given(contents, inputs)?;
-        let mut moves = Vec::new();
-        for ((_, value), wanted) in contents.outputs.iter().zip(wanted) {
-            let Some(wanted) = *wanted else { continue };
-            match at.get(value) {
-                None => drop(at.insert(*value, wanted)),
-                Some(_) => moves.push((wanted, *value)),
-            }
-        }
-        self.nodes(list, contents, verified, &mut at, &[])?;
-        for (to, value) in moves {
-            let name = format!("copy of '{}'", contents.nodes[value.0].name);
-            Lowering::copy(list, name, (to, at[&value], *verified.desc(value)))?;
-        }
+        let Straight { values, edges, moved } = straight(contents, verified, &at, wanted)?;
+        at.extend(values);
+        self.nodes(list, (contents, verified), &mut at, &edges, part.skipped)?;
+        let moves = moved.into_iter().map(|(to, value)| {
+            let name = match part.again {
+                Some(name) => format!("next value of a variable of '{name}'"),
+                None => format!("copy of '{}'", contents.nodes[value.0].name),
+            };
+            (to, at[&value], *verified.desc(value), name)
+        });
+        self.moves(list, moves.collect())?;
         Ok(contents.outputs.iter().map(|(_, value)| at[value]).collect())
     }
 
-    /// One iteration: the variables' next values go where `inputs`, the variables and the invariants, are.
-    fn body(
-        &mut self,
-        list: &mut List,
-        name: &str,
-        (contents, verified): (&Contents, &Verified),
-        inputs: &[Where],
-        num_variables: usize,
-    ) -> Result<()> {
-        let mut at = self.given(contents, inputs)?;
-        let input_nodes: Vec<usize> = contents.inputs().collect();
-        let values: Vec<Value> = contents.outputs.iter().map(|(_, value)| *value).collect();
-        let mut edges: Vec<(usize, usize)> = Vec::new();
-        let mut behind = Behind::new(contents, verified, &edges)?;
-        let mut moved = Vec::new();
-        for variable in 0..num_variables {
-            let (old, next) = ((input_nodes[variable], 0), values[variable]);
-            if next == old {
-                continue;
-            }
-            let readers: Vec<usize> =
-                (0..contents.nodes.len()).filter(|&node| contents.nodes[node].inputs().contains(&old)).collect();
-            let is_passed_on = values.contains(&old);
-            let may_be_last = |&reader: &usize| reader != next.0 && !behind.is_before(next.0, reader);
-            if at.contains_key(&next) || is_passed_on || !readers.iter().all(may_be_last) {
-                moved.push(variable);
-                continue;
-            }
-            at.insert(next, inputs[variable]);
-            if !readers.is_empty() {
-                edges.extend(readers.iter().map(|&reader| (reader, next.0)));
-                behind = Behind::new(contents, verified, &edges)?;
-            }
-        }
-        self.nodes(list, contents, verified, &mut at, &edges)?;
-        let desc = |variable: usize| *verified.desc(values[variable]);
-        let moves = moved.iter().map(|&variable| (inputs[variable], at[&values[variable]], desc(variable))).collect();
-        self.moves(list, name, moves)
-    }
-
     /// Copies as if all were made at once.
-    fn moves(&mut self, list: &mut List, name: &str, mut moves: Vec<Move>) -> Result<()> {
-        let text = format!("next value of a variable of '{name}'");
+    fn moves(&mut self, list: &mut List, mut moves: Vec<Move>) -> Result<()> {
         while !moves.is_empty() {
             let is_free = |&at: &usize| {
                 let mut others = moves.iter().enumerate().filter(|(other, _)| *other != at);
-                others.all(|(_, (_, from, _))| *from != moves[at].0)
+                others.all(|(_, (_, from, ..))| *from != moves[at].0)
             };
             if let Some(free) = (0..moves.len()).find(is_free) {
                 let free = moves.remove(free);
-                Lowering::copy(list, text.clone(), free)?;
+                Lowering::copy(list, free)?;
                 continue;
             }
             // They go round: one is put aside.
-            let (to, _, desc) = moves[0];
+            let (to, _, desc, name) = moves[0].clone();
             let aside = self.value(list, &desc)?;
-            Lowering::copy(list, text.clone(), (aside, to, desc))?;
-            moves.iter_mut().filter(|(_, from, _)| *from == to).for_each(|(_, from, _)| *from = aside);
+            Lowering::copy(list, (aside, to, desc, name))?;
+            moves.iter_mut().filter(|(_, from, ..)| *from == to).for_each(|(_, from, ..)| *from = aside);
         }
         Ok(())
     }
@@ -250,19 +256,19 @@ impl Lowering {
         Ok(at)
     }
 
-    /// The nodes, in an order that their edges and the given ones allow. Values that have no place yet are given one.
+    /// The nodes but for one, in an order that their edges and the given ones allow. Values that have no place yet are given one.
     fn nodes(
         &mut self,
         list: &mut List,
-        contents: &Contents,
-        verified: &Verified,
+        (contents, verified): (&Contents, &Verified),
         at: &mut HashMap<Value, Where>,
         edges: &[(usize, usize)],
+        skipped: Option<usize>,
     ) -> Result<()> {
         let mut ranges: Vec<Range<usize>> = vec![0..0; contents.nodes.len()];
         for index in order(contents, verified, edges)? {
             let node = &contents.nodes[index];
-            if matches!(node.body, Body::Input(_) | Body::Constant(_)) {
+            if matches!(node.body, Body::Input(_) | Body::Constant(_)) || skipped == Some(index) {
                 continue;
             }
             let inputs: Vec<Where> = node.inputs().iter().map(|value| at[value]).collect();
@@ -288,60 +294,4 @@ impl Lowering {
 /// What a constant is known by.
 pub fn key(tensor: &Ref<Tensor>) -> usize {
     std::ptr::from_ref::<Tensor>(tensor).addr()
-}
-
-fn is_computed(contents: &Contents, value: Value) -> bool {
-    !matches!(contents.nodes[value.0].body, Body::Input(_) | Body::Constant(_))
-}
-
-/// An order that the graph's edges and the given ones, from and to, allow; close to the graph's own.
-fn order(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Vec<usize>> {
-    let n = contents.nodes.len();
-    let mut place = vec![0; n];
-    verified.order.iter().enumerate().for_each(|(at, &node)| place[node as usize] = at);
-    let (mut waiting, mut next) = (vec![0; n], vec![Vec::new(); n]);
-    let own = contents.nodes.iter().enumerate();
-    let own = own.flat_map(|(node, of)| predecessors(of).map(move |before| (before, node)));
-    for (before, node) in own.chain(edges.iter().copied()) {
-        waiting[node] += 1;
-        next[before].push(node);
-    }
-    let free = (0..n).filter(|&node| waiting[node] == 0);
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|node| Reverse((place[node], node))).collect();
-    let mut order = Vec::with_capacity(n);
-    while let Some(Reverse((_, node))) = ready.pop() {
-        order.push(node);
-        for &next in &next[node] {
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
-                ready.push(Reverse((place[next], next)));
-            }
-        }
-    }
-    if order.len() < n { Err(Error::internal("a loop's body with a cycle")) } else { Ok(order) }
-}
-
-/// Which nodes come before which.
-struct Behind {
-    place: Vec<usize>,
-    reach: Reach,
-}
-
-impl Behind {
-    fn new(contents: &Contents, verified: &Verified, edges: &[(usize, usize)]) -> Result<Behind> {
-        let n = contents.nodes.len();
-        let mut before: Vec<Vec<usize>> = contents.nodes.iter().map(|node| predecessors(node).collect()).collect();
-        edges.iter().for_each(|&(from, to)| before[to].push(from));
-        let (mut place, mut reach) = (vec![0; n], Reach::new(n));
-        for (at, node) in order(contents, verified, edges)?.into_iter().enumerate() {
-            place[node] = at;
-            let mut after: Vec<usize> = before[node].iter().map(|&before| place[before]).collect();
-            reach.add(at, &mut after);
-        }
-        Ok(Behind { place, reach })
-    }
-
-    fn is_before(&self, before: usize, then: usize) -> bool {
-        self.place[before] < self.place[then] && self.reach.is_before(self.place[before], self.place[then])
-    }
 }

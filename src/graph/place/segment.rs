@@ -68,20 +68,23 @@ impl Rest for Onward {
 }
 
 /// For each step of a recording those that come before it, from the same of copies and pieces.
-pub(super) fn steps(after: Vec<Vec<usize>>, copies: usize, issues: &[Issue]) -> Vec<Vec<usize>> {
+pub(super) fn steps(after: Vec<Vec<usize>>, copies: &[CopyIn], issues: &[Issue]) -> Vec<Vec<usize>> {
     let mut all = Vec::with_capacity(after.len());
     let mut last: Vec<Vec<usize>> = Vec::with_capacity(after.len());
     for (at, after) in after.into_iter().enumerate() {
-        let before: Vec<usize> = after.iter().flat_map(|&before| last[before].iter().copied()).collect();
         let first = all.len();
-        let issue = at.checked_sub(copies).map(|at| &issues[at]);
-        last.push(match issue.and_then(|issue| issue.control.as_ref()) {
-            Some(control) => control.edges(first, &before, &mut all),
-            None => {
-                all.push(before);
-                vec![first]
-            }
-        });
+        let issue = at.checked_sub(copies.len()).map(|at| &issues[at]);
+        let Some(control) = issue.and_then(|issue| issue.control.as_ref()) else {
+            all.push(after.iter().flat_map(|&before| last[before].iter().copied()).collect());
+            last.push(vec![first]);
+            continue;
+        };
+        // Nobody but who reads what a copy brings has to wait for it.
+        let (copied, others): (Vec<usize>, Vec<usize>) = after.into_iter().partition(|&before| before < copies.len());
+        let brought: Vec<(usize, Source)> =
+            copied.into_iter().map(|copy| (copy, Source::Arena(copies[copy].to))).collect();
+        let before: Vec<usize> = others.iter().flat_map(|&before| last[before].iter().copied()).collect();
+        last.push(control.edges(first, (before, &brought), &mut all));
     }
     all
 }
@@ -386,10 +389,13 @@ impl Kernel for Segment {
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let is_replay = lane.is_replay();
-        let mut go = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        let on = &lane.engines[self.engine];
+        let asks = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
+        let mut go = || on.timed(&lane, behind, asks);
         // What is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
-        let gone = if is_issued { go() } else { lane.engines[self.engine].within(&mut go) };
+        let gone = if is_issued { go() } else { on.within(&mut go) };
         gone.map_err(of(&self.label))
     }
 

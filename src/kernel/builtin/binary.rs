@@ -4,6 +4,7 @@
 use super::broadcast::{self, Broadcast};
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, Operation, elements};
 use crate::base::{Desc, Result, dtype};
+use crate::device::Relation;
 use crate::kernel::vector::binary::{self, Op};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Source, Target, check_in_place};
@@ -158,6 +159,18 @@ impl Operation for Binary {
 
     fn in_place(&self) -> bool {
         !self.op.compares()
+    }
+
+    fn comparison(&self) -> Option<Relation> {
+        Some(match self.op {
+            Op::Eq => Relation::Eq,
+            Op::Ne => Relation::Ne,
+            Op::Lt => Relation::Lt,
+            Op::Le => Relation::Le,
+            Op::Gt => Relation::Gt,
+            Op::Ge => Relation::Ge,
+            Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Min | Op::Max | Op::Pow => return None,
+        })
     }
 
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, dtype};
+use crate::device::Relation;
 use crate::kernel::{Kernel, KernelContext};
 
 /// Most inputs of an operation.
@@ -31,6 +32,11 @@ pub trait Operation: Send + Sync {
     /// Whether the output may share memory with an input.
     fn in_place(&self) -> bool {
         false
+    }
+
+    /// What it compares its two inputs by, if it does that.
+    fn comparison(&self) -> Option<Relation> {
+        None
     }
 
     /// Estimated run time of one call on one thread in nanoseconds. Nothing is open.
@@ -68,6 +74,10 @@ impl<O: Operation> Kernel for O {
 
     fn in_place(&self) -> bool {
         Operation::in_place(self)
+    }
+
+    fn comparison(&self) -> Option<Relation> {
+        Operation::comparison(self)
     }
 
     fn is_pure(&self) -> bool {

@@ -74,6 +74,10 @@ impl Operator for Eltwise {
         const { &[&ELTWISE] }
     }
 
+    fn in_place(&self) -> bool {
+        true
+    }
+
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let count = count(outputs[0].desc())?;
         let mut params = Params::new();
@@ -105,6 +109,10 @@ const _: () = assert!(WEIR_BINARY_EQ as u32 == 8);
 impl Operator for Binary {
     fn entries(&self) -> &'static [&'static Entry] {
         const { &[&BINARY, &BINARY_INTEGERS] }
+    }
+
+    fn in_place(&self) -> bool {
+        true
     }
 
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
