@@ -213,7 +213,7 @@ OFFSET(weir_conformance_line, text, 24);
 OFFSET(weir_conformance_line, verdict, 32);
 OFFSET(weir_conformance_line, reserved, 36);
 
-SIZE(weir_emulation, 88);
+SIZE(weir_emulation, 96);
 OFFSET(weir_emulation, struct_size, 0);
 OFFSET(weir_emulation, seed, 8);
 OFFSET(weir_emulation, flags, 16);
@@ -225,6 +225,7 @@ OFFSET(weir_emulation, fail_operation, 56);
 OFFSET(weir_emulation, fail_copy, 64);
 OFFSET(weir_emulation, fail_allocation, 72);
 OFFSET(weir_emulation, lose_operation, 80);
+OFFSET(weir_emulation, replay_ns, 88);
 
 SIZE(weir_emulated_race, 824);
 OFFSET(weir_emulated_race, struct_size, 0);

@@ -37,6 +37,7 @@ void bad_input_placement(void) {
     ROW(weir_compile_options_set_segments, (NULL, 1), INVALID, "options is NULL");
     ROW(weir_compile_options_set_segments, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
     ROW(weir_compile_options_set_segments, (good.compile_options, -1), INVALID, "segments is -1");
+    ROW(weir_compile_options_set_segments, (good.compile_options, 3), INVALID, "segments is 3, expected 0, 1 or 2");
     ROW(weir_compile_options_get_segments, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_segments, (WRONG(graph), &out.i32), INVALID, "options is not a compile_options");
     ROW(weir_compile_options_get_segments, (good.compile_options, NULL), INVALID, "out_segments is NULL");

@@ -1417,6 +1417,8 @@ typedef struct weir_emulation {
   uint64_t fail_allocation;
   /** The device is lost as it comes to the operation with this number. */
   uint64_t lose_operation;
+  /** What each launch of a recording takes before the first of its operations begins, in nanoseconds. */
+  uint64_t replay_ns;
 } weir_emulation;
 
 /** Counts of an emulated device, since it was made. */
@@ -5957,10 +5959,11 @@ weir_status weir_program_load_profile(struct weir_program *program,
                                       size_t *out_num_known);
 
 /**
- * Whether work on devices is recorded: 1 (the default), or 0. Where four nodes or more of one device have no other node between
+ * Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other node between
  * them, the second run of the program has the device record them, with the copies of inputs that only they read, and later runs submit the
- * recording by one call. Results are the same. With 0, or where a device does not record, every run issues each node by itself. The
- * program's report (weir_program_report) says how many there are, or why not.
+ * recording by one call. With 1, where such nodes may be spread over several streams (weir_engine_attr_set_max_streams), the program times some of
+ * its first runs both ways, and keeps to the faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not
+ * record, every run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and which way it is.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */

@@ -42,6 +42,8 @@ pub struct weir_emulation {
     pub fail_allocation: u64,
     /// The device is lost as it comes to the operation with this number.
     pub lose_operation: u64,
+    /// What each launch of a recording takes before the first of its operations begins, in nanoseconds.
+    pub replay_ns: u64,
 }
 
 /// What the checker of emulated devices reports.

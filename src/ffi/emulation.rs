@@ -74,6 +74,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_emulation(
             fail_copy: given.fail_copy,
             fail_allocation: given.fail_allocation,
             lose_operation: given.lose_operation,
+            replay_ns: given.replay_ns,
         };
         emulation.check().map_err(|error| error.within("emulation"))?;
         attr.emulation = Some(emulation);
@@ -109,6 +110,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_emulation(
                 fail_copy: set.fail_copy,
                 fail_allocation: set.fail_allocation,
                 lose_operation: set.lose_operation,
+                replay_ns: set.replay_ns,
             };
             versioned::write(out_emulation, &emulation, "out_emulation")
         }

@@ -4,11 +4,13 @@ use super::argument::{boolean, out_value};
 use super::guard::guard;
 use super::handle;
 use crate::abi::*;
+use crate::base::Error;
 
-/// Whether work on devices is recorded: 1 (the default), or 0. Where four nodes or more of one device have no other node between
+/// Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other node between
 /// them, the second run of the program has the device record them, with the copies of inputs that only they read, and later runs submit the
-/// recording by one call. Results are the same. With 0, or where a device does not record, every run issues each node by itself. The
-/// program's report (weir_program_report) says how many there are, or why not.
+/// recording by one call. With 1, where such nodes may be spread over several streams (weir_engine_attr_set_max_streams), the program times some of
+/// its first runs both ways, and keeps to the faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not
+/// record, every run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and which way it is.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -20,7 +22,12 @@ pub unsafe extern "C" fn weir_compile_options_set_segments(
     guard("weir_compile_options_set_segments", || {
         // SAFETY: the caller's handle, as documented.
         let options = unsafe { handle::borrow_mut(options, "options") }?;
-        options.without_segments = !boolean(segments, "segments")?;
+        (options.without_segments, options.without_trial) = match segments {
+            0 => (true, false),
+            1 => (false, false),
+            2 => (false, true),
+            other => return Err(Error::invalid(format!("segments is {other}, expected 0, 1 or 2"))),
+        };
         Ok(())
     })
 }
@@ -37,7 +44,10 @@ pub unsafe extern "C" fn weir_compile_options_get_segments(
     guard("weir_compile_options_get_segments", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, options) = unsafe { (out_value(out_segments, "out_segments")?, handle::borrow(options, "options")?) };
-        out.set(i32::from(!options.without_segments));
+        out.set(match (options.without_segments, options.without_trial) {
+            (true, _) => 0,
+            (false, without_trial) => 1 + i32::from(without_trial),
+        });
         Ok(())
     })
 }

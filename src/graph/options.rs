@@ -23,6 +23,8 @@ pub struct CompileOptions {
     pub max_concurrent_runs: u32,
     /// Whether work on other engines is issued piece by piece in every run.
     pub without_segments: bool,
+    /// Whether segments are submitted as recordings wherever they can be, without a trial of the other way.
+    pub without_trial: bool,
     /// Whether the host decides in branches and loops on devices, even where these could.
     pub without_device_control: bool,
 }

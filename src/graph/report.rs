@@ -65,6 +65,8 @@ enum Fact {
     Word(&'static str),
     /// None is nothing to tell.
     Text(Option<String>),
+    /// None is not known.
+    Time(Option<u64>),
 }
 
 /// A group's key, and its facts: key, words, value. The keys are those of the JSON.
@@ -78,6 +80,8 @@ fn facts(layout: &Layout) -> Vec<Group> {
         Count(placed.runs.as_ref().map_or(0, |runs| counter(runs).load(Relaxed) as usize))
     };
     let refusal = placed.runs.as_ref().and_then(|runs| runs.refusal.get().cloned());
+    let way = placed.runs.as_ref().map_or("no other engine does any of them", |runs| runs.pick.verdict().text());
+    let times = placed.runs.as_ref().map_or([None; 4], |runs| runs.pick.times());
     let nodes = layout.len();
     // Of copies the first.
     let of_first = |count: &dyn Fn(Body) -> bool| {
@@ -136,6 +140,11 @@ fn facts(layout: &Layout) -> Vec<Group> {
                     Count(placed.segment_edges as usize),
                 ),
                 ("segments_why", "segments", Word(placed.why.text())),
+                ("way", "runs go by", Word(way)),
+                ("streams_ns", "ns of a run on streams, for the device", Time(times[0])),
+                ("recording_ns", "ns of a run by recordings, for the device", Time(times[1])),
+                ("streams_thread_ns", "ns of these on streams, for the calling threads", Time(times[2])),
+                ("recording_thread_ns", "ns of these by recordings, for the calling threads", Time(times[3])),
                 ("recordings", "recordings made of segments", of_runs(|runs| &runs.recordings)),
                 ("updated_steps", "of their steps given other addresses", of_runs(|runs| &runs.updates)),
                 ("replayed_runs", "runs that submitted segments as one", of_runs(|runs| &runs.replayed)),
@@ -244,6 +253,8 @@ fn text(layout: &Layout) -> String {
                     let _ = writeln!(text, "  {words}: {word}");
                     continue;
                 }
+                Fact::Time(Some(ns)) => ns.to_string(),
+                Fact::Time(None) => continue,
                 Fact::Text(told) => {
                     if let Some(told) = told {
                         let _ = writeln!(text, "  {words}: {told}");
@@ -272,6 +283,7 @@ fn json(layout: &Layout) -> String {
                 Fact::Ns(n) => n.to_string(),
                 Fact::PerItem(x) => format!("{x:.1}"),
                 Fact::Word(word) => json_string(word),
+                Fact::Time(ns) => ns.map_or_else(|| "null".to_owned(), |ns| ns.to_string()),
                 Fact::Text(told) => told.as_ref().map_or_else(|| "null".to_owned(), |told| json_string(told)),
             };
             let _ = write!(text, "{}\"{key}\":{value}", if i > 0 { "," } else { "" });

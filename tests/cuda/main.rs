@@ -3,6 +3,7 @@
 #![cfg(feature = "cuda")]
 
 mod absence;
+mod again;
 mod bench;
 mod control;
 mod devices;
@@ -27,3 +28,4 @@ mod segments;
 mod sharing;
 mod sources;
 mod steps;
+mod ways;

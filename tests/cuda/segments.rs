@@ -10,7 +10,7 @@ use weir::engine::{BoundKernel, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 
 /// As `with_driver`; in the end everything has been given back, once the thread that has told of the last event lets go of it, too.
-fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
+pub fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     with_driver(settings, || {
         body();
         eventually("everything is given back", || fake::live(None) == 0);
@@ -18,7 +18,7 @@ fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
 }
 
 /// Chains side by side of sums of what came before and the input, and the sum of their ends.
-fn chains(bench: &Bench, chains: usize, length: usize) -> Graph {
+pub fn chains(bench: &Bench, chains: usize, length: usize) -> Graph {
     let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
     let mut graph = Graph::new("chains");
     let x = graph.add_input("x", crate::bench::desc()).unwrap();
@@ -45,25 +45,25 @@ fn compile(bench: &Bench, graph: &Graph, without_segments: bool) -> Ref<Program>
     Program::compile(graph, vec![bench.cpu.clone(), bench.engine.clone()], &options).unwrap()
 }
 
-fn run(program: &Ref<Program>, x: &Ref<Tensor>, y: &Ref<Tensor>) -> Result<()> {
+pub fn run(program: &Ref<Program>, x: &Ref<Tensor>, y: &Ref<Tensor>) -> Result<()> {
     // SAFETY: second owners that are never dropped; the first ones outlive the call.
     let lend = |tensor: &Ref<Tensor>| ManuallyDrop::new(unsafe { std::ptr::read(tensor) });
     let (get_in, get_out) = (|_: usize| Ok(lend(x)), |_: usize| Ok(lend(y)));
     Program::bind(program, (1, &get_in), (1, &get_out))?.run(None, None)
 }
 
-fn floats(bench: &Bench, from: f32) -> Ref<Tensor> {
+pub fn floats(bench: &Bench, from: f32) -> Ref<Tensor> {
     bench.on_host(move |i| (from + i as f32).to_bits() as i32)
 }
 
-fn check(found: &[i32], from: f32, chains: usize, length: usize) {
+pub fn check(found: &[i32], from: f32, chains: usize, length: usize) {
     for (i, &bits) in found.iter().enumerate() {
         assert_eq!(f32::from_bits(bits as u32), expected(from + i as f32, chains, length), "{i}");
     }
 }
 
 /// What was asked of the driver since the last time.
-struct Calls(Vec<(&'static str, u64)>);
+pub struct Calls(Vec<(&'static str, u64)>);
 
 impl Calls {
     const OF_A_RUN: [&'static str; 20] = [
@@ -89,12 +89,12 @@ impl Calls {
         "cuMemHostAlloc",
     ];
 
-    fn now() -> Calls {
+    pub fn now() -> Calls {
         Calls(Self::OF_A_RUN.into_iter().map(|name| (name, fake::count(name))).collect())
     }
 
     /// Those that were made.
-    fn since(&self) -> Vec<(&'static str, u64)> {
+    pub fn since(&self) -> Vec<(&'static str, u64)> {
         let since = self.0.iter().map(|&(name, before)| (name, fake::count(name) - before));
         since.filter(|&(_, count)| count > 0).collect()
     }

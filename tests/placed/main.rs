@@ -10,6 +10,7 @@ mod ports;
 mod segments;
 mod staged;
 mod steps;
+mod ways;
 mod wrapped;
 
 use kit::integers::Builder;

@@ -1,9 +1,11 @@
 //! An emulated device behind one that makes a mistake on request: a wait is left out, an event is recorded too soon, a value is
 //! written where another one still is.
 
+use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
+use weir::base::time::Deadline;
 use weir::base::{Ref, Result};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::*;
@@ -25,6 +27,25 @@ pub enum Mistake {
     NoEdge(usize),
     /// The device records nothing, and says so when it is asked to.
     NoRecording,
+    /// Its events tell so many nanoseconds always: these if the last work was a launch, those if it was a recording's.
+    Clock(i64, i64),
+}
+
+/// An event on that clock.
+#[derive(Debug)]
+struct Lying(Arc<dyn DeviceEvent>, Arc<Wrapped>);
+
+impl DeviceEvent for Lying {
+    fn is_reached(&self) -> Result<bool> {
+        self.0.is_reached()
+    }
+    fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+        self.0.synchronize(deadline)
+    }
+    fn elapsed_ns(&self, _start: &dyn DeviceEvent) -> Result<i64> {
+        let Mistake::Clock(launches, replay) = self.1.mistake else { unreachable!() };
+        Ok(if self.1.state.lock().unwrap().was_replay { replay } else { launches })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +53,7 @@ struct State {
     waits: usize,
     records: usize,
     edges: usize,
+    was_replay: bool,
     /// The steps of the edge that was left out.
     left_out: Option<(String, String)>,
     /// Threads that have given streams for work something.
@@ -174,7 +196,9 @@ impl Accelerator for Wrapped {
         Ok(Box::new(Line { inner, device, is_for_work, held: Mutex::default() }))
     }
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
-        self.inner.event(timing)
+        let event = self.inner.event(timing)?;
+        let is_lying = timing && matches!(self.mistake, Mistake::Clock(..));
+        Ok(if is_lying { Arc::new(Lying(event, self.itself.upgrade().unwrap())) } else { event })
     }
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.kernel(recipe)
@@ -221,6 +245,7 @@ impl DeviceStream for Line {
         self.note_issuer();
         self.flush()?;
         let mut state = self.device.state.lock().unwrap();
+        state.was_replay = false;
         let outputs: Vec<View> = launch.outputs.to_vec();
         if let Some(output) = outputs.first() {
             state.outputs.insert(launch.name.to_owned(), output.data() as usize);
@@ -238,6 +263,7 @@ impl DeviceStream for Line {
     fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
         self.note_issuer();
         self.flush()?;
+        self.device.state.lock().unwrap().was_replay = true;
         *self.held.lock().unwrap() = Some(Held::Replay(executable.clone()));
         Ok(())
     }
@@ -251,6 +277,7 @@ impl DeviceStream for Line {
         self.inner.fill(fill)
     }
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
+        let event = (&**event as &dyn Any).downcast_ref::<Lying>().map_or(event, |lying| &lying.0);
         let is_early = {
             let mut state = self.device.state.lock().unwrap();
             let follows = self.held.lock().unwrap().is_some();

@@ -78,6 +78,7 @@ pub struct Emulation {
     pub fail_copy: u64,
     pub fail_allocation: u64,
     pub lose_operation: u64,
+    pub replay_ns: u64,
 }
 
 impl Emulation {

@@ -88,7 +88,7 @@ impl Recorded {
         let mut replay = known.unwrap_or_else(|| Replay::new(&self.lists, &self.stock));
         let mut state = shared.open()?;
         let first = state.counts.operations + 1;
-        replay.begin(Arc::clone(&steps), first, state.counts.copies + 1);
+        replay.begin(Arc::clone(&steps), first, state.counts.copies + 1, shared.settings.replay_ns);
         let [launches, copies, fills] = self.lists.counts;
         state.counts.launches += launches;
         state.counts.copies += copies;

@@ -43,6 +43,8 @@ pub(super) struct Replay {
     /// Numbers of the first operation and the first copy of that list.
     first: u64,
     first_copy: u64,
+    /// What it takes before the first of its operations begins.
+    head_ns: u64,
     /// By the lists' numbers.
     frames: Vec<Frame>,
     ready: Vec<Place>,
@@ -70,6 +72,7 @@ impl Replay {
             stock: Arc::downgrade(stock),
             first: 0,
             first_copy: 0,
+            head_ns: 0,
             frames: lists.all.iter().map(|_| Frame::default()).collect(),
             ready: Vec::with_capacity(lists.all[0].after.len()),
             begun: Vec::with_capacity(lists.all[0].after.len()),
@@ -77,7 +80,8 @@ impl Replay {
         })
     }
 
-    pub(super) fn begin(&mut self, steps: Arc<Vec<Step>>, first: u64, first_copy: u64) {
+    pub(super) fn begin(&mut self, steps: Arc<Vec<Step>>, first: u64, first_copy: u64, head_ns: u64) {
+        self.head_ns = head_ns;
         self.begun.clear();
         self.begun.resize(steps.len(), false);
         self.steps = Some(steps);
@@ -95,6 +99,11 @@ impl Replay {
     /// Whether nothing of it is left, and it may go.
     pub(super) fn is_over(&self) -> bool {
         self.frames[0].undone == 0
+    }
+
+    /// When the first operation can begin of a launch whose turn comes at this time.
+    pub(super) fn from(&self, time: u64) -> u64 {
+        time.saturating_add(self.head_ns)
     }
 
     /// When the last one is done, of those that have run.

@@ -227,10 +227,11 @@ impl State {
                 continue;
             }
             let Some(item) = queue.items.front() else { continue };
+            let turn = queue.time.max(item.issued_ns);
             let ready = match &item.what {
-                What::Operation(_) => 0,
+                What::Operation(_) => turn,
                 What::Replay(replay) => match replay.earliest() {
-                    Some((_, ready)) => ready,
+                    Some((_, ready)) => replay.from(turn).max(ready),
                     None => {
                         due = due.into_iter().chain([replay.until()]).min();
                         continue;
@@ -238,7 +239,7 @@ impl State {
                 },
                 _ => continue,
             };
-            let key = (queue.time.max(item.issued_ns).max(ready), -i64::from(queue.priority), index);
+            let key = (ready, -i64::from(queue.priority), index);
             if best.is_none_or(|best| key < best) {
                 best = Some(key);
             }
@@ -266,7 +267,8 @@ impl State {
             Some(Item { what: What::Replay(replay), issued_ns, .. }) => {
                 let at = if is_seeded { replay.drawn(&mut self.scheduler) } else { replay.earliest()?.0 };
                 let (step, ready) = replay.take(at, &mut operation, &mut self.counts);
-                Begun { operation, start: queue.time.max(*issued_ns).max(ready), step: Some(step) }
+                let start = replay.from(queue.time.max(*issued_ns)).max(ready);
+                Begun { operation, start, step: Some(step) }
             }
             Some(Item { what: What::Operation(first), issued_ns, .. }) => {
                 std::mem::swap(first, &mut operation);

@@ -212,20 +212,23 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
-        on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
-        View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
-        if self.is_recorded && lane.is_replay() {
-            return Ok(());
-        }
-        let to = Source::Arena(self.to).address(&lane, self.engine, context);
-        let from = upload.staging.data() as usize;
-        let stream = on.upload_stream()?.lock();
-        let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
-        let issued = on.within(&mut || {
-            let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
-            copied.and_then(|()| stream.record(&upload.event))
+        let line = on.upload_stream()?;
+        let copied = on.timed(&lane, None, || {
+            on.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
+            View::new(upload.staging.data(), bytes, self.desc).copy_from(&context.inputs()[0]);
+            if self.is_recorded && lane.is_replay() {
+                return Ok(());
+            }
+            let to = Source::Arena(self.to).address(&lane, self.engine, context);
+            let from = upload.staging.data() as usize;
+            let stream = line.lock();
+            let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
+            on.within(&mut || {
+                let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
+                copied.and_then(|()| stream.record(&upload.event))
+            })
         });
-        issued.inspect_err(|_| upload.is_there.store(false, Relaxed))
+        copied.inspect_err(|_| upload.is_there.store(false, Relaxed))
     }
 }
 

@@ -17,6 +17,7 @@ use super::control::OfControl;
 use super::driven::Driven;
 use super::kernels::event_of;
 use super::replays::{OfSegment, Recorded, RunCounts, Writer};
+use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
@@ -38,6 +39,8 @@ pub(super) struct Needs {
     pub records: Vec<bool>,
     /// For each segment: whether it records one.
     pub segments: Vec<bool>,
+    /// For each segment: the streams that it is spread over.
+    pub spread: Vec<Vec<usize>>,
     /// For each branch or loop: the blocks that the host drives it by.
     pub controls: Vec<[usize; 2]>,
     /// Bytes of each copy to the engine.
@@ -66,6 +69,7 @@ pub(super) struct Lane {
     is_warm: AtomicBool,
     /// The run submits segments.
     is_replay: AtomicBool,
+    pub timed: Timed,
     counts: Arc<RunCounts>,
     owner: String,
     /// Recordings that were replaced, and that a device may still be at.
@@ -94,6 +98,8 @@ pub(super) struct OnEngine {
     copies: Option<[Line; 2]>,
     pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
     pub segments: Vec<OfSegment>,
+    /// If the program's runs are still timed.
+    pub timing: Option<Timing>,
     pub controls: Vec<OfControl>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
@@ -211,7 +217,7 @@ impl Lanes {
     pub(super) fn make(&self, way: Way) -> Result<Lane> {
         let needs = self.needs.get().map_or(&[][..], |needs| needs);
         let engines = needs.iter().map(|needs| {
-            OnEngine::make(needs, &self.owner, way)
+            OnEngine::make(needs, &self.owner, way, self.counts.pick.is_open())
                 .map_err(|error| error.within(format_args!("engine {}", needs.engine.label())))
         });
         Ok(Lane {
@@ -220,6 +226,7 @@ impl Lanes {
             is_used: AtomicBool::new(false),
             is_warm: AtomicBool::new(false),
             is_replay: AtomicBool::new(false),
+            timed: Timed::default(),
             counts: Arc::clone(&self.counts),
             retired: Mutex::default(),
             has_retired: AtomicBool::new(false),
@@ -272,7 +279,7 @@ impl Aside for Lane {
 }
 
 impl OnEngine {
-    fn make(needs: &Needs, owner: &str, way: Way) -> Result<OnEngine> {
+    fn make(needs: &Needs, owner: &str, way: Way, is_timed: bool) -> Result<OnEngine> {
         let engine = &needs.engine;
         let Some(accelerator) = engine.accelerator() else {
             return Err(Error::internal("a lane on the host's engine"));
@@ -311,6 +318,7 @@ impl OnEngine {
             copies: has_streams.then(|| Ok([stream("uploads")?, stream("fetches")?])).transpose()?,
             events: events.collect::<Result<_>>()?,
             segments: segments.collect::<Result<_>>()?,
+            timing: (is_timed && has_streams).then(|| Timing::make(accelerator, &needs.spread)).transpose()?,
             controls: controls.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
             fetched: fetches.iter().map(fetched).collect::<Result<_>>()?,
@@ -383,7 +391,7 @@ impl Lane {
         // ORDERING: Relaxed, here and in `end`; one run at a time has the lane, `is_used` orders them, and edges order a run's nodes.
         let is_warm = is_clean && self.is_warm.load(Relaxed);
         self.is_warm.store(false, Relaxed);
-        let is_replay = is_warm && self.counts.refusal.get().is_none();
+        let is_replay = self.pick(is_clean, is_warm && self.counts.refusal.get().is_none());
         self.is_replay.store(is_replay, Relaxed);
         let counter = if is_replay { &self.counts.replayed } else { &self.counts.issued };
         counter.fetch_add(1, Relaxed);
@@ -426,6 +434,7 @@ impl Lane {
     /// A run has come to its end: devices are done with all of it.
     pub fn end(&self) {
         self.drop_retired();
+        self.has_run();
         self.is_warm.store(true, Relaxed);
         self.is_used.store(false, Release);
     }

@@ -33,6 +33,7 @@ mod kernels;
 mod lane;
 mod lower;
 mod part;
+mod pick;
 mod plan;
 mod qualify;
 mod region;
@@ -40,6 +41,7 @@ mod replays;
 mod segment;
 mod segments;
 mod straight;
+mod timing;
 mod units;
 
 use super::builder::{Body, Contents, Node};
@@ -57,6 +59,7 @@ pub(super) use direct::{Direct, Lent};
 use kernels::{Begin, End};
 pub(super) use lane::Lanes;
 use lane::Needs;
+use pick::Verdict;
 pub use qualify::Decided;
 use qualify::Taken;
 use region::InPlace;
@@ -134,6 +137,8 @@ struct Placer {
     /// One for each of them.
     needs: Vec<Needs>,
     wants_segments: bool,
+    /// What is known of the way that segments go.
+    way: Verdict,
     wants_device_control: bool,
     /// Branches and loops that engines do as a whole.
     taken: Vec<Taken>,
@@ -163,6 +168,7 @@ pub(super) fn place(
         num_streams: 0,
         records: Vec::new(),
         segments: Vec::new(),
+        spread: Vec::new(),
         controls: Vec::new(),
         uploads: Vec::new(),
         fetches: Vec::new(),
@@ -179,6 +185,7 @@ pub(super) fn place(
         lanes,
         needs,
         wants_segments,
+        way: Verdict::NoSegments,
         wants_device_control,
         taken: Vec::new(),
         made: Made::default(),
@@ -205,10 +212,12 @@ pub(super) fn place(
     last.after = work;
     contents.nodes.push(last);
 
-    let Placer { needs, devices, made, mut placement, .. } = placer;
+    let Placer { needs, devices, made, mut placement, way, .. } = placer;
     let direct = made.direct(&contents, &devices, &needs, &lanes);
     placement.direct = direct.as_ref().map_or_else(|why| *why, |_| direct::Why::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
+    let way = if way == Verdict::Open && options.without_trial { Verdict::Fixed } else { way };
+    lanes.counts.pick.set(way);
     placement.runs = Some(Arc::clone(&lanes.counts));
     placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
     needs.iter().try_for_each(|needs| needs.engine.start_launcher())?;

@@ -1,6 +1,7 @@
 //! What a lane keeps of its segments, and what a program counts of its runs.
 #![forbid(unsafe_code)]
 
+use super::pick::Pick;
 use crate::device::{DeviceEvent, Executable};
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
@@ -41,4 +42,6 @@ pub struct RunCounts {
     pub updates: AtomicU64,
     /// Why a device would not record: all runs issue from then on.
     pub refusal: OnceLock<String>,
+    /// Which of the two ways it is.
+    pub pick: Pick,
 }

@@ -389,10 +389,13 @@ impl Kernel for Segment {
     fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
         let lane = lane_of(&self.lanes, context, 0)?;
         let is_replay = lane.is_replay();
-        let mut go = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        let on = &lane.engines[self.engine];
+        let asks = || if is_replay { self.replay(&lane, context) } else { self.issue(&lane, context) };
+        let behind = self.number.map(|number| (number, is_replay.then_some(self.stream)));
+        let mut go = || on.timed(&lane, behind, asks);
         // What is not a launch is alone in its segment.
         let is_issued = self.issues.first().is_some_and(|issue| issue.issuer.is_some());
-        let gone = if is_issued { go() } else { lane.engines[self.engine].within(&mut go) };
+        let gone = if is_issued { go() } else { on.within(&mut go) };
         gone.map_err(of(&self.label))
     }
 

@@ -5,6 +5,7 @@ use super::Placer;
 use super::copies::{Copies, Turn};
 use super::direct;
 use super::kernels::{Before, Issue, Source};
+use super::pick::Verdict;
 use super::plan::{self, Piece, Plan};
 use super::region::{OnDevice, Region};
 use super::segment::{self, CopyIn, Segment};
@@ -13,7 +14,7 @@ use crate::base::{Reach, Result};
 use crate::graph::builder::{Body, Value};
 use crate::graph::verify;
 use crate::kernel::Kernel;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -181,6 +182,7 @@ impl Placer {
         let needs = &mut self.needs[engine];
         let first = needs.segments.len();
         needs.segments.extend(plan.placed.iter().map(|placed| placed.records));
+        needs.spread.resize(needs.segments.len(), Vec::new());
         needs.num_streams = needs.num_streams.max(plan.num_streams);
         let facts = &mut self.placement;
         let recorded = ranges.iter().filter(|range| region.is_worth_recording(&nodes[(*range).clone()], units.fewest));
@@ -297,6 +299,7 @@ impl Placer {
                 n => format!("{n} nodes from '{first}' to '{}'", region.old.nodes[last].name),
             };
             let (num_inputs, num_outputs) = (inputs.len(), given.len());
+            self.spread(on.engine, segments.first + segment, placed.stream, &issues, is_recorded);
             let copies: Vec<CopyIn> = copies.into_iter().map(|(_, copy)| copy).collect();
             let steps = edges.map(|edges| segment::steps(edges, &copies, &issues));
             let own = segment::own(copies.len(), &issues);
@@ -323,6 +326,24 @@ impl Placer {
             region.work.push(last);
         }
         Ok(())
+    }
+}
+
+impl Placer {
+    /// Notes over which streams a segment is spread, and what that means for the way that segments go.
+    fn spread(&mut self, engine: usize, segment: usize, stream: usize, issues: &[Issue], is_recorded: bool) {
+        let issued: BTreeSet<usize> = issues.iter().map(|issue| issue.stream).collect();
+        let is_spread = is_recorded && issued.len() > 1;
+        let has_control = issues.iter().any(|issue| issue.control.is_some());
+        self.way = match self.way {
+            Verdict::Control => Verdict::Control,
+            _ if has_control => Verdict::Control,
+            Verdict::NoSegments | Verdict::OneStream if is_spread => Verdict::Open,
+            Verdict::NoSegments if is_recorded => Verdict::OneStream,
+            way => way,
+        };
+        self.needs[engine].spread[segment] =
+            issued.into_iter().chain([stream]).collect::<BTreeSet<_>>().into_iter().collect();
     }
 }
 
