@@ -30,7 +30,8 @@ pub fn key(
 ) -> Key {
     let mut key = Key::new();
     if 2 + inputs.len() + outputs.len() <= MOST_WORDS {
-        key.extend([kernel, inputs.len()]);
+        key.push(kernel);
+        key.push(inputs.len());
         inputs.for_each(|input| key.push(input));
         outputs.for_each(|output| key.push(output));
     }
@@ -99,13 +100,10 @@ impl Work for DeviceCall {
 }
 
 impl DeviceCall {
-    #[inline]
+    #[cold]
     fn views(&self) -> Views {
-        // Filled where they stand: what collects them moves them.
-        let mut views = Views { inputs: SmallVec::new(), outputs: SmallVec::new() };
-        self.inputs.iter().for_each(|tensor| views.inputs.push(tensor.view().clone()));
-        self.outputs.iter().for_each(|tensor| views.outputs.push(tensor.view().clone()));
-        views
+        let views = |tensors: &Tensors| tensors.iter().map(|tensor| tensor.view().clone()).collect();
+        Views { inputs: views(&self.inputs), outputs: views(&self.outputs) }
     }
 
     fn issue(&self, queue: &Queue) -> Result<()> {
@@ -113,7 +111,10 @@ impl DeviceCall {
         let Some(line) = queue.line() else {
             return Err(Error::internal("a device's call on a stream of the host's"));
         };
-        let Views { inputs, outputs } = self.views();
+        // Filled where they stand: what collects them moves them.
+        let (mut inputs, mut outputs) = (SmallVec::<[View; 4]>::new(), SmallVec::<[View; 4]>::new());
+        self.inputs.iter().for_each(|tensor| inputs.push(tensor.view().clone()));
+        self.outputs.iter().for_each(|tensor| outputs.push(tensor.view().clone()));
         let issued = match self.kernel.on_device() {
             Some(kernel) => line.stream().launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs }),
             None => match self.kernel.kernel().issuer() {

@@ -171,7 +171,7 @@ impl Queue {
     #[inline]
     pub fn submit_again(self: &Arc<Self>, key: &[usize]) -> bool {
         let Some(line) = self.line() else { return false };
-        if key.is_empty() || !self.has_no_news() {
+        if key.is_empty() || line.standing().is_empty() || !self.has_no_news() {
             return false;
         }
         let Some(mut turn) = self.turn().hold() else { return false };

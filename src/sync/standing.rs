@@ -75,6 +75,13 @@ impl<T> Standing<T> {
         (Giver(Arc::clone(&standing)), standing)
     }
 
+    /// Whether nothing stands, as far as the caller knows.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // ORDERING: Relaxed; who is wrong puts work that stands, which is held twice then, or looks for what does not.
+        self.occupied.load(Relaxed) == 0
+    }
+
     /// Takes out what was last given as item `upto` or an earlier one. All items up to there count as issued, and the caller knows of that.
     pub fn sweep(&self, upto: u64, mut each: impl FnMut(T)) {
         // ORDERING: Acquire pairs with the Release in `put`. Who has put an item that is over has done so before it counted it as issued, of which
