@@ -142,9 +142,22 @@ impl Stream {
         outputs: impl Into<Tensors>,
     ) -> Result<()> {
         let (inputs, outputs) = (inputs.into(), outputs.into());
+        let key = launch::key_of(&kernel, &inputs, &outputs);
+        if self.again(&key) { Ok(()) } else { self.enqueue_as(kernel, inputs, outputs, &key) }
+    }
+
+    /// Gives a call to the device once more, if an earlier time of it is under way and nothing is in front of it; else nothing is done.
+    #[inline]
+    pub fn again(&self, key: &[usize]) -> bool {
+        self.queue.submit_again(key)
+    }
+
+    /// As `enqueue`, of a call with this key that is not under way.
+    pub fn enqueue_as(&self, kernel: Ref<BoundKernel>, inputs: Tensors, outputs: Tensors, key: &[usize]) -> Result<()> {
         self.queue.admit()?;
         if self.engine.accelerator().is_some() {
-            return self.submit(Op::Work(launch::work(self, kernel, inputs, outputs)?));
+            let key = if kernel.on_device().is_some() { key } else { &[] };
+            return self.queue.submit_as(Op::Work(launch::work(self, kernel, inputs, outputs)?), key);
         }
         let (call, scratch) = call::work(self, kernel, inputs.into_vec(), outputs.into_vec(), &self.lane)?;
         let submitted = self.submit(Op::Work(call));

@@ -5,7 +5,7 @@ use super::guard::{guard, guard_release};
 use super::{handle, text};
 use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result};
-use crate::engine::Tensor;
+use crate::engine::{self, Tensor};
 use crate::graph::{Program, RunOptions};
 use crate::sync::ambient;
 use std::ffi::c_char;
@@ -116,6 +116,18 @@ pub unsafe extern "C" fn weir_program_run(
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
+            if options.is_none()
+                && let Some(stream) = stream
+            {
+                let address = |handle: &*mut weir_tensor| handle.addr();
+                let key =
+                    engine::key(Arc::as_ptr(&*program).addr(), inputs.iter().map(address), outputs.iter().map(address));
+                let _call = ambient::calling();
+                // What stands under these addresses is alive, so these are its handles, and they were found right.
+                if stream.again(&key) {
+                    return Ok(());
+                }
+            }
             let options = options.map(|options| &**options);
             let part = program.part(options)?;
             let program = part.as_ref().unwrap_or(&program);

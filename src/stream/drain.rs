@@ -6,9 +6,8 @@
 //! never run by who submits, who is not to be kept, nor on a device's thread, which it could hold up for ever.
 
 use super::line::Line;
-use super::queue::{Mode, Op, Queue};
-use crate::base::Ref;
-use crate::stream::queue::Items;
+use super::queue::{Items, Mode, Op, Queue, Work};
+use crate::base::{Ref, Result};
 use crate::sync::{TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
@@ -135,12 +134,12 @@ impl Queue {
     }
 
     /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox. Gives it back if not.
-    pub(super) fn issue_now(self: &Arc<Self>, line: &Line, op: Op) -> Option<Op> {
+    pub(super) fn issue_now(self: &Arc<Self>, line: &Line, op: Op, key: &[usize]) -> Option<Op> {
         let Op::Work(work) = &op else { return Some(op) };
         if !self.has_no_news() {
             return Some(op);
         }
-        let Some(turn) = self.turn().hold() else { return Some(op) };
+        let Some(mut turn) = self.turn().hold() else { return Some(op) };
         // What others push from here on comes behind it, as they would have it: they have not waited for this call.
         if !turn.is_empty() || !self.has_no_news() || self.cause().is_some() {
             return Some(op);
@@ -156,13 +155,69 @@ impl Queue {
         if !is_given {
             return Some(op);
         }
-        self.issued(line, Some(op), given.map(|()| None));
+        let left = match (op, turn.giver.as_mut()) {
+            (Op::Work(work), Some(giver)) if given.is_ok() && !key.is_empty() => {
+                // In front of the count: who lets go of what is over finds it there.
+                giver.put(key, work, line.issued() + 1).err().map(Op::Work)
+            }
+            (op, _) => Some(op),
+        };
+        self.issued(line, left, given.map(|()| None));
+        self.leave(line, turn);
+        None
+    }
+
+    /// Gives work to the device once more that stands under this key, if nothing is in front of it. False if it does not stand, or cannot be given now.
+    #[inline]
+    pub fn submit_again(self: &Arc<Self>, key: &[usize]) -> bool {
+        let Some(line) = self.line() else { return false };
+        if key.is_empty() || !self.has_no_news() {
+            return false;
+        }
+        let Some(mut turn) = self.turn().hold() else { return false };
+        let is_free = turn.is_empty() && self.has_no_news() && self.cause().is_none();
+        let giver = turn.giver.as_mut().filter(|_| is_free);
+        // Where it stands is written before it counts as issued.
+        let given = giver.and_then(|giver| giver.again(key, line.issued() + 1)).map(|work| self.give_again(&work));
+        let is_given = match given {
+            // An item of nothing takes its place, behind which it is let go of.
+            Some(None) => {
+                self.issued(line, None, Ok(None));
+                false
+            }
+            Some(Some(given)) => {
+                self.issued(line, None, given.map(|()| None));
+                true
+            }
+            None => false,
+        };
+        self.leave(line, turn);
+        is_given
+    }
+
+    /// None: it is to be submitted anew.
+    #[inline]
+    fn give_again(self: &Arc<Self>, work: &Arc<dyn Work>) -> Option<Result<()>> {
+        self.count_submitted();
+        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
+        let mut is_given = true;
+        let given = self.named(|| {
+            work.again(self).unwrap_or_else(|| {
+                is_given = false;
+                Ok(())
+            })
+        });
+        is_given.then_some(given)
+    }
+
+    /// Ends a turn in which something was issued.
+    #[inline]
+    fn leave(self: &Arc<Self>, line: &Line, turn: TurnGuard<'_, Items>) {
         drop(turn);
         // Who has pushed meanwhile has found the turn taken, and left it to this thread.
         if !self.has_no_news() || line.is_abandoned() {
             self.drain_here(Hands::Issuer);
         }
-        None
     }
 
     /// Runs items in order.

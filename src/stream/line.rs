@@ -13,6 +13,9 @@
 //! Nobody is told of each item. *Milestones* (`sync::Milestones`) are events behind items: those that the host records itself, one behind
 //! every 64 items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first milestone that covers what it
 //! waits for; who looks, asks the oldest. Then the items up to there are let go, with the tensors that they hold, and count as completed.
+//!
+//! A call that is given again while an earlier time of it is under way is a number and no more: what it uses is held already, and stands where it is until
+//! its last time is over (`sync::Standing`). Nothing is added to what is under way, and no lock is taken, unless a milestone is wanted (`note`).
 //! One thread at a time does that, so that items complete in order; others leave it to that one, which looks again for them, and wait for
 //! the count.
 //!
@@ -29,17 +32,17 @@
 
 use super::drain::{Hands, Issued};
 use super::lane::Lane;
-use super::queue::{Op, Queue};
+use super::queue::{Op, Queue, Work};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
-use crate::sync::{Asked, Gate, Milestone, Milestones, Mutex, MutexGuard, OnceLock};
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use crate::sync::{Asked, Gate, Giver, Milestone, Milestones, Mutex, MutexGuard, OnceLock, Standing};
+use std::sync::atomic::{AtomicBool, Ordering::*, fence};
 use std::sync::{Arc, Weak};
 
 /// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a question to the
 /// device may cost as much as an item.
-const LOOK_FROM: usize = 192;
+const LOOK_FROM: u64 = 192;
 const LOOK_EVERY: u64 = 64;
 
 #[derive(Debug)]
@@ -51,6 +54,9 @@ pub struct Line {
     /// Items issued or skipped.
     issued: Gate,
     flight: Mutex<Flight>,
+    /// Calls that may be given again; and whether somebody waits for a milestone that is not there, see `note`.
+    standing: Arc<Standing<Arc<dyn Work>>>,
+    has_wishes: AtomicBool,
     /// What the first item, a function or a run of the host's, begins behind. Made once it is needed.
     halt: OnceLock<Arc<Halt>>,
     /// Runs these where no pool takes them.
@@ -85,10 +91,12 @@ impl Reached for Halt {
 
 pub(super) type Event = Arc<dyn DeviceEvent>;
 
+pub(super) type UnderWay = Milestones<Op, Event>;
+
 /// What the device may still be at.
 #[derive(Default)]
 pub(super) struct Flight {
-    pub(super) under_way: Milestones<Op, Event>,
+    pub(super) under_way: UnderWay,
     /// Items that count as completed although nobody knows whether the device is done with them. They go with the next milestone that
     /// is reached, or behind the stream.
     pub(super) unknown: Vec<Op>,
@@ -98,13 +106,18 @@ pub(super) struct Flight {
 
 impl std::fmt::Debug for Flight {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} under way", self.under_way.count())
+        write!(f, "under way behind item {}", self.under_way.over())
     }
 }
 
 impl Line {
-    /// A line to a stream of the device's, or to one of the host's.
-    pub(super) fn create(device: &Arc<dyn Device>, name: &str, priority: i32, wrapped: Option<u64>) -> Result<Line> {
+    /// A line to a stream of the device's, or to one of the host's; and who gives again what was given before, for the queue's turn.
+    pub(super) fn create(
+        device: &Arc<dyn Device>,
+        name: &str,
+        priority: i32,
+        wrapped: Option<u64>,
+    ) -> Result<(Line, Giver<Arc<dyn Work>>)> {
         let Some(accelerator) = device.accelerator() else {
             return Err(Error::internal("a line to a device without streams"));
         };
@@ -113,18 +126,22 @@ impl Line {
             Some(handle) => accelerator.wrap_stream(&attr, handle)?,
             None => accelerator.stream(&attr)?,
         };
-        Ok(Line {
+        let (giver, standing) = Standing::new();
+        let line = Line {
             device: Arc::clone(device),
             tells_idle: stream.tells_idle(),
             stream,
             issued: Gate::new(),
             flight: Mutex::default(),
+            standing,
+            has_wishes: AtomicBool::new(false),
             halt: OnceLock::new(),
             lane: OnceLock::new(),
             is_at_host: AtomicBool::new(false),
             is_begun: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
-        })
+        };
+        Ok((line, giver))
     }
 
     pub fn stream(&self) -> &dyn DeviceStream {
@@ -190,21 +207,25 @@ impl Line {
         Ok(event)
     }
 
-    /// An item was issued, or is skipped: `event` is the one that it recorded. By the thread that has the turn.
-    pub(super) fn note(&self, op: Op, event: Option<Arc<dyn DeviceEvent>>) -> Result<()> {
-        let mut flight = self.flight();
-        let (item, is_wanted) = flight.under_way.issue(op);
-        let recorded = match event {
-            Some(event) => {
-                flight.under_way.put(Milestone { item, event, is_own: false });
-                Ok(())
-            }
-            None if is_wanted => self.milestone(&mut flight, item),
-            None => Ok(()),
-        };
-        // Under the lock, so that who asks sees either the count or finds its wish noted in time.
+    /// An item was issued, or is skipped: `event` is the one that it recorded, and `op` what is to be let go when it is over, if anything is. By the thread
+    /// that has the turn.
+    pub(super) fn note(&self, op: Option<Op>, event: Option<Event>) -> Result<()> {
+        let number = self.issued() + 1;
+        let flight = (op.is_some() || event.is_some()).then(|| {
+            let mut flight = self.flight();
+            op.into_iter().for_each(|op| flight.under_way.add(number, op));
+            event.into_iter().for_each(|event| flight.under_way.put(Milestone { item: number, event, is_own: false }));
+            flight
+        });
         self.issued.advance(1);
-        recorded
+        // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or who asks sees the count.
+        if flight.is_none() && !UnderWay::is_stride(number) && !self.has_wishes.load(Relaxed) {
+            return Ok(());
+        }
+        let mut flight = flight.unwrap_or_else(|| self.flight());
+        let is_wanted = flight.under_way.is_wanted(number);
+        self.has_wishes.store(flight.under_way.has_wishes(), Relaxed);
+        if is_wanted { self.milestone(&mut flight, number) } else { Ok(()) }
     }
 
     /// Records a milestone behind item `item`, the last one that was issued.
@@ -221,7 +242,12 @@ impl Line {
     /// Sees to it that there is a milestone at or behind item `target`, or will be as soon as it is issued.
     pub(super) fn ask(&self, target: u64) -> Result<()> {
         let mut flight = self.flight();
-        match flight.under_way.ask(target) {
+        let announce = || {
+            self.has_wishes.store(true, Relaxed);
+            // ORDERING: pairs with the fence in `Gate::advance`, see `note`.
+            fence(SeqCst);
+        };
+        match flight.under_way.ask(target, || self.issued(), announce) {
             Asked::Seen => Ok(()),
             Asked::Wanted(issued) => self.milestone(&mut flight, issued),
         }
@@ -230,6 +256,11 @@ impl Line {
     /// The first milestone at or behind item `target`.
     pub(super) fn milestone_for(&self, target: u64) -> Option<Event> {
         self.flight().under_way.covering(target)
+    }
+
+    /// Calls that may be given again.
+    pub(super) fn standing(&self) -> &Standing<Arc<dyn Work>> {
+        &self.standing
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
@@ -242,7 +273,8 @@ impl Line {
 
     /// Whether to look which items are done: so many are under way, and there may be a milestone that was not there at the last look.
     pub(super) fn is_crowded(&self) -> bool {
-        self.issued().is_multiple_of(LOOK_EVERY) && self.flight().under_way.count() >= LOOK_FROM
+        let issued = self.issued();
+        issued.is_multiple_of(LOOK_EVERY) && self.flight().under_way.count(issued) >= LOOK_FROM
     }
 }
 
@@ -315,14 +347,14 @@ impl Queue {
         }
     }
 
-    /// The first item was issued, or failed to be.
+    /// The first item was issued, or failed to be. Without `op` it has nothing to let go of.
     pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Event>>) {
         line.leave_host();
         let event = event.unwrap_or_else(|error| {
             self.fail(error);
             None
         });
-        if let Some(Err(error)) = op.map(|op| line.note(op, event)) {
+        if let Err(error) = line.note(op, event) {
             self.fail_late(error);
         }
         if line.is_crowded() {

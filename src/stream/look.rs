@@ -56,7 +56,11 @@ impl Queue {
         if !line.tells_idle {
             return false;
         }
-        let Some(last) = line.flight().under_way.begin_all() else { return false };
+        // First: what is counted, the device has.
+        let last = line.issued();
+        if !line.flight().under_way.begin_all(last) {
+            return false;
+        }
         let is_idle = line.stream().is_idle();
         let mut flight = line.flight();
         let Flight { under_way, spare, .. } = &mut *flight;
@@ -119,34 +123,36 @@ impl Queue {
 
     /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
     fn let_go(&self, line: &Line, count: u64, over: Over) {
-        let mut left = count as usize;
-        while left > 0 {
-            let mut some = SmallVec::<[Op; AT_ONCE]>::new();
+        let mut done = line.flight().under_way.over();
+        let upto = done + count;
+        while done < upto {
+            let mut some = SmallVec::<[(u64, Op); AT_ONCE]>::new();
             let mut flight = line.flight();
-            while some.len() < left.min(AT_ONCE)
-                && let Some(op) = flight.under_way.take()
+            while some.len() < AT_ONCE
+                && let Some(item) = flight.under_way.take(upto)
             {
-                some.push(op);
+                some.push(item);
             }
+            let last = if some.len() == AT_ONCE { some[AT_ONCE - 1].0 } else { upto };
+            flight.under_way.set_over(last);
             drop(flight);
-            let taken = some.len();
-            for op in some {
-                if let Op::Record(mark) = &op {
-                    mark.reach_on_device();
-                }
-                match (over, op) {
-                    (Over::Known { is_well }, Op::Work(work)) => work.over(is_well),
-                    (Over::Known { .. }, op) => drop(op),
-                    (Over::Unknown, op) => line.flight().unknown.push(op),
-                }
-            }
-            if taken == 0 {
-                break;
-            }
-            self.count_completed(taken as u64);
-            left -= taken;
+            some.into_iter().for_each(|(_, op)| self.let_one_go(line, op, over));
+            line.standing().sweep(last, |work| self.let_one_go(line, Op::Work(work), over));
+            self.count_completed(last - done);
+            done = last;
         }
         line.flight().under_way.end();
+    }
+
+    fn let_one_go(&self, line: &Line, op: Op, over: Over) {
+        if let Op::Record(mark) = &op {
+            mark.reach_on_device();
+        }
+        match (over, op) {
+            (Over::Known { is_well }, Op::Work(work)) => work.over(is_well),
+            (Over::Known { .. }, op) => drop(op),
+            (Over::Unknown, op) => line.flight().unknown.push(op),
+        }
     }
 
     /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the device is lost,
@@ -154,7 +160,7 @@ impl Queue {
     fn give_up(&self, line: &Line, error: Error, target: u64) {
         let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
-        let count = line.flight().under_way.give_up(target);
+        let count = line.flight().under_way.give_up(target, line.issued());
         if let Some(count) = count {
             let over = if is_lost { Over::Known { is_well: false } } else { Over::Unknown };
             self.let_go(line, count, over);

@@ -12,9 +12,10 @@ use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
-use crate::sync::{Gate, Inbox, Mutex, Turn, TurnGuard};
+use crate::sync::{Gate, Giver, Inbox, Mutex, Turn, TurnGuard};
 use crate::threadpool::ThreadPool;
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -28,6 +29,12 @@ pub trait Work: Send + Sync {
 
     /// On a queue whose work a device does: gives it to the device, if that is all there is to it. None: it is to be polled.
     fn give(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
+        None
+    }
+
+    /// On a queue whose work a device does: gives it to the device once more, while earlier times may be under way. What it has given before was all there is
+    /// to it. None: it is to be submitted anew.
+    fn again(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
         None
     }
 
@@ -51,8 +58,25 @@ pub enum Op {
     Wait(Arc<Mark>),
 }
 
-/// Items in order.
-pub(super) type Items = VecDeque<Op>;
+/// What whoever drains has: items in order, and on a queue whose work a device does, who gives again what stands.
+pub(super) struct Items {
+    ops: VecDeque<Op>,
+    pub(super) giver: Option<Giver<Arc<dyn Work>>>,
+}
+
+impl Deref for Items {
+    type Target = VecDeque<Op>;
+
+    fn deref(&self) -> &VecDeque<Op> {
+        &self.ops
+    }
+}
+
+impl DerefMut for Items {
+    fn deref_mut(&mut self) -> &mut VecDeque<Op> {
+        &mut self.ops
+    }
+}
 
 /// How items are run.
 #[derive(Debug)]
@@ -124,8 +148,11 @@ impl Queue {
             none if none.is_empty() => (format!("stream {id}"), id.to_string()),
             name => (name.clone(), name),
         };
+        let mut giver = None;
         let mode = if let Doer::Device(device, wrapped) = doer {
-            Mode::Device(Box::new(Line::create(device, &name, attr.priority, wrapped)?))
+            let (line, its_giver) = Line::create(device, &name, attr.priority, wrapped)?;
+            giver = Some(its_giver);
+            Mode::Device(Box::new(line))
         } else if !attr.asynchronous {
             Mode::Synchronous
         } else if attr.pool.as_ref().is_some_and(|pool| pool.can_spawn()) {
@@ -144,7 +171,7 @@ impl Queue {
             submitted: AtomicU64::new(0),
             completed: Arc::new(Gate::new()),
             inbox: Inbox::default(),
-            turn: Turn::new(VecDeque::with_capacity(64)),
+            turn: Turn::new(Items { ops: VecDeque::with_capacity(64), giver }),
             latch: Latch::default(),
             parked_on: Mutex::default(),
             program_waited_for: AtomicU32::new(0),
@@ -323,12 +350,18 @@ impl Queue {
     /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
     /// can fail here.
     pub fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
+        self.submit_as(op, &[])
+    }
+
+    /// As `submit`. Work that a device does, and that may be given again, has a key: no other has the same while it lives. Then `submit_again` does for later
+    /// times, as long as this one is under way.
+    pub fn submit_as(self: &Arc<Self>, op: Op, key: &[usize]) -> Result<()> {
         if self.is_synchronous() {
             return self.run_now(op);
         }
         self.count_submitted();
         let op = match self.line() {
-            Some(line) => match self.issue_now(line, op) {
+            Some(line) => match self.issue_now(line, op, key) {
                 None => return Ok(()),
                 Some(op) => op,
             },

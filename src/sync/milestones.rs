@@ -1,11 +1,13 @@
 //! What is known of items that somebody else does in order, when nobody is told of each: events behind some of them, the *milestones*.
 //!
-//! This is what lies under a lock; the steps around it are the users'.
+//! This is what lies under a lock; the steps around it are the users', and so is the count of items that were issued. Only items with something to let go of are
+//! added: the others are numbers, and who issues one of those needs no lock.
 //!
-//! - *Who issues* adds the item, and then puts a milestone behind it if it is told that one is wanted: by those who asked, or because
+//! - *Who issues* adds the item, counts it, and then puts a milestone behind it if one is wanted: by those who asked, or because
 //!   `STRIDE` items have none.
 //! - *Who wants to know* about an item asks for a milestone at or behind it. If that item is not issued yet, the wish is noted, and whoever
-//!   issues it finds it, as both have the lock.
+//!   issues it finds it. For those who count without the lock there is a flag outside (`has_wishes`): who asks sets it and then looks at the count once more,
+//!   who issues counts and then looks at the flag, and a fence lies between the two steps of each. So one of them sees the other.
 //! - *Who looks* begins with the oldest milestone, asks its event without the lock, and comes back with the answer. One thread at a time
 //!   does that, so that items are over in order. Another one that comes meanwhile leaves word and goes, and who looks must look once
 //!   more: else an event that was reached between the two, which the other one has seen, would be nobody's.
@@ -60,10 +62,10 @@ pub enum AllLook {
 
 #[derive(Debug)]
 pub struct Milestones<T, E> {
-    /// Items that were issued so far.
-    issued: u64,
-    /// Those not taken out, oldest first; the last one is number `issued`.
-    items: VecDeque<T>,
+    /// The last item that is over.
+    over: u64,
+    /// Items that are not taken out and have something to let go of, with their numbers, oldest first.
+    items: VecDeque<(u64, T)>,
     milestones: VecDeque<Milestone<E>>,
     /// Items behind which a milestone is wanted as soon as they are issued; ascending.
     asked: Vec<u64>,
@@ -75,7 +77,7 @@ pub struct Milestones<T, E> {
 impl<T, E> Default for Milestones<T, E> {
     fn default() -> Self {
         Milestones {
-            issued: 0,
+            over: 0,
             items: VecDeque::new(),
             milestones: VecDeque::new(),
             asked: Vec::new(),
@@ -86,23 +88,37 @@ impl<T, E> Default for Milestones<T, E> {
 }
 
 impl<T, E: Clone> Milestones<T, E> {
-    /// Items under way.
-    pub fn count(&self) -> usize {
-        self.items.len()
+    /// Items under way, of so many that were issued.
+    pub fn count(&self, issued: u64) -> u64 {
+        issued.saturating_sub(self.over)
     }
 
-    /// The number of the last item that was taken out.
-    fn over(&self) -> u64 {
-        self.issued - self.items.len() as u64
+    /// The number of the last item that is over.
+    pub fn over(&self) -> u64 {
+        self.over
     }
 
-    /// Adds an item that was issued. Gives its number, and whether a milestone is wanted behind it.
-    pub fn issue(&mut self, item: T) -> (u64, bool) {
-        self.issued += 1;
-        self.items.push_back(item);
-        let asked = self.asked.iter().take_while(|&&asked| asked <= self.issued).count();
+    /// Adds item `number`, which has something to let go of.
+    pub fn add(&mut self, number: u64, item: T) {
+        self.items.push_back((number, item));
+    }
+
+    /// Item `number` was issued: whether a milestone is wanted behind it.
+    pub fn is_wanted(&mut self, number: u64) -> bool {
+        let asked = self.asked.iter().take_while(|&&asked| asked <= number).count();
         self.asked.drain(..asked);
-        (self.issued, asked > 0 || self.issued.is_multiple_of(STRIDE))
+        let is_covered = self.milestones.back().is_some_and(|last| last.item >= number);
+        (asked > 0 || Self::is_stride(number)) && !is_covered
+    }
+
+    /// Whether a milestone is wanted behind item `number` though nobody has asked for one.
+    pub fn is_stride(number: u64) -> bool {
+        number.is_multiple_of(STRIDE)
+    }
+
+    /// Whether somebody waits for a milestone that is not there.
+    pub fn has_wishes(&self) -> bool {
+        !self.asked.is_empty()
     }
 
     /// Puts a milestone behind an item, which is not in front of the last one.
@@ -110,16 +126,23 @@ impl<T, E: Clone> Milestones<T, E> {
         self.milestones.push_back(milestone);
     }
 
-    /// Somebody wants to know when item `target` is over.
-    pub fn ask(&mut self, target: u64) -> Asked {
-        if self.issued < target {
+    /// Somebody wants to know when item `target` is over; `issued` looks how many were issued, and `announce` sets the flag that there are wishes.
+    pub fn ask(&mut self, target: u64, issued: impl Fn() -> u64, announce: impl FnOnce()) -> Asked {
+        let mut now = issued();
+        if now < target {
             if let Err(at) = self.asked.binary_search(&target) {
                 self.asked.insert(at, target);
             }
-            return Asked::Seen;
+            announce();
+            now = issued();
+            if now < target {
+                return Asked::Seen;
+            }
+            // Who has issued it may not have seen the wish. If it has, two milestones are one too many, and that is all.
+            self.asked.retain(|&asked| asked > now);
         }
         let is_covered = self.milestones.back().is_some_and(|last| last.item >= target);
-        if target <= self.over() || is_covered { Asked::Seen } else { Asked::Wanted(self.issued) }
+        if target <= self.over || is_covered { Asked::Seen } else { Asked::Wanted(now) }
     }
 
     /// The first milestone at or behind item `target`.
@@ -144,10 +167,9 @@ impl<T, E: Clone> Milestones<T, E> {
             self.is_looking = false;
             return if std::mem::take(&mut self.has_word) { Look::Again } else { Look::Over };
         }
-        let over = self.over();
         match self.milestones.pop_front() {
             Some(milestone) => {
-                let count = milestone.item.saturating_sub(over);
+                let count = milestone.item.saturating_sub(self.over);
                 Look::Reached(milestone, count)
             }
             None => {
@@ -157,17 +179,16 @@ impl<T, E: Clone> Milestones<T, E> {
         }
     }
 
-    /// Begins a look at all items that were issued so far: the number of the last. None if there is none, or somebody else is at it and
-    /// will look again.
-    pub fn begin_all(&mut self) -> Option<u64> {
-        if self.items.is_empty() {
-            return None;
+    /// Begins a look at all of the items issued so far, of which `issued` is the last. False if there is none, or somebody else is at it and will look again.
+    pub fn begin_all(&mut self, issued: u64) -> bool {
+        if issued <= self.over {
+            return false;
         }
         if std::mem::replace(&mut self.is_looking, true) {
             self.has_word = true;
-            return None;
+            return false;
         }
-        Some(self.issued)
+        true
     }
 
     /// Comes back with the answer for all items up to `last`; the events of milestones that this leaves behind go to `spare`.
@@ -179,12 +200,18 @@ impl<T, E: Clone> Milestones<T, E> {
         while self.milestones.front().is_some_and(|oldest| oldest.item <= last) {
             self.milestones.pop_front().into_iter().for_each(&mut spare);
         }
-        AllLook::Reached(last.saturating_sub(self.over()))
+        AllLook::Reached(last.saturating_sub(self.over))
     }
 
-    /// Takes out the oldest item.
-    pub fn take(&mut self) -> Option<T> {
-        self.items.pop_front()
+    /// Takes out the oldest item, if its number is no larger than this, with its number.
+    pub fn take(&mut self, upto: u64) -> Option<(u64, T)> {
+        let is_over = self.items.front().is_some_and(|(number, _)| *number <= upto);
+        if is_over { self.items.pop_front() } else { None }
+    }
+
+    /// All items up to this one are taken out. By who looks.
+    pub fn set_over(&mut self, upto: u64) {
+        self.over = upto;
     }
 
     /// All that the look has found is let go of. Who looked looks again.
@@ -199,14 +226,14 @@ impl<T, E: Clone> Milestones<T, E> {
 
     /// Nobody will be told of item `target` any more. So many items are to be taken out, and then the look that this is has an `end`.
     /// None if it is not for this thread: somebody looks, there is a milestone, or the item is not issued.
-    pub fn give_up(&mut self, target: u64) -> Option<u64> {
+    pub fn give_up(&mut self, target: u64, issued: u64) -> Option<u64> {
         let covered = self.milestones.back().map_or(0, |last| last.item);
-        if self.is_looking || covered >= target || self.issued < target {
+        if self.is_looking || covered >= target || issued < target {
             return None;
         }
         self.milestones.clear();
         self.is_looking = true;
-        Some(self.items.len() as u64)
+        Some(self.count(issued))
     }
 }
 
@@ -218,54 +245,80 @@ mod tests {
         Milestone { item, event, is_own: true }
     }
 
+    /// Takes out all up to there, as who looks does.
+    fn taken(it: &mut Milestones<u64, u32>, upto: u64) -> Vec<u64> {
+        let items = std::iter::from_fn(|| it.take(upto)).map(|(number, item)| {
+            assert_eq!(number, item);
+            item
+        });
+        let items = items.collect();
+        it.set_over(upto);
+        it.end();
+        items
+    }
+
     #[test]
     fn a_look_at_all_needs_no_milestone_and_leaves_none_behind() {
         let mut it = Milestones::<u64, u32>::default();
-        assert_eq!(it.begin_all(), None);
-        for item in 1..=3 {
-            it.issue(item);
-        }
+        assert!(!it.begin_all(0));
+        // The second one has nothing to let go of.
+        it.add(1, 1);
+        it.add(3, 3);
         it.put(own(2, 20));
-        assert_eq!(it.begin_all(), Some(3));
+        assert!(it.begin_all(3));
         // Meanwhile somebody else looks in vain, and another item comes.
         assert_eq!(it.begin(), None);
         assert_eq!(it.answer_all(3, false, |_| unreachable!()), AllLook::Again);
-        assert_eq!(it.begin_all(), Some(3));
-        it.issue(4);
+        assert!(it.begin_all(3));
+        it.add(4, 4);
         it.put(own(4, 40));
         let mut spare = Vec::new();
         assert_eq!(it.answer_all(3, true, |milestone| spare.push(milestone.event)), AllLook::Reached(3));
-        assert_eq!((it.take(), it.take(), it.take(), spare), (Some(1), Some(2), Some(3), vec![20]));
         assert!(it.is_looking());
-        it.end();
-        assert_eq!((it.begin(), it.count()), (Some(40), 1));
+        assert_eq!((taken(&mut it, 3), spare), (vec![1, 3], vec![20]));
+        assert_eq!((it.begin(), it.count(4), it.over()), (Some(40), 1, 3));
     }
 
     #[test]
     fn items_are_over_in_order_and_wishes_are_found() {
         let mut it = Milestones::<u64, u32>::default();
-        assert_eq!(it.ask(2), Asked::Seen);
-        assert_eq!(it.issue(1), (1, false));
-        assert_eq!(it.issue(2), (2, true));
+        let announced = std::cell::Cell::new(0);
+        let announce = || announced.set(announced.get() + 1);
+        assert_eq!(it.ask(2, || 0, announce), Asked::Seen);
+        assert!(it.has_wishes());
+        it.add(1, 1);
+        assert!(!it.is_wanted(1));
+        it.add(2, 2);
+        assert!(it.is_wanted(2) && !it.has_wishes());
         it.put(own(2, 20));
-        assert_eq!(it.issue(3), (3, false));
-        assert_eq!(it.ask(2), Asked::Seen);
-        assert_eq!(it.ask(3), Asked::Wanted(3));
+        it.add(3, 3);
+        assert!(!it.is_wanted(3) && it.is_wanted(STRIDE));
+        assert_eq!(it.ask(2, || 3, announce), Asked::Seen);
+        assert_eq!(it.ask(3, || 3, announce), Asked::Wanted(3));
+        assert_eq!(announced.get(), 1);
         it.put(own(3, 30));
         assert_eq!((it.covering(1), it.covering(3), it.covering(4)), (Some(20), Some(30), None));
         assert_eq!(it.begin(), Some(20));
         assert!(matches!(it.answer(true), Look::Reached(Milestone { item: 2, .. }, 2)));
-        assert_eq!((it.take(), it.take()), (Some(1), Some(2)));
-        it.end();
-        assert_eq!(it.ask(2), Asked::Seen);
-        assert_eq!(it.count(), 1);
+        assert_eq!(taken(&mut it, 2), [1, 2]);
+        assert_eq!(it.ask(2, || 3, announce), Asked::Seen);
+        assert_eq!(it.count(3), 1);
+    }
+
+    #[test]
+    fn who_asks_while_it_is_issued_puts_the_milestone() {
+        let mut it = Milestones::<u64, u32>::default();
+        let issued = std::cell::Cell::new(1);
+        // Issued by somebody who has not seen the wish.
+        assert_eq!(it.ask(2, || issued.get(), || issued.set(3)), Asked::Wanted(3));
+        assert!(!it.has_wishes());
     }
 
     #[test]
     fn who_comes_meanwhile_has_the_other_one_look_again() {
         let mut it = Milestones::<u64, u32>::default();
         assert_eq!(it.begin(), None);
-        it.issue(1);
+        it.add(1, 1);
         it.put(own(1, 10));
         assert_eq!(it.begin(), Some(10));
         assert_eq!(it.begin(), None);
@@ -277,15 +330,14 @@ mod tests {
     #[test]
     fn giving_up_is_for_one_thread_and_for_what_nothing_covers() {
         let mut it = Milestones::<u64, u32>::default();
-        it.issue(1);
-        assert_eq!(it.give_up(2), None);
+        it.add(1, 1);
+        assert_eq!(it.give_up(2, 1), None);
         it.put(own(1, 10));
-        assert_eq!(it.give_up(1), None);
-        it.issue(2);
-        assert_eq!(it.give_up(2), Some(2));
-        assert_eq!((it.give_up(2), it.begin()), (None, None));
-        assert_eq!((it.take(), it.take(), it.take()), (Some(1), Some(2), None));
-        it.end();
+        assert_eq!(it.give_up(1, 1), None);
+        it.add(2, 2);
+        assert_eq!(it.give_up(2, 2), Some(2));
+        assert_eq!((it.give_up(2, 2), it.begin()), (None, None));
+        assert_eq!(taken(&mut it, 2), [1, 2]);
         assert_eq!(it.begin(), None);
         assert!(!it.is_looking());
     }

@@ -18,6 +18,7 @@
 //! - `Board`: where more of them are wanted.
 //! - `Keepsake`: a value of each thread's own that is dropped with it.
 //! - `Milestones`: what is known of items that a device does in order, by events behind some of them.
+//! - `Standing`: work that is given again while it is under way.
 //! - `Arrivals`: what a node of a run still waits for.
 //! - `Merge`: the same for a node that goes on with the first value that comes.
 //! - `Ring`: which iterations of a loop may begin.
@@ -48,6 +49,7 @@ mod ranges;
 mod replaceable;
 mod ring;
 mod slots;
+mod standing;
 pub mod thread;
 mod tokens;
 mod turn;
@@ -71,6 +73,7 @@ pub use ranges::{Draw, Ranges};
 pub use replaceable::Replaceable;
 pub use ring::{Opening, Retired, Ring};
 pub use slots::Slots;
+pub use standing::{Giver, MOST_WORDS, Standing};
 pub use tokens::{Entry, Exit, Tokens};
 pub use turn::{Turn, TurnGuard};
 
@@ -94,3 +97,5 @@ mod models_of_propagation;
 mod models_of_regions;
 #[cfg(all(test, loom))]
 mod models_of_rounds;
+#[cfg(all(test, loom))]
+mod models_of_standing;

@@ -1,10 +1,11 @@
 //! loom models of queues whose work a device does (`stream::line`), and their broken twins.
 //!
 //! A device does what it is given in order, on a thread of its own: an item, which only then may count as completed, or an event. The
+//! steps of every second item are those of one that stands already (`sync::Standing`), which takes no lock. The
 //! steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs, so whoever is forgotten is a
 //! deadlock.
 
-use super::atomic::{AtomicU32, Ordering::*};
+use super::atomic::{AtomicU32, Ordering::*, fence};
 use super::lock::Word;
 use super::milestones::{AllLook, Asked, Look, Milestone, Milestones};
 use super::models::Futex;
@@ -27,6 +28,8 @@ struct Line {
     under_way: Mutex<Milestones<usize, u32>>,
     issued: Futex,
     completed: Futex,
+    /// 1: somebody waits for a milestone that is not there.
+    has_wishes: AtomicU32,
     /// Events recorded so far.
     recorded: AtomicU32,
     given: (Mutex<VecDeque<Given>>, Futex),
@@ -69,6 +72,7 @@ impl Line {
             under_way: Mutex::new(Milestones::default()),
             issued: Futex::new(),
             completed: Futex::new(),
+            has_wishes: AtomicU32::new(0),
             recorded: AtomicU32::new(0),
             given: (Mutex::new(VecDeque::new()), Futex::new()),
             done: [const { () }; MOST].map(|()| UnsafeCell::new(false)),
@@ -124,18 +128,33 @@ impl Line {
     /// `Queue::issue` and `Line::note`.
     fn issue(&self, item: usize) {
         self.give(Given::Item(item));
-        let mut under_way = self.under_way.lock().unwrap();
-        let (number, is_wanted) = under_way.issue(item);
+        let number = item as u64 + 1;
+        let under_way = (item % 2 == 1).then(|| {
+            let mut under_way = self.under_way.lock().unwrap();
+            under_way.add(number, item);
+            under_way
+        });
+        self.issued.fetch_add(1, Release);
+        fence(SeqCst);
+        self.issued.wake(u32::MAX);
+        if under_way.is_none() && self.has_wishes.load(Relaxed) == 0 {
+            return;
+        }
+        let mut under_way = under_way.unwrap_or_else(|| self.under_way.lock().unwrap());
+        let is_wanted = under_way.is_wanted(number);
+        self.has_wishes.store(under_way.has_wishes().into(), Relaxed);
         if is_wanted {
             under_way.put(Milestone { item: number, event: self.record(), is_own: true });
         }
-        self.issued.fetch_add(1, Release);
-        self.issued.wake(u32::MAX);
     }
 
     fn ask(&self, target: u64) {
         let mut under_way = self.under_way.lock().unwrap();
-        if let Asked::Wanted(item) = under_way.ask(target) {
+        let announce = || {
+            self.has_wishes.store(1, Relaxed);
+            fence(SeqCst);
+        };
+        if let Asked::Wanted(item) = under_way.ask(target, || self.issued.load(Acquire).into(), announce) {
             under_way.put(Milestone { item, event: self.record(), is_own: true });
         }
     }
@@ -158,8 +177,14 @@ impl Line {
     }
 
     fn let_go(&self, count: u64) {
-        for _ in 0..count {
-            let item = self.under_way.lock().unwrap().take().expect("an item that is not there");
+        let done = self.under_way.lock().unwrap().over();
+        for number in done + 1..=done + count {
+            let mut under_way = self.under_way.lock().unwrap();
+            let added = under_way.take(number);
+            under_way.set_over(number);
+            drop(under_way);
+            let item = number as usize - 1;
+            assert_eq!(added, (item % 2 == 1).then_some((number, item)), "an item that is not there");
             // SAFETY: as above.
             assert!(self.done[item].with(|done| unsafe { *done }), "an item is completed that is not done");
             assert_eq!(self.completed.fetch_add(1, AcqRel), item as u32, "completed out of order");
@@ -178,7 +203,10 @@ impl Line {
             return;
         }
         let too_soon = self.rules.idle == Idle::ToldTooSoon && self.is_idle();
-        let Some(last) = self.under_way.lock().unwrap().begin_all() else { return };
+        let last = self.issued.load(Acquire).into();
+        if !self.under_way.lock().unwrap().begin_all(last) {
+            return;
+        }
         let is_idle = too_soon || self.is_idle();
         let look = self.under_way.lock().unwrap().answer_all(last, is_idle, drop);
         match look {

@@ -12,7 +12,7 @@ use weir::memory::heap;
 type Pointer = *mut c_void;
 
 /// Of `length` sums of what came before and the input; all on the engine. With `constant`, the first one adds a constant of the host's instead.
-fn chain(bench: &Bench, length: usize, constant: bool) -> Ref<Program> {
+pub fn chain(bench: &Bench, length: usize, constant: bool) -> Ref<Program> {
     let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
     let mut graph = Graph::new("chain");
     let x = graph.add_input("x", crate::bench::desc()).unwrap();
@@ -30,14 +30,14 @@ fn chain(bench: &Bench, length: usize, constant: bool) -> Ref<Program> {
     Program::compile(&graph, vec![bench.cpu.clone(), bench.engine.clone()], &CompileOptions::default()).unwrap()
 }
 
-fn run(program: &Ref<Program>, stream: &Ref<Stream>, x: &Ref<Tensor>, y: &Ref<Tensor>) -> Result<()> {
+pub fn run(program: &Ref<Program>, stream: &Ref<Stream>, x: &Ref<Tensor>, y: &Ref<Tensor>) -> Result<()> {
     // SAFETY: second owners that are never dropped; the first ones outlive the call.
     let lend = |tensor: &Ref<Tensor>| ManuallyDrop::new(unsafe { std::ptr::read(tensor) });
     let (get_in, get_out) = (|_: usize| Ok(lend(x)), |_: usize| Ok(lend(y)));
     Program::bind(program, (1, &get_in), (1, &get_out))?.run(Some(stream), Some(&RunOptions::default()))
 }
 
-fn floats(bench: &Bench, from: f32) -> Ref<Tensor> {
+pub fn floats(bench: &Bench, from: f32) -> Ref<Tensor> {
     let there = bench.on_device().unwrap();
     let here = bench.on_host(move |i| (from + i as f32).to_bits() as i32);
     bench.stream.enqueue_copy(here, there.clone()).unwrap();
@@ -45,7 +45,7 @@ fn floats(bench: &Bench, from: f32) -> Ref<Tensor> {
     there
 }
 
-fn check(bench: &Bench, y: &Ref<Tensor>, expected: impl Fn(f32) -> f32) {
+pub fn check(bench: &Bench, y: &Ref<Tensor>, expected: impl Fn(f32) -> f32) {
     for (i, bits) in bench.read(y).unwrap().into_iter().enumerate() {
         assert_eq!(f32::from_bits(bits as u32), expected(i as f32), "{i}");
     }

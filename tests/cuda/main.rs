@@ -3,6 +3,7 @@
 #![cfg(feature = "cuda")]
 
 mod absence;
+mod again;
 mod bench;
 mod control;
 mod devices;

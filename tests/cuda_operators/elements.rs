@@ -11,7 +11,7 @@ const FLOATS: [u32; 3] = [dtype::F32, dtype::F16, dtype::BF16];
 const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
 
 /// Numbers of every magnitude, and what is none.
-fn special(dims: &[i64], seed: u64) -> Tensor {
+pub fn special(dims: &[i64], seed: u64) -> Tensor {
     const SPECIAL: [f32; 24] = [
         0.0,
         -0.0,
@@ -47,7 +47,7 @@ fn special(dims: &[i64], seed: u64) -> Tensor {
     })
 }
 
-fn eltwise(op: F, alpha: f32, beta: f32) -> weir_eltwise_desc {
+pub fn eltwise(op: F, alpha: f32, beta: f32) -> weir_eltwise_desc {
     weir_eltwise_desc { struct_size: size_of::<weir_eltwise_desc>(), op: op as u32, alpha, beta, reserved: 0 }
 }
 
@@ -110,7 +110,7 @@ fn powers() {
     check("binary", weir_kernel_create_binary, &desc, &[a, b], Distance::Near(2.4e-7));
 }
 
-fn binary(op: Op) -> weir_binary_desc {
+pub fn binary(op: Op) -> weir_binary_desc {
     weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: op as u32, reserved: 0 }
 }
 

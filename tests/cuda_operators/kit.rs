@@ -313,16 +313,33 @@ fn name(launch: &KernelLaunch<'_>) -> String {
     launch.entry.name.to_str().unwrap().to_owned()
 }
 
-/// The names of the kernels that a call launches.
-fn plan(operation: &str, attributes: &[u8], inputs: &[Tensor], outputs: &[Desc]) -> Vec<String> {
+/// The names of the kernels that a call launches, or why it is refused.
+pub fn plan(
+    operation: &str,
+    attributes: &[u8],
+    inputs: &[Tensor],
+    outputs: &[Desc],
+) -> std::result::Result<Vec<String>, String> {
     let (operator, _, views) = prepared(operation, attributes, inputs, outputs);
     let mut names = Vec::new();
     let planned = operator.launches(&views[..inputs.len()], &views[inputs.len()..], &mut |launch| {
         names.push(name(launch));
         Ok(())
     });
-    planned.unwrap_or_else(|error| panic!("{operation}: {}", error.message()));
-    names
+    planned.map(|()| names).map_err(|error| format!("{operation}: {}", error.message()))
+}
+
+/// What the outputs of a call on the processor look like; None if the inputs are refused.
+pub fn infer<D>(create: Create<D>, desc: &D, inputs: &[Desc], num_outputs: usize) -> Option<Vec<Desc>> {
+    let (engine, mut kernel) = (engine(), std::ptr::null_mut());
+    let mut outputs = vec![Desc::new(dtype::F32, &[]); num_outputs];
+    // SAFETY: places for the answers, and descriptors that live during the call.
+    unsafe {
+        ok(create(engine, desc, std::ptr::null(), &raw mut kernel));
+        let status = weir_kernel_infer(kernel, inputs.as_ptr(), inputs.len(), outputs.as_mut_ptr(), num_outputs);
+        weir_kernel_release(kernel);
+        (status == 0).then_some(outputs)
+    }
 }
 
 /// A call on the interpreter: the outputs, and the names of the kernels.
@@ -378,7 +395,7 @@ pub fn check_outputs<D>(
         let got = crate::engine::call(create, desc, inputs, &of_outputs);
         compare(operation, inputs, &want, &got, distance, &["the engine".to_owned()]);
         // What is launched is what the interpreter runs; which kernels that are the planning alone says.
-        return plan(operation, attributes(desc), inputs, &of_outputs);
+        return plan(operation, attributes(desc), inputs, &of_outputs).unwrap();
     }
     let (got, names) = on_device(operation, attributes(desc), inputs, &of_outputs);
     compare(operation, inputs, &want, &got, distance, &names);

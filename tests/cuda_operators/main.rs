@@ -4,6 +4,7 @@
 
 mod cells;
 mod control;
+mod coverage;
 mod create;
 mod elements;
 mod engine;
@@ -12,4 +13,5 @@ mod kit;
 mod movement;
 mod products;
 mod rows;
+mod types;
 mod windows;

@@ -90,9 +90,11 @@ images! {
         PAD_1 c"weir_pad_1"
         PAD_2 c"weir_pad_2"
         PAD_4 c"weir_pad_4"
+        PAD_8 c"weir_pad_8"
         TURN_1 c"weir_turn_1"
         TURN_2 c"weir_turn_2"
         TURN_4 c"weir_turn_4"
+        TURN_8 c"weir_turn_8"
     }
     NORM_MODULE "norm" {
         NORM_CHANNELS c"weir_norm_channels"

@@ -19,7 +19,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// Looks a tensor up in the caller's array; the reference is the caller's own, not counted.
-type Lookup<'a> = &'a dyn Fn(usize) -> Result<ManuallyDrop<Ref<Tensor>>>;
+pub(super) type Lookup<'a> = &'a dyn Fn(usize) -> Result<ManuallyDrop<Ref<Tensor>>>;
 
 /// Checked tensors for a run of a program.
 pub struct Bound<'a> {

@@ -1,11 +1,12 @@
 //! A run that is issued to a stream of its engine's, as a kernel is (`place::direct`): its tensors, until the device is done with them.
 //!
-//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way at once.
+//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way at once. A run that is given again with the
+//! same tensors while it is under way is the same one (`stream::Work::again`).
 #![forbid(unsafe_code)]
 
-use super::bind::Bound;
+use super::bind::{Bound, Lookup};
 use crate::base::{Code, Error, Ref, Result};
-use crate::engine::{Stream, Tensor};
+use crate::engine::{self, Key, Stream, Tensor};
 use crate::graph::Program;
 use crate::graph::place::{Direct, Lent};
 use crate::stream::{Op, Queue, Work};
@@ -70,8 +71,25 @@ impl Bound<'_> {
         Ok(())
     }
 
+    /// What the run is, for later times (`engine::key`); empty if each is to be looked at. A stream of the host's may be captured at any time; an input that is not needed
+    /// may be anything.
+    fn key(&self, stream: &Stream) -> Key {
+        let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
+        if !is_own || !self.program.layout.not_needed.is_empty() {
+            return Key::new();
+        }
+        let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
+        let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
+        let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
+        engine::key(Arc::as_ptr(self.program).addr(), inputs, outputs)
+    }
+
     /// Puts the run into a stream of its engine's.
     pub(super) fn submit_direct(&self, stream: &Stream) -> Result<()> {
+        let key = self.key(stream);
+        if stream.again(&key) {
+            return Ok(());
+        }
         let kept = self.program.direct_runs.0.lock().pop();
         let mut run: Arc<DirectRun> = kept.unwrap_or_default();
         let Some(DirectRun(held)) = Arc::get_mut(&mut run) else {
@@ -80,7 +98,7 @@ impl Bound<'_> {
         let held = held.get_mut();
         self.give(&mut held.tensors)?;
         held.program = Some(Ref::clone(self.program));
-        stream.queue().submit(Op::Work(run))
+        stream.queue().submit_as(Op::Work(run), &key)
     }
 }
 
@@ -105,6 +123,13 @@ impl Work for DirectRun {
 
     fn give(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         Some(self.issue(queue))
+    }
+
+    fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
+        let held = self.0.lock();
+        let (program, line) = (held.program.as_ref()?, queue.line()?);
+        let issued = program.layout.direct.as_ref()?.again(queue, line.stream(), &held.tensors, &held.lent)?;
+        Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.name()))))
     }
 
     fn over(mut self: Arc<Self>, is_well: bool) {

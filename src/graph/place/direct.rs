@@ -343,6 +343,32 @@ impl Direct {
         }
     }
 
+    /// Issues a run once more that is under way, with the same tensors, in the lane that it has. None if that is another queue's by now, or there is more to do
+    /// than to issue the pieces: then it is to be issued anew.
+    pub fn again(
+        &self,
+        queue: &Queue,
+        stream: &dyn DeviceStream,
+        tensors: &[Option<Ref<Tensor>>],
+        lent: &Lent,
+    ) -> Option<Result<()>> {
+        let lane = lent.lane.as_ref().filter(|_| lent.is_used && self.is_possible() == Some(true))?;
+        let state = lane.state.lock();
+        let now = Copied { queue: queue.id(), epoch: queue.epoch() };
+        let has_constants = lane.is_proven.load(Relaxed) || state.copied == Some(now);
+        let is_own = lane.of.load(Relaxed) == queue.id() && state.last.0 == queue.id();
+        if !is_own || !has_constants || !state.has_run {
+            return None;
+        }
+        self.shared.counts.direct.fetch_add(1, Relaxed);
+        let mut issue = || self.parts.iter().try_for_each(|part| part.issue(&lane.lane, stream, tensors, true));
+        // One look at what is current is for all pieces; one piece has its own.
+        Some(match self.engine.accelerator().filter(|_| !self.has_issuers && self.parts.len() > 1) {
+            Some(accelerator) => accelerator.within(&mut issue),
+            None => issue(),
+        })
+    }
+
     fn issue_in(
         &self,
         lane: &DirectLane,

@@ -60,11 +60,12 @@ template <class T> DEVICE void turn(const Turn &p) {
 extern "C" __global__ void __launch_bounds__(256) weir_turn_1(const __grid_constant__ Turn p) { turn<u8>(p); }
 extern "C" __global__ void __launch_bounds__(256) weir_turn_2(const __grid_constant__ Turn p) { turn<u16>(p); }
 extern "C" __global__ void __launch_bounds__(256) weir_turn_4(const __grid_constant__ Turn p) { turn<u32>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_turn_8(const __grid_constant__ Turn p) { turn<u64>(p); }
 
 #define CONSTANT 0
 #define REFLECT 1
 
-// A margin, dimension by dimension, the last one first.
+// A margin, dimension by dimension, the last one first. Elements of 8 bytes have none of a value.
 struct Pad {
     const void *x;
     void *y;
@@ -99,3 +100,4 @@ template <class T> DEVICE void pad(const Pad &p) {
 extern "C" __global__ void __launch_bounds__(256) weir_pad_1(const __grid_constant__ Pad p) { pad<u8>(p); }
 extern "C" __global__ void __launch_bounds__(256) weir_pad_2(const __grid_constant__ Pad p) { pad<u16>(p); }
 extern "C" __global__ void __launch_bounds__(256) weir_pad_4(const __grid_constant__ Pad p) { pad<u32>(p); }
+extern "C" __global__ void __launch_bounds__(256) weir_pad_8(const __grid_constant__ Pad p) { pad<u64>(p); }

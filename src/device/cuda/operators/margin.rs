@@ -5,7 +5,7 @@ use super::attributes::Attributes;
 use crate::abi::weir_pad_desc;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Result, dtype};
-use crate::device::cuda::images::{PAD_1, PAD_2, PAD_4};
+use crate::device::cuda::images::{PAD_1, PAD_2, PAD_4, PAD_8};
 use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small};
 use crate::memory::View;
 use std::mem::offset_of;
@@ -58,7 +58,7 @@ fn narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u16 {
 
 impl Operator for Pad {
     fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&PAD_1, &PAD_2, &PAD_4] }
+        const { &[&PAD_1, &PAD_2, &PAD_4, &PAD_8] }
     }
 
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
@@ -77,7 +77,8 @@ impl Operator for Pad {
         let entry = match dtype::size(y.dtype)? {
             1 => &PAD_1,
             2 => &PAD_2,
-            _ => &PAD_4,
+            4 => &PAD_4,
+            _ => &PAD_8,
         };
         params.launch_each(emit, entry, count)
     }

@@ -61,7 +61,7 @@ impl Copy {
         let [x, y] = self.walk.strides();
         let rank = self.walk.rank();
         let worth = |dim: usize| self.walk.sizes()[dim] >= WORTH_SQUARES;
-        if rank < 2 || y[0] != 1 || x[0] == 1 || !worth(0) || self.bytes > 4 {
+        if rank < 2 || y[0] != 1 || x[0] == 1 || !worth(0) {
             return None;
         }
         (1..rank).find(|&dim| x[dim] == 1 && worth(dim))
@@ -71,7 +71,8 @@ impl Copy {
         let entry = match self.bytes {
             1 => &TURN_1,
             2 => &TURN_2,
-            _ => &TURN_4,
+            4 => &TURN_4,
+            _ => &TURN_8,
         };
         let (sizes, [x, y]) = (self.walk.sizes(), self.walk.strides());
         let batch = self.walk.without(across).without(0);
@@ -83,7 +84,7 @@ impl Copy {
     }
 }
 
-const ALL_COPIES: &[&Entry] = &[&COPY_1, &COPY_2, &COPY_4, &COPY_8, &COPY_16, &TURN_1, &TURN_2, &TURN_4];
+const ALL_COPIES: &[&Entry] = &[&COPY_1, &COPY_2, &COPY_4, &COPY_8, &COPY_16, &TURN_1, &TURN_2, &TURN_4, &TURN_8];
 
 /// The same bytes elsewhere; nothing if that is where they are.
 pub fn copy_bytes(x: &View, y: &View, emit: &mut Emit<'_>) -> Result<()> {
