@@ -135,6 +135,7 @@ fn kernel(engine: &Ref<Engine>, inputs: usize) -> Ref<BoundKernel> {
         infer: None,
         user: std::ptr::null_mut(),
         destroy: None,
+        flags: 0,
     };
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
