@@ -1,6 +1,8 @@
 //! Kernels that say whether, which or how often a body of a CUDA graph runs.
 
-use weir::device::cuda::plan::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_STEP};
+use weir::base::dtype;
+use weir::device::cuda::plan::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP};
+use weir::device::{Comparison, Relation};
 use weir_ptx::{Call, Calls, Module, Slice};
 
 /// What cudaGraphSetConditional was called with.
@@ -90,6 +92,28 @@ fn a_loop_counts_up_to_its_cap() {
     let mut data = [1, 7, 0];
     assert_eq!((step(&mut data, true, 0), data), (1, [1, 8, 0]));
     assert_eq!((step(&mut data, false, 3), data), (1, [1, 8, 0]));
+}
+
+#[test]
+fn a_loop_compares_as_the_host_does() {
+    use Relation::{Eq, Ge, Gt, Le, Lt, Ne};
+    let floats =
+        [f32::NEG_INFINITY, -1.0, -0.0, 0.0, f32::from_bits(1), f32::MIN_POSITIVE, 1.0, f32::INFINITY, f32::NAN];
+    let integers = [i32::MIN, -1, 0, 1, i32::MAX];
+    let all = floats.map(f32::to_bits).map(|bits| (dtype::F32, bits));
+    let all = all.into_iter().chain(integers.map(|value| (dtype::S32, value.cast_unsigned())));
+    let all: Vec<(u32, u32)> = all.collect();
+    for &(of, a) in &all {
+        for &(_, b) in all.iter().filter(|(other, _)| *other == of) {
+            for relation in [Eq, Ne, Lt, Le, Gt, Ge] {
+                let params =
+                    [&(AT + 4).to_le_bytes()[..], &bytes(&[u32::from(of == dtype::S32), relation.mask()])].concat();
+                let found = set(WHILE_COMPARE, &mut [u64::from(a) | u64::from(b) << 32], &params);
+                let expected = Comparison::of(relation, of, [a.to_le_bytes(), b.to_le_bytes()]);
+                assert_eq!(found, u64::from(expected), "{a:x} {relation:?} {b:x}");
+            }
+        }
+    }
 }
 
 #[test]
