@@ -366,10 +366,10 @@ fn a_run_is_one_call_whatever_the_number_of_iterations() {
     assert_eq!(reports(&device), Vec::<String>::new());
 }
 
-/// In the bodies of recordings, too.
+/// In the bodies of recordings, too. What comes before a branch or a loop comes before all of it: that may be more than it needs.
 #[test]
 fn every_edge_inside_that_is_left_out_is_reported() {
-    let mut tried = 0;
+    let (mut tried, mut missed) = (0, 0);
     for graph in [0, 1, 3, 5] {
         let broken = |edge| {
             let (device, engine) = engine("placed-control-edge", checked(1), Mistake::NoEdge(edge), 1);
@@ -384,12 +384,17 @@ fn every_edge_inside_that_is_left_out_is_reported() {
         for edge in 1..=edges {
             let (found, (_, left_out)) = broken(edge);
             let (first, second) = left_out.unwrap();
-            assert!(!found.is_empty(), "graph {graph}: nobody misses the edge from {first} to {second}");
+            if found.is_empty() {
+                // Into a branch or a loop, for the sake of another part of it.
+                assert!(graph != 0 && graph != 5, "graph {graph}: nobody misses the edge from {first} to {second}");
+                missed += 1;
+                continue;
+            }
             assert!(found.iter().all(|text| text.contains("missing edge: ")), "{found:?}");
             tried += 1;
         }
     }
-    assert!(tried > 30, "{tried}");
+    assert!(tried > 30 && missed <= 3, "{tried}, and {missed} not");
 }
 
 #[test]
