@@ -16,6 +16,10 @@ use crate::stream::Account;
 use crate::sync::{OnceLock, fork};
 use crate::threadpool::{ThreadPool, num_processors};
 use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{AcqRel, Relaxed},
+};
 
 #[derive(Debug)]
 pub struct Engine {
@@ -29,6 +33,7 @@ pub struct Engine {
     host_memory: Option<Arc<Pool>>,
     registrations: Arc<Registrations>,
     resources: Arc<Registry>,
+    _cache: CacheUser,
 }
 
 impl Kind for Engine {
@@ -37,12 +42,31 @@ impl Kind for Engine {
     const COUNTER: live::Counter = live::Counter::Engines;
 }
 
-/// The last engine that goes takes the kernels with it that nobody uses any more, so nothing is left of what the host let go.
 impl Drop for Engine {
     fn drop(&mut self) {
         self.resources.close();
-        // Its own count has been taken down (see `Object`). A child of fork leaves the lock alone.
-        if live::counts().engines == 0 && !fork::forked() {
+    }
+}
+
+/// An engine's part in the cache of kernels. The last engine that goes takes the kernels with it that nobody uses any more, so nothing is left of
+/// what the host let go.
+#[derive(Debug)]
+struct CacheUser;
+
+static CACHE_USERS: AtomicUsize = AtomicUsize::new(0);
+
+impl CacheUser {
+    fn new() -> CacheUser {
+        // ORDERING: Relaxed; the sum alone counts.
+        CACHE_USERS.fetch_add(1, Relaxed);
+        CacheUser
+    }
+}
+
+impl Drop for CacheUser {
+    fn drop(&mut self) {
+        // ORDERING: AcqRel; who is the last one sees what the others have put into the cache. A child of fork leaves its lock alone.
+        if CACHE_USERS.fetch_sub(1, AcqRel) == 1 && !fork::forked() {
             cache::CACHE.clear();
         }
     }
@@ -79,6 +103,7 @@ impl Engine {
             host_memory,
             registrations,
             resources,
+            _cache: CacheUser::new(),
         }))
     }
 
