@@ -168,9 +168,15 @@ step() {
     124 | 137) result="out of time ($most s)" ;;
     *) result="FAILED ($code)" ;;
     esac
-    case $result in passed | skipped*) ;; *) failed=1 ;; esac
     note "$name" "$result" $((SECONDS - start))
     printf '%-28s %s\n' "$name" "$result"
+    case $result in
+    passed | skipped*) ;;
+    *)
+        failed=1
+        tail -n 5 "$out/$name.log" | sed 's/^/    /'
+        ;;
+    esac
     write_report
 }
 
