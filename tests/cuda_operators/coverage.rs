@@ -1,7 +1,7 @@
 //! The settings that `types` tries all types with.
 
 use crate::create::*;
-use crate::elements::{binary, eltwise};
+use crate::elements::{FUNCTIONS, binary, eltwise};
 use crate::kit::Distance;
 use crate::types::{ALL, Table, Values, any};
 use weir::abi::weir_binary_op_value::*;
@@ -29,29 +29,7 @@ fn near(floats: f64, halves: f64) -> impl Fn(u32, u32) -> Distance {
 }
 
 fn of_elements(table: &mut Table) {
-    for (op, alpha, beta) in [
-        (WEIR_ELTWISE_RELU, 0.0, 0.0),
-        (WEIR_ELTWISE_RELU, 0.1, 0.0),
-        (WEIR_ELTWISE_ELU, 0.7, 0.0),
-        (WEIR_ELTWISE_GELU_ERF, 0.0, 0.0),
-        (WEIR_ELTWISE_GELU_TANH, 0.0, 0.0),
-        (WEIR_ELTWISE_TANH, 0.0, 0.0),
-        (WEIR_ELTWISE_SIGMOID, 0.0, 0.0),
-        (WEIR_ELTWISE_SWISH, 1.3, 0.0),
-        (WEIR_ELTWISE_EXP, 0.0, 0.0),
-        (WEIR_ELTWISE_LOG, 0.0, 0.0),
-        (WEIR_ELTWISE_SQRT, 0.0, 0.0),
-        (WEIR_ELTWISE_SQUARE, 0.0, 0.0),
-        (WEIR_ELTWISE_ABS, 0.0, 0.0),
-        (WEIR_ELTWISE_NEG, 0.0, 0.0),
-        (WEIR_ELTWISE_CLIP, -0.5, 1.25),
-        (WEIR_ELTWISE_LINEAR, 1.7, -0.3),
-        (WEIR_ELTWISE_HARDSIGMOID, 0.2, 0.5),
-        (WEIR_ELTWISE_HARDSWISH, 0.2, 0.5),
-        (WEIR_ELTWISE_ROUND, 0.0, 0.0),
-        (WEIR_ELTWISE_MISH, 0.0, 0.0),
-        (WEIR_ELTWISE_SOFTPLUS, 1.5, 0.0),
-    ] {
+    for (op, alpha, beta) in FUNCTIONS {
         let of = |_, to| Distance::Formula(if to == dtype::F32 { 4e-6 } else { 8e-3 });
         let x = any(&[3, 167]).with(Values::Special);
         let desc = eltwise(op, alpha, beta);

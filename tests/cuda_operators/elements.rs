@@ -51,43 +51,44 @@ pub fn eltwise(op: F, alpha: f32, beta: f32) -> weir_eltwise_desc {
     weir_eltwise_desc { struct_size: size_of::<weir_eltwise_desc>(), op: op as u32, alpha, beta, reserved: 0 }
 }
 
+/// Functions of one number, but powers, with their alpha and beta.
+pub const FUNCTIONS: [(F, f32, f32); 26] = [
+    (F::WEIR_ELTWISE_RELU, 0.0, 0.0),
+    (F::WEIR_ELTWISE_RELU, 0.1, 0.0),
+    (F::WEIR_ELTWISE_ELU, 0.7, 0.0),
+    (F::WEIR_ELTWISE_GELU_ERF, 0.0, 0.0),
+    (F::WEIR_ELTWISE_GELU_TANH, 0.0, 0.0),
+    (F::WEIR_ELTWISE_TANH, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SIGMOID, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SWISH, 1.3, 0.0),
+    (F::WEIR_ELTWISE_SWISH, 0.0, 0.0),
+    (F::WEIR_ELTWISE_EXP, 0.0, 0.0),
+    (F::WEIR_ELTWISE_LOG, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SQRT, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SQUARE, 0.0, 0.0),
+    (F::WEIR_ELTWISE_ABS, 0.0, 0.0),
+    (F::WEIR_ELTWISE_NEG, 0.0, 0.0),
+    (F::WEIR_ELTWISE_CLIP, -0.5, 1.25),
+    (F::WEIR_ELTWISE_LINEAR, 1.7, -0.3),
+    (F::WEIR_ELTWISE_HARDSIGMOID, 0.2, 0.5),
+    (F::WEIR_ELTWISE_HARDSIGMOID, 0.0, 0.5),
+    (F::WEIR_ELTWISE_HARDSWISH, 0.2, 0.5),
+    (F::WEIR_ELTWISE_HARDSWISH, 0.0, 0.5),
+    (F::WEIR_ELTWISE_HARDSWISH, 0.0, -1.0),
+    (F::WEIR_ELTWISE_ROUND, 0.0, 0.0),
+    (F::WEIR_ELTWISE_MISH, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SOFTPLUS, 1.5, 0.0),
+    (F::WEIR_ELTWISE_SOFTPLUS, -2.0, 0.0),
+];
+
 #[test]
 fn functions_of_one_number() {
-    use F::*;
-    let functions = [
-        (WEIR_ELTWISE_RELU, 0.0, 0.0),
-        (WEIR_ELTWISE_RELU, 0.1, 0.0),
-        (WEIR_ELTWISE_ELU, 0.7, 0.0),
-        (WEIR_ELTWISE_GELU_ERF, 0.0, 0.0),
-        (WEIR_ELTWISE_GELU_TANH, 0.0, 0.0),
-        (WEIR_ELTWISE_TANH, 0.0, 0.0),
-        (WEIR_ELTWISE_SIGMOID, 0.0, 0.0),
-        (WEIR_ELTWISE_SWISH, 1.3, 0.0),
-        (WEIR_ELTWISE_SWISH, 0.0, 0.0),
-        (WEIR_ELTWISE_EXP, 0.0, 0.0),
-        (WEIR_ELTWISE_LOG, 0.0, 0.0),
-        (WEIR_ELTWISE_SQRT, 0.0, 0.0),
-        (WEIR_ELTWISE_SQUARE, 0.0, 0.0),
-        (WEIR_ELTWISE_ABS, 0.0, 0.0),
-        (WEIR_ELTWISE_NEG, 0.0, 0.0),
-        (WEIR_ELTWISE_CLIP, -0.5, 1.25),
-        (WEIR_ELTWISE_LINEAR, 1.7, -0.3),
-        (WEIR_ELTWISE_HARDSIGMOID, 0.2, 0.5),
-        (WEIR_ELTWISE_HARDSIGMOID, 0.0, 0.5),
-        (WEIR_ELTWISE_HARDSWISH, 0.2, 0.5),
-        (WEIR_ELTWISE_HARDSWISH, 0.0, 0.5),
-        (WEIR_ELTWISE_HARDSWISH, 0.0, -1.0),
-        (WEIR_ELTWISE_ROUND, 0.0, 0.0),
-        (WEIR_ELTWISE_MISH, 0.0, 0.0),
-        (WEIR_ELTWISE_SOFTPLUS, 1.5, 0.0),
-        (WEIR_ELTWISE_SOFTPLUS, -2.0, 0.0),
-    ];
-    for (op, alpha, beta) in functions {
+    for (op, alpha, beta) in FUNCTIONS {
         let x = special(&[3, 67], op as u64);
         check("eltwise", weir_kernel_create_eltwise, &eltwise(op, alpha, beta), &[x], Distance::Formula(4e-6));
     }
     for of in [dtype::F16, dtype::BF16] {
-        for op in [WEIR_ELTWISE_GELU_ERF, WEIR_ELTWISE_EXP, WEIR_ELTWISE_NEG] {
+        for op in [F::WEIR_ELTWISE_GELU_ERF, F::WEIR_ELTWISE_EXP, F::WEIR_ELTWISE_NEG] {
             let x = Tensor::random(of, &[150], 5);
             check("eltwise", weir_kernel_create_eltwise, &eltwise(op, 0.0, 0.0), &[x], Distance::Formula(8e-3));
         }

@@ -81,6 +81,30 @@ fn reports(device: &Wrapped) -> Vec<String> {
     device.inner.races().into_iter().map(|race| race.text).collect()
 }
 
+/// An edge of a recording that was left out, and what was reported then.
+struct LeftOut {
+    before: String,
+    then: String,
+    found: Vec<String>,
+}
+
+/// `runs` with all edges, of which nothing may be reported, and then without each in turn.
+fn without_each_edge(name: &str, runs: impl Fn(&Ref<Engine>)) -> Vec<LeftOut> {
+    let broken = |edge| {
+        let (device, engine) = wrapped::engine(name, checked(1), Mistake::NoEdge(edge), 1);
+        runs(&engine);
+        (reports(&device), device.edges())
+    };
+    let (found, (edges, _)) = broken(0);
+    assert!(found.is_empty(), "{name}: {found:?}");
+    let left_out = (1..=edges).map(|edge| {
+        let (found, (_, left_out)) = broken(edge);
+        let (before, then) = left_out.expect("an edge less");
+        LeftOut { before, then, found }
+    });
+    left_out.collect()
+}
+
 /// How many graphs, and seeds for each: WEIR_TEST_PLACED=1000,100 takes a while.
 fn extent() -> (u64, u64) {
     let text = std::env::var("WEIR_TEST_PLACED").unwrap_or_else(|_| "100,10".to_owned());

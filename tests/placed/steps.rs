@@ -5,7 +5,7 @@ use crate::control::{compile, ways};
 use crate::kit::integers::{Builder, How};
 use crate::kit::run::{cpu, run};
 use crate::wrapped::{Mistake, Wrapped, engine};
-use crate::{checked, reports};
+use crate::{LeftOut, checked, reports, without_each_edge};
 use std::sync::Arc;
 use weir::base::Ref;
 use weir::engine::{BoundKernel, Engine, KernelAttr};
@@ -165,20 +165,14 @@ fn an_iteration_takes_no_copies_that_it_does_not_need() {
 fn an_edge_that_keeps_an_old_value_is_missed() {
     let mut found = Vec::new();
     for (name, variables, invariants, _, next) in LOOPS {
-        let broken = |edge| {
-            let (device, engine) = engine("placed-steps-edge", checked(1), Mistake::NoEdge(edge), 1);
-            let program = compile(&looped(&engine, variables, invariants, next), &engine, &CompileOptions::default());
+        let left_out = without_each_edge("placed-steps-edge", |engine| {
+            let program = compile(&looped(engine, variables, invariants, next), engine, &CompileOptions::default());
             for times in [2, 3] {
                 let inputs: Vec<i32> = (0..variables + invariants).map(|i| times + i as i32).collect();
                 let _ = run(&program, &inputs, &RunOptions::default());
             }
-            (reports(&device), device.edges())
-        };
-        let (races, (edges, _)) = broken(0);
-        assert!(races.is_empty(), "{name}: {races:?}");
-        for edge in 1..=edges {
-            let (races, (_, left_out)) = broken(edge);
-            let (before, then) = left_out.unwrap();
+        });
+        for LeftOut { before, then, found: races } in left_out {
             assert!(!races.is_empty(), "{name}: nobody misses the edge from {before} to {then}");
             found.push((name, before, then));
         }
@@ -255,18 +249,12 @@ fn a_comparison_takes_no_launch() {
 
 #[test]
 fn every_edge_of_a_comparison_is_missed() {
-    let broken = |edge| {
-        let (device, engine) = engine("placed-steps-compare-edge", checked(1), Mistake::NoEdge(edge), 1);
-        let program = compile(&compared(&engine, Op::Gt), &engine, &CompileOptions::default());
+    let left_out = without_each_edge("placed-steps-compare-edge", |engine| {
+        let program = compile(&compared(engine, Op::Gt), engine, &CompileOptions::default());
         (0..2).for_each(|_| drop(run(&program, &[3, 1, 0], &RunOptions::default())));
-        (reports(&device), device.edges())
-    };
-    let (found, (edges, _)) = broken(0);
-    assert!(found.is_empty(), "{found:?}");
+    });
     let mut read = 0;
-    for edge in 1..=edges {
-        let (found, (_, left_out)) = broken(edge);
-        let (before, then) = left_out.unwrap();
+    for LeftOut { before, then, found } in left_out {
         assert!(!found.is_empty(), "nobody misses the edge from {before} to {then}");
         read += usize::from(then.starts_with("the predicate of ") && before == "node 'count'");
     }
