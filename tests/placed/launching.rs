@@ -3,6 +3,7 @@
 use crate::kit::pools;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, on, run};
+use crate::ports::emulated_as;
 use crate::wrapped::{Mistake, Wrapped, engine_in};
 use crate::{Plan, checked, on_the_device, reports};
 use std::sync::Arc;
@@ -87,7 +88,7 @@ fn all_engines_of_a_kind_have_one_thread_that_launches() {
     let engine = |index| {
         let mut attr = EngineAttr::new(DeviceKind::EMULATED);
         attr.set_thread_mode(ThreadMode::Kind).unwrap();
-        Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap()
+        emulated_as(index, &attr)
     };
     let engines = [engine(4), engine(5)];
     assert_eq!(threads("emulated"), 0);

@@ -4,18 +4,65 @@ use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, lend, scalar, tensor};
 use crate::{checked, extent, mix};
+use std::collections::BTreeSet;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::{Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 use weir::base::{Code, Ref};
 use weir::device::DeviceKind;
 use weir::device::emulated::{Emulated, Emulation};
 use weir::engine::{Engine, EngineAttr, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, NodeId, Program, ReportFormat, RunOptions, ValueId};
 
-/// An engine on emulated device `index`; tests of this process that run side by side have different ones.
-pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Ref<Engine> {
+/// The emulated devices that tests of this process have now.
+static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+static LEFT: Condvar = Condvar::new();
+
+/// An engine on an emulated device that no other test has meanwhile.
+pub struct Own {
+    engine: ManuallyDrop<Ref<Engine>>,
+    index: u32,
+}
+
+impl Deref for Own {
+    type Target = Ref<Engine>;
+
+    fn deref(&self) -> &Ref<Engine> {
+        &self.engine
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // SAFETY: once, and nobody sees it any more.
+        unsafe { ManuallyDrop::drop(&mut self.engine) };
+        TAKEN.lock().unwrap().remove(&self.index);
+        LEFT.notify_all();
+    }
+}
+
+pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Own {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
     attr.emulation = Some(emulation);
     attr.set_max_streams(streams).unwrap();
-    Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap()
+    emulated_as(index, &attr)
+}
+
+/// An engine on emulated device `index`, once no other test of this process has that. Who takes several takes them in the order of their numbers.
+pub fn emulated_as(index: u32, attr: &EngineAttr) -> Own {
+    let taken = TAKEN.lock().unwrap();
+    LEFT.wait_while(taken, |taken| taken.contains(&index)).unwrap().insert(index);
+    let begun = Instant::now();
+    loop {
+        match Engine::create(DeviceKind::EMULATED, index, Some(attr)) {
+            Ok(engine) => return Own { engine: ManuallyDrop::new(engine), index },
+            // A thread may hold the last of what was there before for a moment.
+            Err(error) if error.code() == Code::FailedPrecondition && begun.elapsed() < LONG => thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 pub fn races(engine: &Ref<Engine>) -> Vec<String> {
@@ -42,6 +89,8 @@ pub fn read(tensor_: &Ref<Tensor>, stream: Option<&Ref<Stream>>) -> i32 {
     here.view().read_integer()
 }
 
+/// Longer than a device takes to end.
+const LONG: Duration = Duration::from_secs(30);
 const INPUTS: usize = 4;
 const ENGINES: usize = 3;
 
@@ -124,7 +173,8 @@ fn random_graphs_with_tensors_on_devices_have_no_races_whatever_the_order() {
         let plan = Plan::draw(&mut Random::new(900 + graph));
         for seed in 1..=seeds {
             let streams = 1 + (graph + seed) as u32 % 4;
-            let engines = [cpu(), emulated(0, checked(seed), streams), emulated(1, checked(seed + 77), 5 - streams)];
+            let own = [emulated(0, checked(seed), streams), emulated(1, checked(seed + 77), 5 - streams)];
+            let engines = [cpu(), own[0].clone(), own[1].clone()];
             let lines = [None, Some(stream_of(&engines[1])), Some(stream_of(&engines[2]))];
             let options = CompileOptions { partial_runs: 2, any_engine: graph % 3 == 0, ..CompileOptions::default() };
             let program = plan.compile(&engines, &options);
@@ -185,7 +235,8 @@ fn choices(program: &Program) -> Vec<String> {
 
 #[test]
 fn open_nodes_go_where_the_fewest_bytes_cross() {
-    let (a, b) = (emulated(5, checked(1), 1), emulated(6, checked(2), 1));
+    let own = [emulated(5, checked(1), 1), emulated(6, checked(2), 1)];
+    let [a, b]: [&Ref<Engine>; 2] = [&own[0], &own[1]];
     // Scalars of 4 bytes, x on the host, y on a and z on b.
     let (mut builder, x) = Builder::of("open", 3);
     let first = builder.named("first", &x[1..2], |x| Ok(mix(x)));
@@ -200,10 +251,10 @@ fn open_nodes_go_where_the_fewest_bytes_cross() {
     builder.engine = b.clone();
     let stays = builder.named("stays", &[x[1], tie], |x| Ok(mix(x)));
     builder.graph.set_open(node_of(stays), Some(false)).unwrap();
-    for (i, engine) in [(1, &a), (2, &b)] {
+    for (i, engine) in [(1, a), (2, b)] {
         builder.graph.set_input_engine(i, Some(engine.clone())).unwrap();
     }
-    for (o, (value, home)) in [(both, &a), (back, &b), (stays, &b), (later, &cpu())].into_iter().enumerate() {
+    for (o, (value, home)) in [(both, a), (back, b), (stays, b), (later, &cpu())].into_iter().enumerate() {
         builder.output(value);
         builder.graph.set_output_engine(o, Some(home.clone())).unwrap();
     }
