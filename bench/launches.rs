@@ -186,7 +186,8 @@ impl Bench {
     fn enqueue(&self, others: usize) -> Launch<'_> {
         let (kernel, tensors) = (kernel(&self.engine, 3), self.handles());
         Box::new(move |number| {
-            let (from, to) = tensors[number % others..].split_at(3);
+            let at = if others > 1 { number % others } else { 0 };
+            let (from, to) = tensors[at..].split_at(3);
             // SAFETY: handles that live.
             let done = unsafe { weir_enqueue(handle(&self.stream), handle(&kernel), from.as_ptr(), 3, to.as_ptr(), 1) };
             assert_eq!(done, 0);
@@ -196,7 +197,8 @@ impl Bench {
     fn direct(&self, length: usize, others: usize) -> Launch<'_> {
         let (program, tensors) = (chain(&self.engine, length), self.handles());
         Box::new(move |number| {
-            let (from, to) = ([tensors[1 + number % others]], [tensors[0]]);
+            let at = if others > 1 { number % others } else { 0 };
+            let (from, to) = ([tensors[1 + at]], [tensors[0]]);
             let (program, stream, none) = (handle(&program), handle(&self.stream), std::ptr::null());
             // SAFETY: handles that live.
             let done = unsafe { weir_program_run(program, stream, from.as_ptr(), 1, to.as_ptr(), 1, none) };

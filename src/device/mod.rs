@@ -231,6 +231,22 @@ pub struct StreamAttr<'a> {
 pub trait DeviceStream: Send + Sync + Debug {
     fn launch(&self, launch: &Launch<'_>) -> Result<()>;
 
+    /// A call in a form that this stream launches for less, any number of times; None: it has none for this one. The kernel lives as long as that,
+    /// and the memory as long as the device may be at a launch. `before`, of a call that is not launched any more, is used up: no memory is taken then, unless
+    /// the new one needs more.
+    fn prepare(
+        &self,
+        _launch: &Launch<'_>,
+        _before: Option<Box<dyn PreparedLaunch>>,
+    ) -> Option<Box<dyn PreparedLaunch>> {
+        None
+    }
+
+    /// Launches what this stream has prepared. `name` is for texts, as in `Launch`.
+    fn launch_prepared(&self, _prepared: &dyn PreparedLaunch, _name: &str) -> Result<()> {
+        Err(Error::internal("a device was given a call that it has not prepared"))
+    }
+
     /// Copies bytes from one place to another; at least one is in the device's memory.
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()>;
 
@@ -333,6 +349,9 @@ pub struct Launch<'a> {
     pub inputs: &'a [View],
     pub outputs: &'a [View],
 }
+
+/// One call of a kernel, as a stream has prepared it (`DeviceStream::prepare`).
+pub trait PreparedLaunch: Any + Send + Sync + Debug {}
 
 /// Where bytes are.
 #[derive(Clone, Copy, Debug)]

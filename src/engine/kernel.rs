@@ -124,6 +124,7 @@ impl BoundKernel {
     }
 
     /// For texts: "kernel 'relu'".
+    #[inline]
     pub fn label(&self) -> &str {
         self.label.get_or_init(|| format!("kernel '{}'", self.name()).into())
     }

@@ -6,12 +6,13 @@ use super::kernel::BoundKernel;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Desc, Error, Kind, Ref, Result};
-use crate::device::{HostFunction, Launch};
+use crate::device::{DeviceKernel, DeviceStream, HostFunction, Launch, PreparedLaunch};
 use crate::kernel::{Issuer, Kernel, KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
 use crate::stream::{Queue, Work};
 use crate::sync::{HandOff, MOST_WORDS, OnceLock};
 use smallvec::SmallVec;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -19,23 +20,40 @@ use std::task::Poll;
 pub type Tensors = SmallVec<[Ref<Tensor>; 4]>;
 
 /// What a call is: the addresses of the kernel and of the tensors. Empty where that is too much to compare.
-pub type Key = SmallVec<[usize; MOST_WORDS]>;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Key {
+    words: [usize; MOST_WORDS],
+    len: usize,
+}
 
-/// The key of a call; `kernel` and the rest are addresses of objects.
-#[inline]
-pub fn key(
-    kernel: usize,
-    inputs: impl ExactSizeIterator<Item = usize>,
-    outputs: impl ExactSizeIterator<Item = usize>,
-) -> Key {
-    let mut key = Key::new();
-    if 2 + inputs.len() + outputs.len() <= MOST_WORDS {
-        key.push(kernel);
-        key.push(inputs.len());
-        inputs.for_each(|input| key.push(input));
-        outputs.for_each(|output| key.push(output));
+impl Deref for Key {
+    type Target = [usize];
+
+    #[inline]
+    fn deref(&self) -> &[usize] {
+        &self.words[..self.len]
     }
-    key
+}
+
+impl Key {
+    /// Makes it the key of a call; `kernel` and the rest are addresses of objects. In place: what was written in words is not to be read at once as more
+    /// than that.
+    #[inline]
+    pub fn set(
+        &mut self,
+        kernel: usize,
+        inputs: impl ExactSizeIterator<Item = usize>,
+        outputs: impl ExactSizeIterator<Item = usize>,
+    ) {
+        let len = 2 + inputs.len() + outputs.len();
+        self.len = 0;
+        if len <= MOST_WORDS {
+            (self.words[0], self.words[1], self.len) = (kernel, inputs.len(), len);
+            let (of_inputs, of_outputs) = self.words[2..].split_at_mut(inputs.len());
+            of_inputs.iter_mut().zip(inputs).for_each(|(word, input)| *word = input);
+            of_outputs.iter_mut().zip(outputs).for_each(|(word, output)| *word = output);
+        }
+    }
 }
 
 /// Where an object is.
@@ -45,7 +63,16 @@ fn address<T: Kind>(object: &Ref<T>) -> usize {
 
 /// The key of a call of objects that are there.
 pub(super) fn key_of(kernel: &Ref<BoundKernel>, inputs: &[Ref<Tensor>], outputs: &[Ref<Tensor>]) -> Key {
-    key(address(kernel), inputs.iter().map(address), outputs.iter().map(address))
+    let mut key = Key::default();
+    key.set(address(kernel), inputs.iter().map(address), outputs.iter().map(address));
+    key
+}
+
+/// What a device is given when a call comes again.
+enum Again {
+    Prepared(Box<dyn PreparedLaunch>),
+    /// By a device that prepares nothing, or not this.
+    Views(Box<Views>),
 }
 
 /// The tensors of a call as a device is given them.
@@ -62,7 +89,7 @@ struct DeviceCall {
     inputs: Tensors,
     outputs: Tensors,
     /// Of a call that was given again.
-    views: OnceLock<Box<Views>>,
+    again: OnceLock<Again>,
 }
 
 /// A call of the kernel on this stream, whose work a device does.
@@ -77,7 +104,7 @@ pub(super) fn work(
     }
     call::check_all(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
     let issuer = OnceLock::new();
-    Ok(Arc::new(DeviceCall { kernel, issuer, inputs, outputs, views: OnceLock::new() }))
+    Ok(Arc::new(DeviceCall { kernel, issuer, inputs, outputs, again: OnceLock::new() }))
 }
 
 impl Work for DeviceCall {
@@ -92,18 +119,31 @@ impl Work for DeviceCall {
     /// Tensors, kernel and stream are those that were found right before, and none of them changes.
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let (Some(kernel), Some(line)) = (self.kernel.on_device(), queue.line()) else { return None };
-        let Views { inputs, outputs } = &**self.views.get_or_init(|| Box::new(self.views()));
-        let name = self.kernel.label();
-        let issued = line.stream().launch(&Launch { name, kernel, inputs, outputs });
+        let (stream, name) = (line.stream(), self.kernel.label());
+        let issued = match self.again.get_or_init(|| self.prepare(stream, kernel)) {
+            Again::Prepared(prepared) => stream.launch_prepared(&**prepared, name),
+            Again::Views(views) => stream.launch(&views.launch(name, kernel)),
+        };
         Some(issued.map_err(|error| error.within(name)))
     }
 }
 
+impl Views {
+    fn launch<'a>(&'a self, name: &'a str, kernel: &'a Arc<dyn DeviceKernel>) -> Launch<'a> {
+        Launch { name, kernel, inputs: &self.inputs, outputs: &self.outputs }
+    }
+}
+
 impl DeviceCall {
+    /// For the one stream that has the call.
     #[cold]
-    fn views(&self) -> Views {
+    fn prepare(&self, stream: &dyn DeviceStream, kernel: &Arc<dyn DeviceKernel>) -> Again {
         let views = |tensors: &Tensors| tensors.iter().map(|tensor| tensor.view().clone()).collect();
-        Views { inputs: views(&self.inputs), outputs: views(&self.outputs) }
+        let views = Views { inputs: views(&self.inputs), outputs: views(&self.outputs) };
+        match stream.prepare(&views.launch(self.kernel.label(), kernel), None) {
+            Some(prepared) => Again::Prepared(prepared),
+            None => Again::Views(Box::new(views)),
+        }
     }
 
     fn issue(&self, queue: &Queue) -> Result<()> {

@@ -36,7 +36,7 @@ pub use device_conformance::examine_device;
 pub use engine::Engine;
 pub use event::Event;
 pub use kernel::{BoundKernel, Operation};
-pub use launch::{Key, Tensors, key};
+pub use launch::{Key, Tensors};
 pub use memory::MemoryMode;
 pub use packed::PackedWeights;
 pub use stream::Stream;

@@ -8,7 +8,7 @@ use super::ops_packed::packed;
 use super::{context, handle, text, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result, dtype};
-use crate::engine::{self, Borrowed, BoundKernel, Engine, KernelAttr, Operation, Tensors};
+use crate::engine::{Borrowed, BoundKernel, Engine, KernelAttr, Key, Operation, Tensors};
 use crate::kernel::cache::{self, Settings};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
@@ -378,7 +378,8 @@ pub unsafe extern "C" fn weir_enqueue(
             }
             let address = |handle: &*mut weir_tensor| handle.addr();
             // What stands under these addresses is alive, so these are its handles.
-            let key = engine::key(kernel.addr(), inputs.iter().map(address), outputs.iter().map(address));
+            let mut key = Key::default();
+            key.set(kernel.addr(), inputs.iter().map(address), outputs.iter().map(address));
             if stream.again(&key) {
                 return Ok(());
             }
@@ -392,15 +393,19 @@ pub unsafe extern "C" fn weir_enqueue(
 ///
 /// # Safety
 /// `data` is NULL or points to `len` tensor handles.
+#[inline]
 unsafe fn handles<'a>(data: *const *mut weir_tensor, len: usize, argument: &str) -> Result<&'a [*mut weir_tensor]> {
     if len > weir_limit::WEIR_MAX_ARGS as usize {
-        return Err(Error::out_of_range(format!(
-            "{argument} has {len} tensors, the limit is {}",
-            weir_limit::WEIR_MAX_ARGS as usize
-        )));
+        return Err(too_many(len, argument));
     }
     // SAFETY: as demanded of the caller.
     unsafe { array(data, len, argument) }
+}
+
+#[cold]
+fn too_many(len: usize, argument: &str) -> Error {
+    let most = weir_limit::WEIR_MAX_ARGS as usize;
+    Error::out_of_range(format!("{argument} has {len} tensors, the limit is {most}"))
 }
 
 /// The tensors, which the caller keeps alive.

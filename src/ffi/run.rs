@@ -5,7 +5,7 @@ use super::guard::{guard, guard_release};
 use super::{handle, text};
 use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result};
-use crate::engine::{self, Tensor};
+use crate::engine::{Key, Tensor};
 use crate::graph::{Program, RunOptions};
 use crate::sync::ambient;
 use std::ffi::c_char;
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn weir_program_run(
                 && let Some(stream) = stream
             {
                 let address = |handle: &*mut weir_tensor| handle.addr();
-                let key =
-                    engine::key(Arc::as_ptr(&*program).addr(), inputs.iter().map(address), outputs.iter().map(address));
+                let mut key = Key::default();
+                key.set(Arc::as_ptr(&*program).addr(), inputs.iter().map(address), outputs.iter().map(address));
                 let _call = ambient::calling();
                 // What stands under these addresses is alive, so these are its handles, and they were found right.
                 if stream.again(&key) {

@@ -50,6 +50,7 @@ impl Latch {
     }
 
     /// Why item number `item` must be skipped, if it must.
+    #[inline]
     pub fn cause(&self, item: u64) -> Option<Error> {
         if self.is_failed() {
             return self.error();

@@ -384,6 +384,7 @@ impl Queue {
     }
 
     /// Why the item in hand must be skipped, if it must.
+    #[inline]
     pub(super) fn cause(&self) -> Option<Error> {
         let before = self.line().map_or_else(|| self.completed(), Line::issued);
         self.latch.cause(before + 1)

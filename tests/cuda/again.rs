@@ -41,6 +41,37 @@ fn what_is_given_again_is_held_once_until_all_is_over() {
     }
 }
 
+/// A kernel's own numbers, and counts of elements, are those of its launch, however many others come between.
+#[test]
+fn values_are_those_of_their_call() {
+    for seed in ["1", "2"] {
+        with_driver(&[("SEED", seed)], || {
+            let bench = Bench::new();
+            let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+            let fills = [7.0f32, 1.0].map(|value| bench.fill(value.to_bits()));
+            let (stream, x) = (bench.stream("again"), bench.on_device().unwrap());
+            let sums = [(); 2].map(|()| bench.on_device().unwrap());
+            enter(&bench.engine);
+            let mut at = 0;
+            for _ in 0..3 {
+                calls(&mut at);
+                for _ in 0..10 {
+                    for (fill, sum) in fills.iter().zip(&sums) {
+                        stream.enqueue(fill.clone(), vec![], vec![x.clone()]).unwrap();
+                        stream.enqueue(add.clone(), vec![x.clone(), x.clone()], vec![sum.clone()]).unwrap();
+                    }
+                }
+                assert_eq!(calls(&mut at).iter().filter(|call| *call == "cuLaunchKernel").count(), 40);
+                stream.synchronize(u64::MAX).unwrap();
+                check(&bench, &sums[0], |_| 14.0);
+                check(&bench, &sums[1], |_| 2.0);
+                sums.iter().for_each(|sum| bench.stream.enqueue_fill(sum.clone(), 0xff).unwrap());
+                bench.wait().unwrap();
+            }
+        });
+    }
+}
+
 /// Others come between, also such that are too many to stand; each is held as long as it is needed.
 #[test]
 fn calls_that_differ_are_held_each_for_itself() {

@@ -95,6 +95,32 @@ impl Lookup {
     }
 }
 
+/// Each time is looked at by itself.
+#[test]
+fn an_index_outside_is_found_by_a_call_that_comes_again() {
+    with_driver(&[("SEED", "2")], || {
+        let (lookup, stream) = Lookup::new();
+        let there = Tensor::create(lookup.engine.clone(), of_indices()).unwrap();
+        let give = |values| {
+            stream.enqueue_copy(indices(values), there.clone()).unwrap();
+            let inputs = vec![lookup.table.clone(), there.clone()];
+            stream.enqueue(lookup.kernel.clone(), inputs, vec![lookup.out.clone()]).unwrap();
+        };
+        give([4, 0, 2]);
+        give([1, 3, 3]);
+        lookup.check(&stream, [1, 3, 3]);
+        give([4, 0, 2]);
+        give([0, 0, 5]);
+        give([1, 3, 3]);
+        let error = stream.synchronize(u64::MAX).unwrap_err();
+        assert!(error.message().contains(&refusal([0, 0, 5])), "{error}");
+        stream.clear_error();
+        give([2, 2, 2]);
+        give([1, 0, 4]);
+        lookup.check(&stream, [1, 0, 4]);
+    });
+}
+
 #[test]
 fn an_index_outside_is_the_failure_of_its_stream() {
     for version in ["12000", "13000"] {

@@ -126,7 +126,8 @@ impl Builtin {
             }
         };
         // A kernel's one parameter is a struct, which the driver copies and does not write.
-        let mut params = [params.as_ptr().cast_mut().cast()];
-        take(&Grid { function: function.0, grid, block, shared_bytes }, Arguments::Each(&mut params))
+        let place = [params.as_ptr().cast_mut().cast()];
+        let arguments = Arguments { places: &place, storage: params };
+        take(&Grid { function: function.0, grid, block, shared_bytes }, arguments)
     }
 }

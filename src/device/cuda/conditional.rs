@@ -21,7 +21,7 @@ use super::context::{Context, Handle};
 use super::graph::{CudaGraph, Filler, Made};
 use super::images::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP};
 use super::module::Module;
-use super::stream::{Arguments, Grid};
+use super::stream::Grid;
 use super::table::{CUcontext, CUfunction, CUgraph, CUgraphNode, ConditionalNode, Status};
 use crate::base::{Code, Error, Result, dtype};
 use crate::device::{Branch, Comparison, Fill, Integer, Loop, Predicate, Recording, Step, Work};
@@ -295,12 +295,12 @@ impl Filler<'_> {
         let [at_count, at_cap, at_capped] =
             [&raw mut count, &raw mut cap, &raw mut capped].map(<*mut u64>::cast::<c_void>);
         let grid = Grid { function: function.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
-        let arguments: &mut [*mut c_void] = match set {
-            Set::If { .. } | Set::Switch(_) => &mut [at_handle, at_address, at_form, at_first],
-            Set::Case(..) => &mut [at_handle, at_address, at_form, at_first, at_second],
-            Set::While => &mut [at_handle, at_address, at_count, at_cap, at_capped, at_form],
+        let arguments: &[*mut c_void] = match set {
+            Set::If { .. } | Set::Switch(_) => &[at_handle, at_address, at_form, at_first],
+            Set::Case(..) => &[at_handle, at_address, at_form, at_first, at_second],
+            Set::While => &[at_handle, at_address, at_count, at_cap, at_capped, at_form],
         };
-        self.kernel(to, what, after, &grid, Arguments::Each(arguments))
+        self.kernel(to, what, after, &grid, arguments)
     }
 
     /// Adds the kernel that sets a loop's condition.
@@ -313,9 +313,9 @@ impl Filler<'_> {
         let (mut integers, mut holds) = (u32::from(of == dtype::S32), relation.mask());
         let [at_handle, at_a, at_b] = [&raw mut handle, &raw mut a, &raw mut b].map(<*mut u64>::cast::<c_void>);
         let [at_integers, at_holds] = [&raw mut integers, &raw mut holds].map(<*mut u32>::cast::<c_void>);
-        let mut each = [at_handle, at_a, at_b, at_integers, at_holds];
+        let each = [at_handle, at_a, at_b, at_integers, at_holds];
         let grid = Grid { function: self.control()?.while_compare.0, grid: [1; 3], block: [1; 3], shared_bytes: 0 };
-        self.kernel(to, again.name, after, &grid, Arguments::Each(&mut each))
+        self.kernel(to, again.name, after, &grid, &each)
     }
 
     /// Adds a conditional node; gives its bodies, which the driver has made.
@@ -353,8 +353,8 @@ impl Filler<'_> {
         let (mut address, mut bytes, mut value) = (fill.address as u64, fill.bytes as u64, u32::from(fill.value));
         let blocks = fill.bytes.div_ceil(THREADS * WIDE).min(MOST_BLOCKS) as u32;
         let grid = Grid { function, grid: [blocks, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0 };
-        let mut each = [(&raw mut address).cast(), (&raw mut bytes).cast(), (&raw mut value).cast()];
-        Ok(Made::one(self.kernel(to, fill.name, after, &grid, Arguments::Each(&mut each))?))
+        let each = [(&raw mut address).cast(), (&raw mut bytes).cast(), (&raw mut value).cast()];
+        Ok(Made::one(self.kernel(to, fill.name, after, &grid, &each)?))
     }
 }
 

@@ -94,9 +94,12 @@ impl Custom {
             Argument::Value(_, value) => value.as_ptr().cast_mut().cast(),
             _ => std::ptr::from_mut(word).cast(),
         });
-        let mut places: SmallVec<[*mut c_void; 32]> = places.collect();
+        let places: SmallVec<[*mut c_void; 32]> = places.collect();
         let grid = Grid { function: self.function.0, grid, block: self.block, shared_bytes: self.shared_bytes };
-        issue(Piece::Grid(&grid, Arguments::Each(&mut places)))
+        let words: &[u64] = &words;
+        // SAFETY: words without gaps.
+        let storage = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
+        issue(Piece::Grid(&grid, Arguments { places: &places, storage }))
     }
 
     /// How many blocks; None: nothing to do.

@@ -11,6 +11,7 @@
 //! *Kept.* An event that is known to be reached is kept for the next who wants one, up to `KEPT` of each sort.
 
 use super::context::{Context, Handle, exposed};
+use super::downcast::downcast;
 use super::inbox::Reports;
 use super::status;
 use super::table::CUevent;
@@ -19,7 +20,6 @@ use crate::base::{Error, Result};
 use crate::device::DeviceEvent;
 use crate::sync::{Mutex, fork};
 use cudarc::driver::sys::CUevent_flags_enum as F;
-use std::any::Any;
 use std::ffi::c_uint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -85,7 +85,7 @@ impl CudaEvent {
 
     /// The event, if it is one of this context.
     pub(super) fn of<'a>(event: &'a dyn DeviceEvent, context: &Arc<Context>) -> Result<&'a CudaEvent> {
-        let found = (event as &dyn Any).downcast_ref::<CudaEvent>();
+        let found = downcast::<CudaEvent>(event);
         found
             .filter(|event| Arc::ptr_eq(&event.spare.context, context))
             .ok_or_else(|| Error::internal("a stream was given an event of another device's"))

@@ -9,10 +9,11 @@
 use super::blas::RecordedProducts;
 use super::conditional::Control;
 use super::context::{Context, Handle};
+use super::downcast::downcast;
 use super::inbox::{Inbox, Ticket, Tickets};
 use super::kernel::{CudaKernel, Piece};
 use super::plan::Check;
-use super::stream::{Arguments, CudaStream, Grid};
+use super::stream::{CudaStream, Grid};
 use super::table::{
     CUcontext, CUgraph, CUgraphExec, CUgraphNode, CUstream, CopyNode, FillNode, KernelNode, Status, Table,
 };
@@ -21,8 +22,8 @@ use crate::device::{Executable, Fill, Place, Recording, Step, Transfer, Work};
 use crate::sync::OnceLock;
 use cudarc::driver::sys::CUmemorytype_enum as M;
 use smallvec::SmallVec;
-use std::any::Any;
 use std::cell::RefCell;
+use std::ffi::c_void;
 use std::fmt::{self, Display};
 use std::ops::Range;
 use std::sync::Arc;
@@ -183,7 +184,7 @@ impl Filler<'_> {
                 kernel.launches(launch, self.tickets, &|| Ok(true), &mut |piece| {
                     let before = made.nodes.last().map_or(after, std::slice::from_ref);
                     let new = match piece {
-                        Piece::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments)?,
+                        Piece::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments.places)?,
                         Piece::Product(prepared) => self.products.borrow_mut().add(prepared, to, before, what)?,
                     };
                     made.nodes.push(new);
@@ -223,7 +224,7 @@ impl Filler<'_> {
         what: &str,
         after: &[CUgraphNode],
         grid: &Grid,
-        arguments: Arguments<'_>,
+        arguments: &[*mut c_void],
     ) -> Result<CUgraphNode> {
         let (mut node, params) = (std::ptr::null_mut(), kernel_node(grid, arguments));
         // SAFETY: the driver's function with a graph and nodes of it; the arguments live during the call, which copies them.
@@ -304,7 +305,7 @@ impl CudaGraph {
 
     /// Launches it; `executable` is one of this context.
     pub(super) fn launch(executable: &Arc<dyn Executable>, context: &Arc<Context>, stream: &CudaStream) -> Result<()> {
-        let graph = (&**executable as &dyn Any).downcast_ref::<CudaGraph>();
+        let graph = downcast::<CudaGraph>(&**executable);
         let Some(graph) = graph.filter(|graph| Arc::ptr_eq(&graph.context, context)) else {
             return Err(Error::internal("a stream was given a recording of another device's"));
         };
@@ -345,7 +346,7 @@ impl Executable for CudaGraph {
                 CudaKernel::of(launch, &self.context)?.launches(launch, self, &|| Ok(true), &mut |piece| {
                     let node = left.next().ok_or_else(other)?.0;
                     let (grid, arguments) = match piece {
-                        Piece::Grid(grid, arguments) => (grid, arguments),
+                        Piece::Grid(grid, arguments) => (grid, arguments.places),
                         Piece::Product(prepared) => return self.products.set(prepared, exec, node, what),
                     };
                     let params = kernel_node(grid, arguments);
@@ -387,8 +388,7 @@ impl Drop for CudaGraph {
     }
 }
 
-fn kernel_node(grid: &Grid, arguments: Arguments<'_>) -> KernelNode {
-    let Arguments::Each(each) = arguments;
+fn kernel_node(grid: &Grid, arguments: &[*mut c_void]) -> KernelNode {
     let ([x, y, z], [bx, by, bz]) = (grid.grid, grid.block);
     KernelNode {
         func: grid.function,
@@ -399,7 +399,7 @@ fn kernel_node(grid: &Grid, arguments: Arguments<'_>) -> KernelNode {
         blockDimY: by,
         blockDimZ: bz,
         sharedMemBytes: grid.shared_bytes,
-        kernelParams: each.as_mut_ptr(),
+        kernelParams: arguments.as_ptr().cast_mut(),
         extra: std::ptr::null_mut(),
         kern: std::ptr::null_mut(),
         ctx: std::ptr::null_mut(),

@@ -4,12 +4,14 @@ use super::blas::{Prepared, Products};
 use super::builtin::{Builtin, Modules};
 use super::context::Context;
 use super::custom::Custom;
+use super::downcast::downcast;
 use super::facts::Facts;
-use super::inbox::Tickets;
+use super::inbox::{Ticket, Tickets};
+use super::plan::Check;
+use super::ready::Ready;
 use super::stream::{Arguments, CudaStream, Grid};
 use crate::base::{Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKernel, Launch, Recipe};
-use std::any::Any;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -32,10 +34,19 @@ pub(super) enum Piece<'a> {
     Product(&'a Prepared<'a>),
 }
 
+/// For calls that are to need none: each launch has a ticket of its own.
+struct NoTickets;
+
+impl Tickets for NoTickets {
+    fn ticket(&self, _name: &str, _check: &Check<'_>) -> Result<Ticket> {
+        Err(Error::internal("a launch that may find a failure is not the same each time"))
+    }
+}
+
 impl CudaKernel {
     /// The kernel of a call, which must be one of this context.
     pub(super) fn of<'a>(launch: &Launch<'a>, context: &Arc<Context>) -> Result<&'a CudaKernel> {
-        let kernel = (&**launch.kernel as &dyn Any).downcast_ref::<CudaKernel>();
+        let kernel = downcast::<CudaKernel>(&**launch.kernel);
         let kernel = kernel.filter(|kernel| Arc::ptr_eq(&kernel.context, context));
         kernel.ok_or_else(|| Error::internal("a device was given a kernel of another one's"))
     }
@@ -82,9 +93,20 @@ impl CudaKernel {
         }
     }
 
+    /// Puts a call's launches into `ready`, if they are the same each time, and weir's own.
+    pub(super) fn prepare(&self, launch: &Launch<'_>, ready: &mut Ready) -> Result<()> {
+        self.launches(launch, &NoTickets, &|| Ok(true), &mut |piece| match piece {
+            Piece::Grid(grid, arguments) => {
+                ready.push(grid, &arguments);
+                Ok(())
+            }
+            Piece::Product(_) => Err(Error::internal("a library's product is not launched by weir")),
+        })
+    }
+
     pub(super) fn issue(&self, stream: &CudaStream, launch: &Launch<'_>) -> Result<()> {
         self.launches(launch, stream, &|| stream.takes_products(), &mut |piece| match piece {
-            Piece::Grid(grid, arguments) => stream.launch_on(&launch.name, grid, arguments),
+            Piece::Grid(grid, arguments) => stream.launch_on(&launch.name, grid, arguments.places),
             Piece::Product(prepared) => prepared.issue(stream, &launch.name),
         })
     }

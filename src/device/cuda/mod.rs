@@ -3,11 +3,11 @@
 //! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
 //! - `context`: whose context is current, calls, and what happens when a device is lost.
 //! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
-//! - `kernel`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches; those of the host's, from source to image.
+//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches, also such as are kept; those of the host's, from source to image.
 //! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules that ship with the library.
 //! - `product`, `blas`: matrix products by cuBLASLt.
 //! - `graph`, `conditional`: recordings, as graphs of the driver's; their branches and loops.
-//! - `facts`, `device`: the device behind the traits of the room `device`.
+//! - `facts`, `device`, `downcast`: the device behind the traits of the room `device`.
 //!
 //! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes calls of its own
 //! around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic where a library lacks one.
@@ -19,6 +19,7 @@ mod conditional;
 mod context;
 mod custom;
 mod device;
+mod downcast;
 mod driver;
 mod event;
 mod facts;
@@ -33,6 +34,7 @@ mod nvrtc;
 mod operators;
 pub mod plan;
 mod product;
+mod ready;
 mod status;
 mod stream;
 mod table;

@@ -12,10 +12,13 @@ use super::graph::CudaGraph;
 use super::inbox::{Inbox, Reports, Ticket, Tickets};
 use super::kernel::CudaKernel;
 use super::plan::Check;
+use super::ready::Ready;
 use super::status;
 use super::table::{CUcontext, CUevent, CUfunction, CUstream, Status, Table};
 use crate::base::{Code, Error, Result};
-use crate::device::{Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, StreamAttr, Transfer};
+use crate::device::{
+    Accelerator, DeviceEvent, DeviceStream, Executable, Fill, Launch, Place, PreparedLaunch, StreamAttr, Transfer,
+};
 use crate::sync::Mutex;
 use cudarc::driver::sys::CUstream_flags_enum as F;
 use std::ffi::{c_int, c_uint, c_void};
@@ -43,7 +46,7 @@ pub struct CudaStream {
 }
 
 /// A kernel's launch as the driver takes it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Grid {
     pub function: CUfunction,
     pub grid: [u32; 3],
@@ -53,9 +56,11 @@ pub struct Grid {
 
 /// The arguments of a launch.
 #[derive(Debug)]
-pub enum Arguments<'a> {
+pub struct Arguments<'a> {
     /// Where each of them is.
-    Each(&'a mut [*mut c_void]),
+    pub places: &'a [*mut c_void],
+    /// Where those are that the kernel itself does not keep.
+    pub storage: &'a [u8],
 }
 
 /// What is done on which stream, for texts.
@@ -189,13 +194,13 @@ impl CudaStream {
     }
 
     /// Launches a kernel.
-    pub(super) fn launch_on(&self, what: &dyn Display, grid: &Grid, arguments: Arguments<'_>) -> Result<()> {
+    #[inline]
+    pub(super) fn launch_on(&self, what: &dyn Display, grid: &Grid, places: &[*mut c_void]) -> Result<()> {
         let ([gx, gy, gz], [bx, by, bz]) = (grid.grid, grid.block);
         self.issue("cuLaunchKernel", what, |table, stream| {
-            let Arguments::Each(each) = arguments;
-            let (each, extra) = (each.as_mut_ptr(), std::ptr::null_mut());
+            let (each, extra) = (places.as_ptr().cast_mut(), std::ptr::null_mut());
             let launch = table.launch_kernel;
-            // SAFETY: the driver's function with objects of this context; the arguments live during the call, which copies them. What
+            // SAFETY: the driver's function with objects of this context; the arguments live during the call, which reads and copies them. What
             // they point to is the caller's duty.
             unsafe { launch(grid.function, gx, gy, gz, bx, by, bz, grid.shared_bytes, stream, each, extra) }
         })
@@ -225,6 +230,18 @@ fn driver_priority(priority: i32, least: c_int, most: c_int) -> c_int {
 impl DeviceStream for CudaStream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
         CudaKernel::of(launch, &self.context)?.issue(self, launch)
+    }
+
+    fn prepare(&self, launch: &Launch<'_>, before: Option<Box<dyn PreparedLaunch>>) -> Option<Box<dyn PreparedLaunch>> {
+        let ready = before.and_then(|before| Ready::emptied(before, &self.context));
+        let mut ready = ready.unwrap_or_else(|| Box::new(Ready::new(&self.context)));
+        CudaKernel::of(launch, &self.context).ok()?.prepare(launch, &mut ready).ok()?;
+        Some(ready)
+    }
+
+    #[inline]
+    fn launch_prepared(&self, prepared: &dyn PreparedLaunch, name: &str) -> Result<()> {
+        Ready::of(prepared, &self.context)?.issue(self, name)
     }
 
     fn copy(&self, transfer: &Transfer<'_>) -> Result<()> {

@@ -6,7 +6,7 @@
 
 use super::bind::{Bound, Lookup};
 use crate::base::{Code, Error, Ref, Result};
-use crate::engine::{self, Key, Stream, Tensor};
+use crate::engine::{Key, Stream, Tensor};
 use crate::graph::Program;
 use crate::graph::place::{Direct, Lent};
 use crate::stream::{Op, Queue, Work};
@@ -71,17 +71,19 @@ impl Bound<'_> {
         Ok(())
     }
 
-    /// What the run is, for later times (`engine::key`); empty if each is to be looked at. A stream of the host's may be captured at any time; an input that is not needed
+    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be captured at any time; an input that is not needed
     /// may be anything.
     fn key(&self, stream: &Stream) -> Key {
         let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.layout.not_needed.is_empty() {
-            return Key::new();
+            return Key::default();
         }
         let address = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(0, |tensor| Arc::as_ptr(&tensor).addr());
         let inputs = (0..self.inputs.0).map(|i| address(self.inputs.1, i));
         let outputs = (0..self.outputs.0).map(|i| address(self.outputs.1, i));
-        engine::key(Arc::as_ptr(self.program).addr(), inputs, outputs)
+        let mut key = Key::default();
+        key.set(Arc::as_ptr(self.program).addr(), inputs, outputs);
+        key
     }
 
     /// Puts the run into a stream of its engine's.
@@ -126,9 +128,10 @@ impl Work for DirectRun {
     }
 
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
-        let held = self.0.lock();
-        let (program, line) = (held.program.as_ref()?, queue.line()?);
-        let issued = program.layout.direct.as_ref()?.again(queue, line.stream(), &held.tensors, &held.lent)?;
+        let mut held = self.0.lock();
+        let Held { program, tensors, lent } = &mut *held;
+        let (program, line) = (program.as_ref()?, queue.line()?);
+        let issued = program.layout.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.name()))))
     }
 

@@ -29,7 +29,7 @@ use super::region::Region;
 use super::segment::Segment;
 use super::units::Role;
 use crate::base::{Code, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Place, Transfer};
+use crate::device::{DeviceEvent, DeviceStream, Place, PreparedLaunch, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::builder::{Body, Contents, Value};
 use crate::kernel::Kernel;
@@ -139,12 +139,16 @@ pub(in crate::graph) struct Lent {
     copied: Option<Copied>,
     /// What its stream waits for first.
     event: Option<Arc<dyn DeviceEvent>>,
+    /// Of a run of one kernel: its launch in that lane, with the run's tensors, if the run was given again and so `is_prepared`; else one of before.
+    prepared: Option<Box<dyn PreparedLaunch>>,
+    is_prepared: bool,
 }
 
 impl Lent {
     /// The run is over; whether all went well.
     pub fn over(&mut self, is_well: bool) {
         self.event = None;
+        self.is_prepared = false;
         let Some(lane) = self.lane.as_ref().filter(|_| std::mem::take(&mut self.is_used)) else { return };
         if is_well && !lane.is_proven.load(Relaxed) && self.copied.is_some() && lane.state.lock().copied == self.copied
         {
@@ -204,7 +208,8 @@ impl Made {
             let given = inputs[1..].iter().map(&tensor);
             let made = (0..num_outputs).map(|output| outputs.get(&(at, output)).copied().ok_or(Why::Host));
             let tensors = given.chain(made).collect::<Result<_, _>>()?;
-            parts.push(Part { piece: piece.clone(), tensors, num_inputs: inputs.len() - 1 });
+            let (piece, num_inputs, never_prepared) = (piece.clone(), inputs.len() - 1, AtomicBool::new(false));
+            parts.push(Part { piece, tensors, num_inputs, never_prepared });
         }
         let mut constants = Vec::new();
         for upload in &self.uploads {
@@ -350,7 +355,7 @@ impl Direct {
         queue: &Queue,
         stream: &dyn DeviceStream,
         tensors: &[Option<Ref<Tensor>>],
-        lent: &Lent,
+        lent: &mut Lent,
     ) -> Option<Result<()>> {
         let lane = lent.lane.as_ref().filter(|_| lent.is_used && self.is_possible() == Some(true))?;
         let state = lane.state.lock();
@@ -361,6 +366,14 @@ impl Direct {
             return None;
         }
         self.shared.counts.direct.fetch_add(1, Relaxed);
+        if let [part] = &self.parts[..] {
+            if !std::mem::replace(&mut lent.is_prepared, true) {
+                lent.prepared = part.prepare(&lane.lane, stream, tensors, lent.prepared.take());
+            }
+            if let Some(prepared) = &lent.prepared {
+                return Some(part.launch_prepared(stream, &**prepared));
+            }
+        }
         let mut issue = || self.parts.iter().try_for_each(|part| part.issue(&lane.lane, stream, tensors, true));
         // One look at what is current is for all pieces; one piece has its own.
         Some(match self.engine.accelerator().filter(|_| !self.has_issuers && self.parts.len() > 1) {

@@ -6,17 +6,20 @@ use super::kernels::{of, token};
 use super::lane::Lane;
 use super::segment::Segment;
 use crate::base::{Error, Ref, Result};
-use crate::device::DeviceStream;
+use crate::device::{DeviceStream, PreparedLaunch};
 use crate::engine::Tensor;
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::View;
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A piece, and which of a run's tensors its node is given: inputs but the lane, then outputs. A run's tensors are its inputs, then its outputs.
 pub(super) struct Part {
     pub piece: Piece,
     pub tensors: Vec<usize>,
     pub num_inputs: usize,
+    /// A stream had no form of it that it keeps. ORDERING: Relaxed; who is wrong asks once more.
+    pub never_prepared: AtomicBool,
 }
 
 impl Part {
@@ -58,6 +61,36 @@ impl Part {
             };
             issued.map_err(of(label))
         })
+    }
+
+    /// A kernel's call with these tensors, as the stream prepares it (`DeviceStream::prepare`). None if it is no such call, or is none that can be prepared.
+    #[cold]
+    pub fn prepare(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        tensors: &[Option<Ref<Tensor>>],
+        before: Option<Box<dyn PreparedLaunch>>,
+    ) -> Option<Box<dyn PreparedLaunch>> {
+        let Piece::Issue(issue) = &self.piece else { return None };
+        if self.never_prepared.load(Relaxed) {
+            return None;
+        }
+        let mut prepared = None;
+        // A tensor that is missing is told of where it is launched.
+        let _ = self.with(tensors, |context| {
+            prepared = issue.prepare(lane, stream, context, before);
+            Ok(())
+        });
+        self.never_prepared.store(prepared.is_none(), Relaxed);
+        prepared
+    }
+
+    /// Launches what `prepare` gave.
+    pub fn launch_prepared(&self, stream: &dyn DeviceStream, prepared: &dyn PreparedLaunch) -> Result<()> {
+        let Piece::Issue(issue) = &self.piece else { return Err(Error::internal("a part that cannot be prepared")) };
+        let launched = stream.launch_prepared(prepared, &issue.name);
+        launched.map_err(|error| of(&issue.label)(error.within(&issue.name)))
     }
 
     /// What its node would be called with.

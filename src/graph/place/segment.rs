@@ -16,7 +16,9 @@ use super::kernels::{Before, Issue, Source, lane_of, of, on_engine, shape};
 use super::lane::{Lane, Lanes};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
-use crate::device::{DeviceEvent, DeviceStream, Executable, Launch, Place, Recording, Step, Transfer, Work};
+use crate::device::{
+    DeviceEvent, DeviceStream, Executable, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
+};
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest};
 use crate::memory::View;
 use smallvec::SmallVec;
@@ -439,6 +441,21 @@ impl Issue {
         self.copies_in(control, lane, context).try_for_each(|transfer| stream.copy(&transfer))?;
         stream.replay(whole)?;
         self.copies_out(control, lane, context).try_for_each(|transfer| stream.copy(&transfer))
+    }
+
+    /// What is to be launched, as the stream prepares it (`DeviceStream::prepare`); None where that is not possible.
+    pub fn prepare(
+        &self,
+        lane: &Lane,
+        stream: &dyn DeviceStream,
+        context: &KernelContext<'_>,
+        before: Option<Box<dyn PreparedLaunch>>,
+    ) -> Option<Box<dyn PreparedLaunch>> {
+        if self.issuer.is_some() || self.control.is_some() {
+            return None;
+        }
+        let (inputs, outputs) = self.views(lane, context).ok()?;
+        stream.prepare(&self.launch_of(&inputs, &outputs).ok()?, before)
     }
 
     /// Without waits and events.

@@ -20,6 +20,26 @@ fn factors_lose_bits_if_that_is_allowed() {
 }
 
 #[test]
+fn a_product_that_comes_again_is_the_librarys_each_time() {
+    with_driver(&[WITH], || {
+        let bench = Bench::new();
+        let [a, b, c] = [([5, 8], 1), ([8, 6], 2), ([5, 6], 3)].map(|(dims, seed)| Matrix::on(&bench, &dims, seed));
+        let kernel = matmul(&bench, &[]).unwrap();
+        for times in [1, 2, 5] {
+            let before = blas::count("cublasLtMatmul");
+            for _ in 0..times {
+                let inputs = vec![a.tensor.clone(), b.tensor.clone()];
+                bench.stream.enqueue_fill(c.tensor.clone(), 0xff).unwrap();
+                bench.stream.enqueue(kernel.clone(), inputs, vec![c.tensor.clone()]).unwrap();
+            }
+            bench.wait().unwrap();
+            assert_eq!(blas::count("cublasLtMatmul") - before, times);
+            c.check(&bench, &a, &b);
+        }
+    });
+}
+
+#[test]
 fn sums_of_bytes_are_exact() {
     with_driver(&[WITH], || {
         let bench = Bench::new();
