@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Programs whose inputs and outputs are in a device's memory, as somebody uses them who keeps data there: a state that goes from run
- * to run without the host, runs in the order of a device's stream, two devices that copy to one another, a loop that the device decides in.
+ * to run without the host, weights that are there already, runs in the order of a device's stream, two devices that copy to one another, a loop
+ * that the device decides in.
  */
 
 #include "make.h"
@@ -160,6 +161,48 @@ static void a_stream_that_has_failed_begins_no_run(weir_engine *cpu) {
     weir_stream_release(stream);
     weir_program_release(program);
     weir_engine_release(device);
+}
+
+/* Weights that were loaded to the device before there was a graph: nodes there read them, the host has a copy, and the program keeps them. */
+static void weights_stay_on_their_device(weir_engine *cpu, weir_engine *device) {
+    weir_engine *engines[2] = {cpu, device};
+    const weir_tensor_desc desc = vector_desc(LEN);
+    weir_tensor *weights = make_tensor(device, desc), *loaded = on_host(cpu, 30), *x = on_host(cpu, 1), *y = make_tensor(cpu, desc);
+    weir_graph *graph = make_graph("weights");
+    weir_kernel *there = NULL, *here = NULL;
+    weir_program *program = NULL;
+    weir_stream *stream = NULL;
+    weir_value in[2], sum, end;
+    CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
+    CHECK_OK(weir_enqueue_copy(stream, loaded, weights));
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &there));
+    CHECK_OK(weir_kernel_create_add(cpu, NULL, NULL, &here));
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &in[0]));
+    CHECK_OK(weir_graph_add_constant(graph, "weights", weights, &in[1]));
+    CHECK_OK(weir_graph_add_kernel(graph, "sum", there, in, 2, &sum, 1, NULL));
+    /* The host reads them, too. */
+    in[0] = sum;
+    CHECK_OK(weir_graph_add_kernel(graph, "end", here, in, 2, &end, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", end));
+    CHECK_CODE(weir_graph_compile(graph, &cpu, 1, NULL, &program), WEIR_INVALID_ARGUMENT,
+               "node 'weights': its engine emulated:5 is not among the engines of the program");
+    CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
+    weir_graph_destroy(graph);
+    weir_tensor_release(weights);
+    for (int run = 0; run < 4; run++) {
+        floats(y)[0] = 0;
+        CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+        CHECK(floats(y)[0] == 61 && floats(y)[LEN - 1] == 61);
+    }
+    weir_program_release(program);
+    weir_kernel_release(there);
+    weir_kernel_release(here);
+    weir_tensor_release(loaded);
+    weir_tensor_release(x);
+    weir_tensor_release(y);
+    weir_stream_release(stream);
+    check_races(device);
 }
 
 /* One device's output is the other one's input, inside of a program and between two. */
@@ -379,6 +422,7 @@ int main(void) {
     const weir_runtime_info before = runtime_info();
     weir_engine *cpu = make_engine(NULL), *a = make_emulated(5), *b = make_emulated(6);
     a_state_stays_on_its_device(cpu, a);
+    weights_stay_on_their_device(cpu, a);
     two_devices_copy_to_one_another(cpu, a, b);
     open_nodes_follow_the_data(cpu, a);
     a_loop_stays_on_its_device(cpu, a);

@@ -65,7 +65,8 @@ pub unsafe extern "C" fn weir_graph_add_input(
     })
 }
 
-/// Adds a constant. The program keeps the tensor; its contents must not change any more.
+/// Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any engine that the program is
+/// compiled for: nodes of that engine read it where it is. To other engines it is copied.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// tensor.

@@ -254,7 +254,7 @@ pub(in crate::graph) struct Layout {
     pub engines: Vec<Ref<Engine>>,
     /// Those that work on their own.
     pub devices: Vec<Ref<Engine>>,
-    /// What runs have there, if there are inputs or outputs.
+    /// What runs have there.
     pub lanes: Option<Arc<Lanes>>,
     /// If runs can be issued to a stream of the caller's.
     pub direct: Option<Arc<Direct>>,

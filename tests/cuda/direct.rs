@@ -1,9 +1,10 @@
 //! Programs that are the engine's alone, run on a stream of it: exactly what is asked of the driver, and what is refused.
 
-use crate::bench::{Bench, LEN, input, output, output_elements};
-use crate::kit::{fake, raw, with_driver};
+use crate::bench::{Bench, LEN, desc, input, output, output_elements};
+use crate::kit::{eventually, fake, raw, with_driver};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use weir::base::{Code, Ref, Result};
 use weir::engine::{Engine, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
@@ -15,7 +16,7 @@ type Pointer = *mut c_void;
 pub fn chain(bench: &Bench, length: usize, constant: bool) -> Ref<Program> {
     let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
     let mut graph = Graph::new("chain");
-    let x = graph.add_input("x", crate::bench::desc()).unwrap();
+    let x = graph.add_input("x", desc()).unwrap();
     let mut value = x;
     for i in 0..length {
         let by = match constant && i == 0 {
@@ -297,6 +298,39 @@ fn what_the_driver_will_not_record_is_issued_in_order() {
         bench.wait().unwrap();
         check(&bench, &y, |x| 6.0 * x);
         assert_eq!([fake::count("cuGraphInstantiateWithFlags"), fake::count("cuLaunchKernel")], [1, 20]);
+    });
+}
+
+/// Constants that are there already are read where they are.
+#[test]
+fn constants_in_the_devices_memory_are_not_copied() {
+    with_driver(&[("SEED", "3")], || {
+        let bench = Bench::new();
+        let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+        let (x, y, constant) = (floats(&bench, 0.0), bench.on_device().unwrap(), floats(&bench, 100.0));
+        let holders = Arc::strong_count(&constant);
+        let mut graph = Graph::new("there");
+        let value = graph.add_input("x", desc()).unwrap();
+        let constant_value = graph.add_constant("there", constant.clone()).unwrap();
+        let sum = graph.add_kernel("sum", add.clone(), &[value, constant_value], 1).unwrap().output(0);
+        let end = graph.add_kernel("end", add, &[sum, constant_value], 1).unwrap().output(0);
+        graph.add_output("y", end).unwrap();
+        graph.set_input_engine(0, Some(bench.engine.clone())).unwrap();
+        graph.set_output_engine(0, Some(bench.engine.clone())).unwrap();
+        let engines = vec![bench.cpu.clone(), bench.engine.clone()];
+        let program = Program::compile(&graph, engines, &CompileOptions::default()).unwrap();
+        drop(graph);
+        assert_eq!(Arc::strong_count(&constant), holders + 1);
+        enter(&bench.engine);
+        let mut at = 0;
+        calls(&mut at);
+        for _ in 0..4 {
+            run(&program, &bench.stream, &x, &y).unwrap();
+        }
+        assert!(!calls(&mut at).iter().any(|call| call.starts_with("cuMemcpy")));
+        check(&bench, &y, |x| x + 2.0 * (x + 100.0));
+        drop(program);
+        eventually("the program is gone", || Arc::strong_count(&constant) == holders);
     });
 }
 

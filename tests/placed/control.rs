@@ -89,11 +89,14 @@ impl Draws<'_> {
                 values.extend((0..variables).map(|output| node.output(output)));
             }
             _ if self.random.once_in(8) => {
+                // Half of them in the engine's memory.
                 let value = self.random.below(1000) as i32;
-                let (here, host) = (builder.engine.clone(), cpu());
-                builder.engine = host;
-                values.push(builder.constant(value));
-                builder.engine = here;
+                let engine = if value % 2 == 0 { cpu() } else { self.on.clone() };
+                let stream = engine.accelerator().map(|_| stream_of(&engine));
+                let constant = number(&engine, stream.as_ref(), value);
+                stream.iter().for_each(|stream| stream.synchronize(u64::MAX).unwrap());
+                let name = builder.name();
+                values.push(builder.graph.add_constant(&name, constant).unwrap());
             }
             _ => {
                 let count = 1 + self.random.below(3);

@@ -224,7 +224,7 @@ impl Bound<'_> {
         };
         self.program.give_step(step);
         if let (Err(_), Some(lanes)) = (&result, &self.program.layout.lanes) {
-            lanes.keep(self.on_devices());
+            lanes.keep(self.program, self.on_devices());
         }
         result
     }

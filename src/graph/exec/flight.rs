@@ -261,7 +261,7 @@ impl Flight {
         let Some(program) = self.program.take() else { return };
         if let Some(lanes) = &program.layout.lanes {
             let is_there = |tensor: &&Ref<Tensor>| tensor.engine().accelerator().is_some();
-            lanes.keep(tensors.iter().flatten().filter(is_there).cloned().collect());
+            lanes.keep(&program, tensors.iter().flatten().filter(is_there).cloned().collect());
         }
         let _ = self.program.put(program);
     }

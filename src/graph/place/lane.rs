@@ -21,6 +21,7 @@ use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
+use crate::graph::Program;
 use crate::kernel::{Completion, KernelContext, Rest};
 use crate::memory::{Block, Tag, View};
 use crate::stream::{Account, Aside};
@@ -59,6 +60,8 @@ pub(in crate::graph) struct Lanes {
     /// With the address that each is found by.
     lanes: Mutex<Vec<(usize, Arc<Lane>)>>,
     pub(super) counts: Arc<RunCounts>,
+    /// Constants in the engines' memory. Nodes have their addresses.
+    pub(super) constants: OnceLock<Vec<Ref<Tensor>>>,
 }
 
 #[derive(Debug)]
@@ -169,7 +172,13 @@ pub(super) struct Upload {
 
 impl Lanes {
     pub(super) fn new(owner: String) -> Lanes {
-        Lanes { owner, needs: OnceLock::new(), lanes: Mutex::default(), counts: Arc::default() }
+        Lanes {
+            owner,
+            needs: OnceLock::new(),
+            lanes: Mutex::default(),
+            counts: Arc::default(),
+            constants: OnceLock::new(),
+        }
     }
 
     /// The thread that does an engine's part, if it has one. Known once all has been placed.
@@ -196,10 +205,11 @@ impl Lanes {
         lane.ok_or_else(|| Error::internal("a run without a lane"))
     }
 
-    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were asked for.
-    pub fn keep(&self, held: Vec<Ref<Tensor>>) {
-        let held = Arc::new(held);
-        for (_, lane) in self.lanes.lock().iter() {
+    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were asked for: its own tensors,
+    /// and the program with its constants and kernels.
+    pub fn keep(&self, program: &Ref<Program>, tensors: Vec<Ref<Tensor>>) {
+        let held = Arc::new((Ref::clone(program), tensors));
+        for (_, lane) in self.lanes.lock().iter().filter(|(_, lane)| lane.is_busy()) {
             for on in &lane.engines {
                 let Some(accelerator) = on.engine.accelerator() else { continue };
                 for line in on.lines() {

@@ -50,7 +50,7 @@ use super::layout::Layout;
 use super::options::CompileOptions;
 use super::verify::{self, Verified};
 use crate::base::{Error, Ref, Result};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::kernel::Kernel;
 pub use choose::Choice;
 pub(super) use choose::choose;
@@ -119,10 +119,9 @@ pub(super) struct Placed {
 impl Placed {
     /// Tells a program of the engines that it works on besides the host's.
     pub fn attach(self, layout: &mut Layout) {
-        let has_ports = layout.inputs.iter().chain(&layout.outputs).any(|port| port.engine.is_some());
         layout.devices = self.devices;
         layout.direct = self.direct;
-        layout.lanes = has_ports.then_some(self.lanes);
+        layout.lanes = Some(self.lanes);
     }
 }
 
@@ -140,6 +139,8 @@ struct Placer {
     /// What is known of the way that segments go.
     way: Verdict,
     wants_device_control: bool,
+    /// Those in the engines' memory.
+    constants: Vec<Ref<Tensor>>,
     /// Branches and loops that engines do as a whole.
     taken: Vec<Taken>,
     made: Made,
@@ -187,6 +188,7 @@ pub(super) fn place(
         wants_segments,
         way: Verdict::NoSegments,
         wants_device_control,
+        constants: Vec::new(),
         taken: Vec::new(),
         made: Made::default(),
         placement: Placement::default(),
@@ -212,7 +214,7 @@ pub(super) fn place(
     last.after = work;
     contents.nodes.push(last);
 
-    let Placer { needs, devices, made, mut placement, way, .. } = placer;
+    let Placer { needs, devices, made, mut placement, way, constants, .. } = placer;
     let direct = made.direct(&contents, &devices, &needs, &lanes);
     placement.direct = direct.as_ref().map_or_else(|why| *why, |_| direct::Why::Direct);
     placement.streams = needs.iter().map(|needs| needs.num_streams as u32).sum();
@@ -221,6 +223,7 @@ pub(super) fn place(
     placement.runs = Some(Arc::clone(&lanes.counts));
     placement.arena_bytes = needs.iter().map(|needs| needs.arena_bytes as u64).sum();
     needs.iter().try_for_each(|needs| needs.engine.start_launcher())?;
+    let _ = lanes.constants.set(constants);
     let _ = lanes.needs.set(needs);
     Ok(Some(Placed { contents, engines: hosts, devices, lanes, direct: direct.ok().map(Arc::new), placement }))
 }

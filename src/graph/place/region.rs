@@ -10,7 +10,7 @@ use super::plan::{self, Piece, Plan};
 use super::segments::Segments;
 use super::units::Units;
 use crate::base::{Code, Desc, Error, Result};
-use crate::engine::{BoundKernel, KernelAttr};
+use crate::engine::{BoundKernel, KernelAttr, Tensor};
 use crate::graph::builder::{Body, Contents, Node, Value};
 use crate::graph::compile;
 use crate::graph::verify::{self, Verified};
@@ -134,6 +134,7 @@ impl Placer {
             self.issue(&mut region, on)?;
         }
         let Region { old, mut new, work, device, joined, token, .. } = region;
+        self.hold_constants(&mut new)?;
         let on_host = |node: usize| device[node].is_none() && matches!(&old.nodes[node].body, Body::Kernel { .. });
         let number = joined.apply(&mut new);
         let value = |value: Value| (number[joined.of(value.0)], joined.value(value).1);
@@ -185,6 +186,19 @@ impl Placer {
     ) -> Result<Node> {
         let kernel = BoundKernel::create(self.host.clone(), kernel, &KernelAttr::default())?;
         Ok(Node { name: name.to_owned(), body: Body::Kernel { kernel, inputs, num_outputs }, after: Vec::new() })
+    }
+
+    /// Constants on engines are held besides the nodes, none of which has one any more for an input. Another stands in its place, for nobody.
+    fn hold_constants(&mut self, nodes: &mut [Node]) -> Result<()> {
+        for node in nodes {
+            if self.device_of(node).is_some()
+                && let Body::Constant(tensor) = &mut node.body
+            {
+                let nobodys = Tensor::create(self.host.clone(), token())?;
+                self.constants.push(std::mem::replace(tensor, nobodys));
+            }
+        }
+        Ok(())
     }
 
     /// Graphs inside of nodes are given the lane's number as one more input.
