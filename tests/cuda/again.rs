@@ -1,6 +1,6 @@
 //! Calls and runs that are given again while earlier times of them are under way: what they use is held once, and until the last time is over.
 
-use crate::bench::{Bench, input, output, output_elements};
+use crate::bench::Bench;
 use crate::direct::{LOOK, calls, chain, check, enter, floats, run};
 use crate::kit::with_driver;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn what_is_given_again_is_held_once_until_all_is_over() {
     for seed in ["1", "2"] {
         with_driver(&[("SEED", seed)], || {
             let bench = Bench::new();
-            let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+            let add = bench.add().unwrap();
             let stream = bench.stream("again");
             let (x, y) = (floats(&bench, 3.0), bench.on_device().unwrap());
             let holders = || [Arc::strong_count(&x), Arc::strong_count(&y), Arc::strong_count(&add)];
@@ -47,7 +47,7 @@ fn values_are_those_of_their_call() {
     for seed in ["1", "2"] {
         with_driver(&[("SEED", seed)], || {
             let bench = Bench::new();
-            let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+            let add = bench.add().unwrap();
             let fills = [7.0f32, 1.0].map(|value| bench.fill(value.to_bits()));
             let (stream, x) = (bench.stream("again"), bench.on_device().unwrap());
             let sums = [(); 2].map(|()| bench.on_device().unwrap());
@@ -77,7 +77,7 @@ fn values_are_those_of_their_call() {
 fn calls_that_differ_are_held_each_for_itself() {
     with_driver(&[("SEED", "3")], || {
         let bench = Bench::new();
-        let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+        let add = bench.add().unwrap();
         let (stream, x) = (bench.stream("again"), floats(&bench, 1.0));
         let event = bench.event();
         let mut ends = Vec::new();
@@ -138,7 +138,7 @@ fn a_run_that_is_given_again_is_one_run_of_its_lane() {
 fn threads_give_the_same_call_side_by_side() {
     with_driver(&[("SEED", "5")], || {
         let bench = Bench::new();
-        let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+        let add = bench.add().unwrap();
         let (stream, x, y) = (bench.stream("again"), floats(&bench, 2.0), bench.on_device().unwrap());
         let before = [Arc::strong_count(&x), Arc::strong_count(&y)];
         let mut at = 0;

@@ -118,6 +118,11 @@ impl Bench {
         BoundKernel::create_as(self.engine.clone(), signature, operation, &KernelAttr::default())
     }
 
+    /// out[i] = a[i] + b[i], of floats; a kernel of the fake driver's.
+    pub fn add(&self) -> Result<Ref<BoundKernel>> {
+        self.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)])
+    }
+
     /// out[i] = fill, a kernel of the fake driver's.
     pub fn fill(&self, value: u32) -> Ref<BoundKernel> {
         let value = [value];

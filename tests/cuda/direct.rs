@@ -1,6 +1,6 @@
 //! Programs that are the engine's alone, run on a stream of it: exactly what is asked of the driver, and what is refused.
 
-use crate::bench::{Bench, LEN, desc, input, output, output_elements};
+use crate::bench::{Bench, LEN, desc};
 use crate::kit::{eventually, fake, raw, with_driver};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -14,7 +14,7 @@ type Pointer = *mut c_void;
 
 /// Of `length` sums of what came before and the input; all on the engine. With `constant`, the first one adds a constant of the host's instead.
 pub fn chain(bench: &Bench, length: usize, constant: bool) -> Ref<Program> {
-    let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+    let add = bench.add().unwrap();
     let mut graph = Graph::new("chain");
     let x = graph.add_input("x", desc()).unwrap();
     let mut value = x;
@@ -75,7 +75,7 @@ fn a_run_is_one_look_and_one_launch() {
         let ran = with_driver(&[("VERSION", version)], || {
             let bench = Bench::new();
             let (x, other, y) = (floats(&bench, 0.0), floats(&bench, 0.0), bench.on_device().unwrap());
-            let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+            let add = bench.add().unwrap();
             enter(&bench.engine);
             let mut at = 0;
             for length in [1, 2, 10, 100] {
@@ -306,7 +306,7 @@ fn what_the_driver_will_not_record_is_issued_in_order() {
 fn constants_in_the_devices_memory_are_not_copied() {
     with_driver(&[("SEED", "3")], || {
         let bench = Bench::new();
-        let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+        let add = bench.add().unwrap();
         let (x, y, constant) = (floats(&bench, 0.0), bench.on_device().unwrap(), floats(&bench, 100.0));
         let holders = Arc::strong_count(&constant);
         let mut graph = Graph::new("there");

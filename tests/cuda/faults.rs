@@ -1,7 +1,7 @@
 //! Every call that the driver gets for a program with nodes on a CUDA engine fails once, each function at each of its calls: as the program is
 //! compiled, and in the three runs that issue, record and replay.
 
-use crate::bench::{Bench, LEN, desc, input, output, output_elements, values};
+use crate::bench::{Bench, LEN, desc, values};
 use crate::kit::{eventually, fake, with_driver};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn bench() -> Result<Bench> {
 impl Subject {
     fn new() -> Result<Subject> {
         let bench = bench()?;
-        let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)])?;
+        let add = bench.add()?;
         let mut graph = Graph::new("subject");
         let x = graph.add_input("x", desc())?;
         let mut value = x;

@@ -13,7 +13,7 @@ fn a_kernel_of_the_hosts_is_launched_with_its_arguments() {
             bench.stream.enqueue(bench.fill(41), vec![], vec![x.clone()]).unwrap();
             bench.stream.enqueue(bench.fill(42), vec![], vec![x.clone()]).unwrap();
             assert_eq!(bench.read(&x).unwrap(), vec![42; LEN]);
-            let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+            let add = bench.add().unwrap();
             let (a, b) = (bench.on_device().unwrap(), bench.on_device().unwrap());
             let float = |value: f32| bench.on_host(move |i| (value + i as f32).to_bits() as i32);
             bench.stream.enqueue_copy(float(1.0), a.clone()).unwrap();

@@ -1,6 +1,6 @@
 //! Segments of programs as graphs of the driver's: what is asked of the driver in each run, and the ways back.
 
-use crate::bench::{Bench, LEN, input, output, output_elements, values};
+use crate::bench::{Bench, LEN, values};
 use crate::kit::{eventually, fake, with_driver};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Strin
 
 /// Chains side by side of sums of what came before and the input, and the sum of their ends.
 pub fn chains(bench: &Bench, chains: usize, length: usize) -> Graph {
-    let add = bench.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)]).unwrap();
+    let add = bench.add().unwrap();
     let mut graph = Graph::new("chains");
     let x = graph.add_input("x", crate::bench::desc()).unwrap();
     let mut sum = x;
