@@ -8,15 +8,15 @@
 
 static void rows_of_handles(void) {
     ROW(weir_engine_get_native_handle, (NULL, &out.u64), INVALID, "engine is NULL");
-    ROW(weir_engine_get_native_handle, (WRONG(tensor), &out.u64), INVALID, "engine is not a engine");
+    ROW(weir_engine_get_native_handle, (WRONG(tensor), &out.u64), INVALID, "engine: expected an engine");
     ROW(weir_engine_get_native_handle, (good.engine, NULL), INVALID, "out_handle is NULL");
     ROW(weir_engine_get_native_handle, (good.engine, &out.u64), WEIR_UNIMPLEMENTED, "engine cpu:0 has no native handles");
     ROW(weir_stream_get_native_handle, (NULL, &out.u64), INVALID, "stream is NULL");
-    ROW(weir_stream_get_native_handle, (WRONG(engine), &out.u64), INVALID, "stream is not a stream");
+    ROW(weir_stream_get_native_handle, (WRONG(engine), &out.u64), INVALID, "stream: expected a stream");
     ROW(weir_stream_get_native_handle, (good.stream, NULL), INVALID, "out_handle is NULL");
     ROW(weir_stream_get_native_handle, (good.stream, &out.u64), WEIR_UNIMPLEMENTED, "engine cpu:0 has no native handles");
     ROW(weir_event_get_native_handle, (NULL, &out.u64), INVALID, "event is NULL");
-    ROW(weir_event_get_native_handle, (WRONG(engine), &out.u64), INVALID, "event is not a event");
+    ROW(weir_event_get_native_handle, (WRONG(engine), &out.u64), INVALID, "event: expected an event");
     ROW(weir_event_get_native_handle, (good.event, NULL), INVALID, "out_handle is NULL");
     ROW(weir_event_get_native_handle, (good.event, &out.u64), WEIR_UNIMPLEMENTED, "engine cpu:0 has no native handles");
 }
@@ -24,7 +24,7 @@ static void rows_of_handles(void) {
 static void rows_of_cuda(void) {
     weir_cuda_device_info info = {.struct_size = sizeof info};
     ROW(weir_cuda_get_device_info, (NULL, &info), INVALID, "engine is NULL");
-    ROW(weir_cuda_get_device_info, (WRONG(tensor), &info), INVALID, "engine is not a engine");
+    ROW(weir_cuda_get_device_info, (WRONG(tensor), &info), INVALID, "engine: expected an engine");
     ROW(weir_cuda_get_device_info, (good.engine, NULL), INVALID, "out_info is NULL");
     ROW(weir_cuda_get_device_info, (good.engine, &info), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
 
@@ -36,16 +36,16 @@ static void rows_of_cuda(void) {
     weir_engine_attr_destroy(attr);
 
     ROW(weir_stream_wrap_cuda, (NULL, NULL, NULL, NEW(stream)), INVALID, "engine is NULL");
-    ROW(weir_stream_wrap_cuda, (WRONG(tensor), NULL, NULL, NEW(stream)), INVALID, "engine is not a engine");
+    ROW(weir_stream_wrap_cuda, (WRONG(tensor), NULL, NULL, NEW(stream)), INVALID, "engine: expected an engine");
     ROW(weir_stream_wrap_cuda, (good.engine, NULL, WRONG(engine), NEW(stream)), INVALID, "attr is not");
     ROW(weir_stream_wrap_cuda, (good.engine, NULL, NULL, NULL), INVALID, "out_stream is NULL");
     ROW(weir_stream_wrap_cuda, (good.engine, NULL, NULL, NEW(stream)), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
 
     ROW(weir_stream_wait_cuda_event, (NULL, &info), INVALID, "stream is NULL");
-    ROW(weir_stream_wait_cuda_event, (WRONG(engine), &info), INVALID, "stream is not a stream");
+    ROW(weir_stream_wait_cuda_event, (WRONG(engine), &info), INVALID, "stream: expected a stream");
     ROW(weir_stream_wait_cuda_event, (good.stream, &info), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
     ROW(weir_stream_record_cuda_event, (NULL, &info), INVALID, "stream is NULL");
-    ROW(weir_stream_record_cuda_event, (WRONG(engine), &info), INVALID, "stream is not a stream");
+    ROW(weir_stream_record_cuda_event, (WRONG(engine), &info), INVALID, "stream: expected a stream");
     ROW(weir_stream_record_cuda_event, (good.stream, &info), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
 }
 
@@ -53,7 +53,7 @@ static void rows_of_kernels(void) {
     weir_tensor_desc descs[1] = {vector_desc(2)};
     weir_cuda_kernel_desc d = {.struct_size = sizeof d, .source = "", .entry = "double_all", .num_outputs = 1, .outputs = descs};
     ROW(weir_kernel_create_cuda, (NULL, &d, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_cuda, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine is not a engine");
+    ROW(weir_kernel_create_cuda, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
     ROW(weir_kernel_create_cuda, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_cuda, (good.engine, UNALIGNED, NULL, NEW(kernel)), INVALID, "desc is not aligned");
     ROW(weir_kernel_create_cuda, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "attr is not");

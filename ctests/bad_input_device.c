@@ -89,7 +89,7 @@ static void rows_of_named_kernels(void) {
     weir_tensor_desc descs[1] = {vector_desc(2)}, open[1] = {{WEIR_F32, 1, {-1}}};
     weir_named_kernel_desc d = {.struct_size = sizeof d, .operation = "scale", .num_inputs = 1, .num_outputs = 1, .outputs = descs};
     ROW(weir_kernel_create_named, (NULL, &d, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_named, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine is not a engine");
+    ROW(weir_kernel_create_named, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
     ROW(weir_kernel_create_named, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_named, (good.engine, UNALIGNED, NULL, NEW(kernel)), INVALID, "desc is not aligned");
     ROW(weir_kernel_create_named, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "attr is not");

@@ -12,15 +12,15 @@ static void rows_of_attributes(void) {
     ROW(weir_engine_attr_get_kind, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_kind, (good.engine_attr, NULL), INVALID, "out_kind is NULL");
     ROW(weir_engine_attr_get_kind, (WRONG(stream_attr), &out.u32),
-        INVALID, "attr is not a engine_attr (it is a stream_attr)");
+        INVALID, "attr: expected an engine_attr, got a stream_attr");
     ROW(weir_engine_attr_set_threadpool, (NULL, good.threadpool), INVALID, "attr is NULL");
-    ROW(weir_engine_attr_set_threadpool, (WRONG(engine), good.threadpool), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_set_threadpool, (WRONG(engine), good.threadpool), INVALID, "attr: expected an engine_attr");
     ROW(weir_engine_attr_set_threadpool, (good.engine_attr, WRONG(tensor)),
-        INVALID, "pool is not a threadpool (it is a tensor)");
+        INVALID, "pool: expected a threadpool, got a tensor");
     ROW(weir_engine_attr_get_threadpool, (NULL, NEW(threadpool)), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_threadpool, (good.engine_attr, NULL), INVALID, "out_pool is NULL");
     ROW(weir_engine_attr_get_threadpool, (NO_OBJECT, NEW(threadpool)),
-        INVALID, "attr is not a engine_attr (it is no weir object)");
+        INVALID, "attr: expected an engine_attr, got no weir object");
 }
 
 static void rows_of_threads(void) {
@@ -30,27 +30,27 @@ static void rows_of_threads(void) {
 
     ROW(weir_engine_attr_set_thread_mode, (NULL, WEIR_THREAD_MODE_KIND), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_thread_mode, (WRONG(stream_attr), WEIR_THREAD_MODE_KIND),
-        INVALID, "attr is not a engine_attr (it is a stream_attr)");
+        INVALID, "attr: expected an engine_attr, got a stream_attr");
     ROW(weir_engine_attr_set_thread_mode, (both, 0), INVALID, "mode is 0");
     ROW(weir_engine_attr_set_thread_mode, (both, WEIR_THREAD_MODE_CALLER + 1), INVALID, "mode is 5");
     ROW(weir_engine_attr_get_thread_mode, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_thread_mode, (both, NULL), INVALID, "out_mode is NULL");
-    ROW(weir_engine_attr_get_thread_mode, (WRONG(event), &out.u32), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_get_thread_mode, (WRONG(event), &out.u32), INVALID, "attr: expected an engine_attr");
     ROW(weir_engine_attr_set_thread_mode, (other_kind, 0), INVALID, "mode is 0");
     ROW(weir_engine_attr_set_thread_count, (NULL, 2), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_max_streams, (NULL, 2), INVALID, "attr is NULL");
-    ROW(weir_engine_attr_set_max_streams, (WRONG(graph), 2), INVALID, "attr is not a engine_attr (it is a graph)");
+    ROW(weir_engine_attr_set_max_streams, (WRONG(graph), 2), INVALID, "attr: expected an engine_attr, got a graph");
     ROW(weir_engine_attr_set_max_streams, (both, 65), INVALID, "count is 65, expected 0 to 64");
     ROW(weir_engine_attr_get_max_streams, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_max_streams, (both, NULL), INVALID, "out_count is NULL");
-    ROW(weir_engine_attr_get_max_streams, (WRONG(graph), &out.u32), INVALID, "attr is not a engine_attr (it is a graph)");
-    ROW(weir_engine_attr_set_thread_count, (WRONG(graph), 2), INVALID, "attr is not a engine_attr (it is a graph)");
+    ROW(weir_engine_attr_get_max_streams, (WRONG(graph), &out.u32), INVALID, "attr: expected an engine_attr, got a graph");
+    ROW(weir_engine_attr_set_thread_count, (WRONG(graph), 2), INVALID, "attr: expected an engine_attr, got a graph");
     ROW(weir_engine_attr_set_thread_count, (both, 257), INVALID, "count is 257, expected 0 to 256");
     ROW(weir_engine_attr_set_thread_count, (both, UINT32_MAX), INVALID, "count is 4294967295");
     ROW(weir_engine_attr_set_thread_count, (other_kind, 2), PRECONDITION, "attr is for a cuda");
     ROW(weir_engine_attr_get_thread_count, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_thread_count, (both, NULL), INVALID, "out_count is NULL");
-    ROW(weir_engine_attr_get_thread_count, (WRONG(run), &out.u32), INVALID, "attr is not a engine_attr (it is a run)");
+    ROW(weir_engine_attr_get_thread_count, (WRONG(run), &out.u32), INVALID, "attr: expected an engine_attr, got a run");
     ROW(weir_engine_attr_get_thread_count, (other_kind, &out.u32), PRECONDITION, "attr is for a cuda");
 
     /* A pool goes with mode GLOBAL only, whichever of the two was set first. */
@@ -81,7 +81,7 @@ static void rows_of_create(void) {
     ROW(weir_engine_create, (99, 0, NULL, NEW(engine)), INVALID, "kind is 99");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 4711, NULL, NEW(engine)), RANGE, "index is 4711");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, WRONG(kernel_attr), NEW(engine)),
-        INVALID, "attr is not a engine_attr");
+        INVALID, "attr: expected an engine_attr");
     ROW(weir_engine_create, (WEIR_ENGINE_CPU, 0, other_engine_kind, NEW(engine)), INVALID, "attr");
     ROW(weir_stream_create, (good.engine, 0, other_kind, NEW(stream)), INVALID, "attr");
     weir_engine_attr_destroy(other_engine_kind);
@@ -92,24 +92,24 @@ static void rows_of_engines(void) {
     weir_engine_info info = {.struct_size = sizeof info};
 
     ROW(weir_engine_retain, (NULL), INVALID, "engine is NULL");
-    ROW(weir_engine_retain, (WRONG(threadpool)), INVALID, "engine is not a engine (it is a threadpool)");
+    ROW(weir_engine_retain, (WRONG(threadpool)), INVALID, "engine: expected an engine, got a threadpool");
     ROW(weir_engine_get_kind, (NULL, &out.u32), INVALID, "engine is NULL");
     ROW(weir_engine_get_kind, (good.engine, NULL), INVALID, "out_kind is NULL");
-    ROW(weir_engine_get_kind, (WRONG(engine_attr), &out.u32), INVALID, "engine is not a engine (it is a engine_attr)");
+    ROW(weir_engine_get_kind, (WRONG(engine_attr), &out.u32), INVALID, "engine: expected an engine, got an engine_attr");
     ROW(weir_engine_get_index, (NULL, &out.u32), INVALID, "engine is NULL");
     ROW(weir_engine_get_index, (good.engine, NULL), INVALID, "out_index is NULL");
-    ROW(weir_engine_get_index, (WRONG(kernel), &out.u32), INVALID, "engine is not a engine (it is a kernel)");
+    ROW(weir_engine_get_index, (WRONG(kernel), &out.u32), INVALID, "engine: expected an engine, got a kernel");
     ROW(weir_engine_get_attr, (NULL, NEW(lent_engine_attr)), INVALID, "engine is NULL");
     ROW(weir_engine_get_attr, (good.engine, NULL), INVALID, "out_attr is NULL");
     ROW(weir_engine_get_attr, (WRONG(stream), NEW(lent_engine_attr)),
-        INVALID, "engine is not a engine (it is a stream)");
+        INVALID, "engine: expected an engine, got a stream");
     ROW(weir_engine_get_threadpool, (NULL, NEW(threadpool)), INVALID, "engine is NULL");
     ROW(weir_engine_get_threadpool, (good.engine, NULL), INVALID, "out_pool is NULL");
     ROW(weir_engine_get_threadpool, (WRONG(program), NEW(threadpool)),
-        INVALID, "engine is not a engine (it is a program)");
+        INVALID, "engine: expected an engine, got a program");
     ROW(weir_engine_get_info, (NULL, &info), INVALID, "engine is NULL");
     ROW(weir_engine_get_info, (good.engine, NULL), INVALID, "out_info is NULL");
-    ROW(weir_engine_get_info, (WRONG(run), &info), INVALID, "engine is not a engine (it is a run)");
+    ROW(weir_engine_get_info, (WRONG(run), &info), INVALID, "engine: expected an engine, got a run");
     info.struct_size = offsetof(weir_engine_info, thread_mode) - 1;
     ROW(weir_engine_get_info, (good.engine, &info), INVALID, "out_info->struct_size is 95, expected 112 (at least 96)");
     info.struct_size = 4097;
@@ -117,7 +117,7 @@ static void rows_of_engines(void) {
     CHECK(info.kind == 0 && info.name[0] == '\0');
     ROW(weir_engine_synchronize, (NULL, 0), INVALID, "engine is NULL");
     ROW(weir_engine_synchronize, (WRONG(event), WEIR_TIMEOUT_INFINITE),
-        INVALID, "engine is not a engine (it is a event)");
+        INVALID, "engine: expected an engine, got an event");
     weir_engine_sync synced = {.struct_size = sizeof synced}, short_synced = {.struct_size = 8};
     ROW(weir_sync_devices_status, (0, &synced, 1, NULL), INVALID, "out_count is NULL");
     ROW(weir_sync_devices_status, (0, NULL, 1, &out.size), INVALID, "results is NULL");
@@ -128,7 +128,7 @@ static void rows_of_engines(void) {
     ROW(weir_time_ns, (NULL, NULL, NULL, 1, &out.u64), INVALID, "fn is NULL");
     ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 0, &out.u64), INVALID, "repetitions is 0");
     ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 1, NULL), INVALID, "out_times is NULL");
-    ROW(weir_time_ns, (WRONG(tensor), fail_with_data_loss, NULL, 1, &out.u64), INVALID, "stream is not a stream");
+    ROW(weir_time_ns, (WRONG(tensor), fail_with_data_loss, NULL, 1, &out.u64), INVALID, "stream: expected a stream");
     ROW(weir_time_ns, (NULL, fail_with_data_loss, NULL, 1, &out.u64), WEIR_DATA_LOSS, "fn failed with DATA_LOSS");
     ROW(weir_sync_devices, (), WEIR_OK, NULL);
     ROW(weir_sync_devices_timeout, (0), WEIR_OK, NULL);
@@ -147,7 +147,7 @@ static void rows_of_emulation(void) {
 
     ROW(weir_engine_attr_set_emulation, (NULL, &sane), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_emulation, (attr, NULL), INVALID, "emulation is NULL");
-    ROW(weir_engine_attr_set_emulation, (WRONG(stream_attr), &sane), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_set_emulation, (WRONG(stream_attr), &sane), INVALID, "attr: expected an engine_attr");
     ROW(weir_engine_attr_set_emulation, (good.engine_attr, &sane), PRECONDITION, "attr is for a cpu engine");
     emulation.flags = WEIR_EMULATION_STRICT;
     ROW(weir_engine_attr_set_emulation, (attr, &emulation), INVALID, "emulation: flags has WEIR_EMULATION_STRICT without");

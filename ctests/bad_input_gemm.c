@@ -34,8 +34,8 @@ static void rows_of_sgemm(void) {
     ROW(weir_sgemm, (0, 0, max, 1, 0, 1, a, 1, b, 1, 0, c, 1, NULL), RANGE, "c has 9223372036854775807 rows");
     ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, a + 3, 2, NULL), INVALID, "c overlaps a");
     ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, b, 2, NULL), INVALID, "c overlaps b");
-    ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, WRONG(engine)), INVALID, "pool is not a threadpool (it is");
-    ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, NO_OBJECT), INVALID, "pool is not a threadpool");
+    ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, WRONG(engine)), INVALID, "pool: expected a threadpool (it is");
+    ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, NO_OBJECT), INVALID, "pool: expected a threadpool");
     for (size_t i = 0; i < 64; i++) CHECK(c[i] == 7.0f);
 }
 
@@ -64,7 +64,7 @@ static void rows_of_bytes(void) {
     ROW(weir_gemm_u8s8s32, (0, 0, fixed, 2, 2, 2, 1, (const uint8_t *)ic, 2, 0, sb, 2, 0, 0, ic, 2, NULL, NULL),
         INVALID, "c overlaps a");
     ROW(weir_gemm_u8s8s32, (0, 0, fixed, 2, 2, 2, 1, ua, 2, 0, sb, 2, 0, 0, ic, 2, NULL, WRONG(tensor)),
-        INVALID, "pool is not a threadpool (it is a tensor)");
+        INVALID, "pool: expected a threadpool, got a tensor");
     ROW(weir_gemm_s8s8s32, (0, 9, fixed, 2, 2, 2, 1, sa, 2, 0, sb, 2, 0, 0, ic, 2, NULL, NULL),
         INVALID, "transpose_b is 9");
     ROW(weir_gemm_s8s8s32, (0, 0, 7, 2, 2, 2, 1, sa, 2, 0, sb, 2, 0, 0, ic, 2, NULL, NULL), INVALID, "offsetc is 7");
@@ -72,7 +72,7 @@ static void rows_of_bytes(void) {
         INVALID, "alpha is inf");
     ROW(weir_gemm_s8s8s32, (0, 0, fixed, 2, 2, 2, 1, sa, 2, 0, NULL, 2, 0, 0, ic, 2, NULL, NULL), INVALID, "b is NULL");
     ROW(weir_gemm_s8s8s32, (0, 0, fixed, 2, 2, 2, 1, sa, 2, 0, sb, 2, 0, 0, ic, 2, NULL, WRONG(stream)),
-        INVALID, "pool is not a threadpool");
+        INVALID, "pool: expected a threadpool");
     for (size_t i = 0; i < 64; i++) CHECK_EQ(ic[i], 7);
 }
 

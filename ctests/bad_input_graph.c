@@ -45,7 +45,7 @@ static void rows_of_inputs_and_constants(const builder *b) {
     ROW(weir_graph_create, (BAD_UTF8, NEW(graph)), INVALID, "name is not UTF-8 (bad byte at offset 2)");
     ROW(weir_graph_add_input, (NULL, "a", &four, &out.value), INVALID, "graph is NULL");
     ROW(weir_graph_add_input, (WRONG(program), "a", &four, &out.value),
-        INVALID, "graph is not a graph (it is a program)");
+        INVALID, "graph: expected a graph, got a program");
     ROW(weir_graph_add_input, (graph, NULL, &four, &out.value), INVALID, "name is NULL");
     ROW(weir_graph_add_input, (graph, "", &four, &out.value), INVALID, "name");
     ROW(weir_graph_add_input, (graph, BAD_UTF8, &four, &out.value), INVALID, "name is not UTF-8");
@@ -56,12 +56,12 @@ static void rows_of_inputs_and_constants(const builder *b) {
     ROW(weir_graph_add_input, (graph, "x", &four, &out.value), WEIR_ALREADY_EXISTS, "'x'");
     ROW(weir_graph_add_constant, (NULL, "a", good.tensor, &out.value), INVALID, "graph is NULL");
     ROW(weir_graph_add_constant, (WRONG(engine), "a", good.tensor, &out.value),
-        INVALID, "graph is not a graph (it is a engine)");
+        INVALID, "graph: expected a graph, got an engine");
     ROW(weir_graph_add_constant, (graph, NULL, good.tensor, &out.value), INVALID, "name is NULL");
     ROW(weir_graph_add_constant, (graph, BAD_UTF8, good.tensor, &out.value), INVALID, "name is not UTF-8");
     ROW(weir_graph_add_constant, (graph, "a", NULL, &out.value), INVALID, "tensor is NULL");
     ROW(weir_graph_add_constant, (graph, "a", WRONG(kernel), &out.value),
-        INVALID, "tensor is not a tensor (it is a kernel)");
+        INVALID, "tensor: expected a tensor, got a kernel");
     ROW(weir_graph_add_constant, (graph, "a", good.tensor, NULL), INVALID, "out_value is NULL");
     ROW(weir_graph_add_constant, (graph, "node", good.tensor, &out.value), WEIR_ALREADY_EXISTS, "'node'");
 }
@@ -73,13 +73,13 @@ static void rows_of_kernels_and_tasks(const builder *b) {
 
     ROW(weir_graph_add_kernel, (NULL, "k", kernel, &x, 1, &out.value, 1, &out.node), INVALID, "graph is NULL");
     ROW(weir_graph_add_kernel, (WRONG(kernel), "k", kernel, &x, 1, &out.value, 1, &out.node),
-        INVALID, "graph is not a graph");
+        INVALID, "graph: expected a graph");
     ROW(weir_graph_add_kernel, (graph, NULL, kernel, &x, 1, &out.value, 1, &out.node), INVALID, "name is NULL");
     ROW(weir_graph_add_kernel, (graph, BAD_UTF8, kernel, &x, 1, &out.value, 1, &out.node),
         INVALID, "name is not UTF-8");
     ROW(weir_graph_add_kernel, (graph, "k", NULL, &x, 1, &out.value, 1, &out.node), INVALID, "kernel is NULL");
     ROW(weir_graph_add_kernel, (graph, "k", WRONG(graph), &x, 1, &out.value, 1, &out.node),
-        INVALID, "kernel is not a kernel");
+        INVALID, "kernel: expected a kernel");
     ROW(weir_graph_add_kernel, (graph, "k", kernel, NULL, 1, &out.value, 1, &out.node),
         INVALID, "inputs is NULL, but its length is 1");
     ROW(weir_graph_add_kernel, (graph, "k", kernel, &x, SIZE_MAX, &out.value, 1, &out.node), RANGE, "inputs");
@@ -94,7 +94,7 @@ static void rows_of_kernels_and_tasks(const builder *b) {
     ROW(weir_graph_add_program, (graph, NULL, program, &x, 1, &out.value, 1, &out.node), INVALID, "name is NULL");
     ROW(weir_graph_add_program, (graph, "p", NULL, &x, 1, &out.value, 1, &out.node), INVALID, "program is NULL");
     ROW(weir_graph_add_program, (graph, "p", WRONG(kernel), &x, 1, &out.value, 1, &out.node),
-        INVALID, "program is not a program (it is a kernel)");
+        INVALID, "program: expected a program, got a kernel");
     ROW(weir_graph_add_program, (graph, "p", program, NULL, 1, &out.value, 1, &out.node),
         INVALID, "inputs is NULL, but its length is 1");
     ROW(weir_graph_add_program, (graph, "p", program, &x, 1, NULL, 1, &out.node), INVALID, "out_outputs is NULL");
@@ -104,7 +104,7 @@ static void rows_of_kernels_and_tasks(const builder *b) {
     ROW(weir_graph_add_program, (graph, "x", program, &x, 1, &out.value, 1, &out.node), WEIR_ALREADY_EXISTS, "'x'");
     ROW(weir_graph_add_task, (NULL, "t", never_called, NULL, never_destroyed, 0, &out.node), INVALID, "graph is NULL");
     ROW(weir_graph_add_task, (WRONG(run), "t", never_called, NULL, never_destroyed, 0, &out.node),
-        INVALID, "graph is not a graph");
+        INVALID, "graph: expected a graph");
     ROW(weir_graph_add_task, (graph, NULL, never_called, NULL, never_destroyed, 0, &out.node), INVALID, "name is NULL");
     ROW(weir_graph_add_task, (graph, BAD_UTF8, never_called, NULL, never_destroyed, 0, &out.node),
         INVALID, "name is not UTF-8");
@@ -120,26 +120,26 @@ static void rows_of_edges_and_outputs(const builder *b) {
 
     ROW(weir_graph_add_control_edge, (NULL, b->node, b->node), INVALID, "graph is NULL");
     ROW(weir_graph_add_control_edge, (WRONG(tensor), b->node, b->node),
-        INVALID, "graph is not a graph (it is a tensor)");
+        INVALID, "graph: expected a graph, got a tensor");
     ROW(weir_graph_add_control_edge, (graph, b->node, b->node), INVALID, "'node'");
     ROW(weir_graph_add_control_edge, (graph, UINT64_MAX, b->node), INVALID, "from");
     ROW(weir_graph_add_control_edge, (graph, b->node, b->foreign_node), INVALID, "to");
     ROW(weir_graph_set_forwarding, (NULL, b->node, 0, 0), INVALID, "graph is NULL");
     ROW(weir_graph_set_forwarding, (WRONG(tensor), b->node, 0, 0),
-        INVALID, "graph is not a graph (it is a tensor)");
+        INVALID, "graph: expected a graph, got a tensor");
     ROW(weir_graph_set_forwarding, (graph, b->foreign_node, 0, 0), INVALID, "node");
     ROW(weir_graph_set_forwarding, (graph, b->node, -1, 0), RANGE, "output is -1");
     ROW(weir_graph_set_forwarding, (graph, b->node, 0, -3), INVALID, "input is -3");
     ROW(weir_graph_set_forwarding, (graph, b->node, 0, INT32_MAX), RANGE, "input is 2147483647");
     ROW(weir_graph_add_output, (NULL, "o", b->x), INVALID, "graph is NULL");
-    ROW(weir_graph_add_output, (WRONG(stream), "o", b->x), INVALID, "graph is not a graph (it is a stream)");
+    ROW(weir_graph_add_output, (WRONG(stream), "o", b->x), INVALID, "graph: expected a graph, got a stream");
     ROW(weir_graph_add_output, (graph, NULL, b->x), INVALID, "name is NULL");
     ROW(weir_graph_add_output, (graph, BAD_UTF8, b->x), INVALID, "name is not UTF-8");
     ROW(weir_graph_add_output, (graph, "o", b->foreign_value), INVALID, "value");
     ROW(weir_graph_add_output, (graph, "o", UINT64_MAX), INVALID, "value");
     ROW(weir_graph_add_output, (graph, "taken", b->x), WEIR_ALREADY_EXISTS, "'taken'");
     ROW(weir_graph_dump, (NULL, WEIR_DUMP_DOT, buffer, 4, &out.size), INVALID, "graph is NULL");
-    ROW(weir_graph_dump, (WRONG(program), WEIR_DUMP_DOT, buffer, 4, &out.size), INVALID, "graph is not a graph");
+    ROW(weir_graph_dump, (WRONG(program), WEIR_DUMP_DOT, buffer, 4, &out.size), INVALID, "graph: expected a graph");
     ROW(weir_graph_dump, (graph, 0, buffer, 4, &out.size), INVALID, "format is 0");
     ROW(weir_graph_dump, (graph, 99, buffer, 4, &out.size), INVALID, "format is 99");
     ROW(weir_graph_dump, (graph, WEIR_DUMP_DOT, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
@@ -156,7 +156,7 @@ static void rows_of_control_flow(const builder *b) {
     ROW(weir_graph_add_cond, (graph, NULL, x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "name is NULL");
     ROW(weir_graph_add_cond, (graph, "c", x, NULL, inner, NULL, 0, NULL, 0, NULL), INVALID, "then_graph is NULL");
     ROW(weir_graph_add_cond, (graph, "c", x, inner, WRONG(tensor), NULL, 0, NULL, 0, NULL),
-        INVALID, "else_graph is not a graph (it is a tensor)");
+        INVALID, "else_graph: expected a graph, got a tensor");
     ROW(weir_graph_add_cond, (graph, "c", x, graph, inner, NULL, 0, NULL, 0, NULL), INVALID, "inside of itself");
     ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, NULL, 1, NULL, 0, NULL), INVALID, "inputs is NULL");
     ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, &x, 1, &out.value, 99, NULL), INVALID, "num_outputs is 99");
@@ -190,30 +190,30 @@ static void rows_of_compile(void) {
     ROW(weir_compile_options_create, (NULL), INVALID, "out_options is NULL");
     ROW(weir_compile_options_set_hop_ns, (NULL, 1), INVALID, "options is NULL");
     ROW(weir_compile_options_set_hop_ns, (WRONG(run_options), 1),
-        INVALID, "options is not a compile_options (it is a run_options)");
+        INVALID, "options: expected compile_options, got run_options");
     ROW(weir_compile_options_get_hop_ns, (NULL, &out.u64), INVALID, "options is NULL");
     ROW(weir_compile_options_get_hop_ns, (good.compile_options, NULL), INVALID, "out_hop_ns is NULL");
     ROW(weir_compile_options_set_allow_absent, (NULL, 1), INVALID, "options is NULL");
     ROW(weir_compile_options_set_allow_absent, (good.compile_options, 2), INVALID, "allow is 2");
     ROW(weir_compile_options_get_allow_absent, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_compile_options_get_allow_absent, (good.compile_options, NULL), INVALID, "out_allow is NULL");
-    ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options: expected compile_options");
     ROW(weir_compile_options_set_blocking_threadpool, (NULL, NULL), INVALID, "options is NULL");
     ROW(weir_compile_options_set_blocking_threadpool, (good.compile_options, WRONG(stream)),
-        INVALID, "pool is not a threadpool (it is a stream)");
+        INVALID, "pool: expected a threadpool, got a stream");
     ROW(weir_compile_options_get_blocking_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
     ROW(weir_compile_options_get_blocking_threadpool, (good.compile_options, NULL), INVALID, "out_pool is NULL");
     ROW(weir_graph_compile, (NULL, &engine, 1, NULL, NEW(program)), INVALID, "graph is NULL");
     ROW(weir_graph_compile, (WRONG(program), &engine, 1, NULL, NEW(program)),
-        INVALID, "graph is not a graph (it is a program)");
+        INVALID, "graph: expected a graph, got a program");
     ROW(weir_graph_compile, (graph, NULL, 1, NULL, NEW(program)), INVALID, "engines is NULL, but its length is 1");
     ROW(weir_graph_compile, (graph, NULL, 0, NULL, NEW(program)), INVALID, "engine");
     ROW(weir_graph_compile, (graph, &missing, 1, NULL, NEW(program)), INVALID, "engines[0] is NULL");
     ROW(weir_graph_compile, (graph, &odd, 1, NULL, NEW(program)),
-        INVALID, "engines[0] is not a engine (it is a stream)");
+        INVALID, "engines[0]: expected an engine, got a stream");
     ROW(weir_graph_compile, (graph, &engine, SIZE_MAX, NULL, NEW(program)), RANGE, "engines");
     ROW(weir_graph_compile, (graph, &engine, 1, WRONG(run_options), NEW(program)),
-        INVALID, "options is not a compile_options");
+        INVALID, "options: expected compile_options");
     ROW(weir_graph_compile, (graph, &engine, 1, NULL, NULL), INVALID, "out_program is NULL");
 }
 
@@ -230,28 +230,28 @@ static void rows_of_statistics(void) {
     small.struct_size = 8;
 
     ROW(weir_compile_options_set_statistics, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_compile_options_set_statistics, (WRONG(run_options), 1), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_set_statistics, (WRONG(run_options), 1), INVALID, "options: expected compile_options");
     ROW(weir_compile_options_set_statistics, (good.compile_options, 2), INVALID, "statistics is 2");
     ROW(weir_compile_options_get_statistics, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_compile_options_get_statistics, (WRONG(run_options), &out.i32), INVALID, "options is not a compile_options");
+    ROW(weir_compile_options_get_statistics, (WRONG(run_options), &out.i32), INVALID, "options: expected compile_options");
     ROW(weir_compile_options_get_statistics, (good.compile_options, NULL), INVALID, "out_statistics is NULL");
     ROW(weir_program_get_num_nodes, (NULL, &out.size), INVALID, "program is NULL");
-    ROW(weir_program_get_num_nodes, (WRONG(graph), &out.size), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_num_nodes, (WRONG(graph), &out.size), INVALID, "program: expected a program, got a graph");
     ROW(weir_program_get_num_nodes, (program, NULL), INVALID, "out_num_nodes is NULL");
     ROW(weir_program_get_node_stats, (NULL, 0, &stats), INVALID, "program is NULL");
-    ROW(weir_program_get_node_stats, (WRONG(run), 0, &stats), INVALID, "program is not a program (it is a run)");
+    ROW(weir_program_get_node_stats, (WRONG(run), 0, &stats), INVALID, "program: expected a program, got a run");
     ROW(weir_program_get_node_stats, (program, 0, &stats), PRECONDITION, "was compiled without statistics");
     ROW(weir_program_get_counters, (NULL, &counters), INVALID, "program is NULL");
-    ROW(weir_program_get_counters, (WRONG(graph), &counters), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_get_counters, (WRONG(graph), &counters), INVALID, "program: expected a program, got a graph");
     ROW(weir_program_get_counters, (program, NULL), INVALID, "out_counters is NULL");
     ROW(weir_program_get_counters, (program, &small), INVALID, "out_counters->struct_size is 8");
     ROW(weir_program_save_profile, (NULL, buffer, 4, &out.size), INVALID, "program is NULL");
-    ROW(weir_program_save_profile, (WRONG(graph), buffer, 4, &out.size), INVALID, "program is not a program");
+    ROW(weir_program_save_profile, (WRONG(graph), buffer, 4, &out.size), INVALID, "program: expected a program");
     ROW(weir_program_save_profile, (program, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
     ROW(weir_program_save_profile, (program, NULL, 0, NULL), INVALID, "out_length is NULL");
     ROW(weir_program_save_profile, (program, buffer, 4, NULL), RANGE, "capacity is 4");
     ROW(weir_program_load_profile, (NULL, "weir profile 1", &out.size), INVALID, "program is NULL");
-    ROW(weir_program_load_profile, (WRONG(graph), "weir profile 1", &out.size), INVALID, "program is not a program");
+    ROW(weir_program_load_profile, (WRONG(graph), "weir profile 1", &out.size), INVALID, "program: expected a program");
     ROW(weir_program_load_profile, (program, NULL, &out.size), INVALID, "profile is NULL");
     ROW(weir_program_load_profile, (program, BAD_UTF8, &out.size), INVALID, "profile");
     ROW(weir_program_load_profile, (program, "profile", &out.size), INVALID, "the text is no profile");
@@ -264,34 +264,34 @@ static void rows_of_programs(void) {
     weir_program *program = good.program;
 
     ROW(weir_program_trim, (NULL), INVALID, "program is NULL");
-    ROW(weir_program_trim, (WRONG(graph)), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_trim, (WRONG(graph)), INVALID, "program: expected a program, got a graph");
     ROW(weir_program_retain, (NULL), INVALID, "program is NULL");
-    ROW(weir_program_retain, (WRONG(graph)), INVALID, "program is not a program (it is a graph)");
+    ROW(weir_program_retain, (WRONG(graph)), INVALID, "program: expected a program, got a graph");
     ROW(weir_program_get_arity, (NULL, &out.size, &out.size2), INVALID, "program is NULL");
     ROW(weir_program_get_arity, (program, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
     ROW(weir_program_get_arity, (program, &out.size, NULL), INVALID, "out_num_outputs is NULL");
     ROW(weir_program_get_arity, (WRONG(kernel), &out.size, &out.size2),
-        INVALID, "program is not a program (it is a kernel)");
+        INVALID, "program: expected a program, got a kernel");
     ROW(weir_program_get_input_desc, (NULL, 0, &out.desc), INVALID, "program is NULL");
     ROW(weir_program_get_input_desc, (program, 0, NULL), INVALID, "out_desc is NULL");
     ROW(weir_program_get_input_desc, (program, 1, &out.desc), RANGE, "index is 1");
     ROW(weir_program_get_input_desc, (program, SIZE_MAX, &out.desc), RANGE, "index is 18446744073709551615");
-    ROW(weir_program_get_input_desc, (WRONG(run), 0, &out.desc), INVALID, "program is not a program (it is a run)");
+    ROW(weir_program_get_input_desc, (WRONG(run), 0, &out.desc), INVALID, "program: expected a program, got a run");
     ROW(weir_program_get_output_desc, (NULL, 0, &out.desc), INVALID, "program is NULL");
     ROW(weir_program_get_output_desc, (program, 0, NULL), INVALID, "out_desc is NULL");
     ROW(weir_program_get_output_desc, (program, 1, &out.desc), RANGE, "index is 1");
     ROW(weir_program_get_output_desc, (WRONG(event), 0, &out.desc),
-        INVALID, "program is not a program (it is a event)");
+        INVALID, "program: expected a program, got an event");
     ROW(weir_program_dump, (NULL, WEIR_DUMP_JSON, buffer, 4, &out.size), INVALID, "program is NULL");
     ROW(weir_program_dump, (WRONG(graph), WEIR_DUMP_JSON, buffer, 4, &out.size),
-        INVALID, "program is not a program (it is a graph)");
+        INVALID, "program: expected a program, got a graph");
     ROW(weir_program_dump, (program, 3, buffer, 4, &out.size), INVALID, "format is 3");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, NULL, 0, NULL), INVALID, "out_length is NULL");
     ROW(weir_program_dump, (program, WEIR_DUMP_DOT, buffer, 4, NULL), RANGE, "capacity is 4");
     ROW(weir_program_report, (NULL, WEIR_REPORT_JSON, buffer, 4, &out.size), INVALID, "program is NULL");
     ROW(weir_program_report, (WRONG(graph), WEIR_REPORT_JSON, buffer, 4, &out.size),
-        INVALID, "program is not a program (it is a graph)");
+        INVALID, "program: expected a program, got a graph");
     ROW(weir_program_report, (program, 0, buffer, 4, &out.size), INVALID, "format is 0");
     ROW(weir_program_report, (program, WEIR_REPORT_TEXT, NULL, 4, &out.size),
         INVALID, "buffer is NULL, but capacity is 4");

@@ -24,17 +24,17 @@ static void rows_of_attributes(void) {
     ROW(weir_kernel_attr_set_name, (NULL, "x"), INVALID, "attr is NULL");
     ROW(weir_kernel_attr_set_name, (attr, NULL), INVALID, "name is NULL");
     ROW(weir_kernel_attr_set_name, (attr, BAD_UTF8), INVALID, "name is not UTF-8 (bad byte at offset 2)");
-    ROW(weir_kernel_attr_set_name, (WRONG(kernel), "x"), INVALID, "attr is not a kernel_attr (it is a kernel)");
+    ROW(weir_kernel_attr_set_name, (WRONG(kernel), "x"), INVALID, "attr: expected a kernel_attr, got a kernel");
     ROW(weir_kernel_attr_get_name, (NULL, buffer, 8, &out.size), INVALID, "attr is NULL");
     ROW(weir_kernel_attr_get_name, (attr, NULL, 1, &out.size), INVALID, "buffer is NULL, but capacity is 1");
     ROW(weir_kernel_attr_get_name, (attr, NULL, 0, NULL), INVALID, "out_length is NULL");
-    ROW(weir_kernel_attr_get_name, (WRONG(stream_attr), buffer, 8, &out.size), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_attr_get_name, (WRONG(stream_attr), buffer, 8, &out.size), INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_attr_set_cost_ns, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_kernel_attr_set_cost_ns, (WRONG(engine_attr), 1),
-        INVALID, "attr is not a kernel_attr (it is a engine_attr)");
+        INVALID, "attr: expected a kernel_attr, got an engine_attr");
     ROW(weir_kernel_attr_get_cost_ns, (NULL, &out.u64), INVALID, "attr is NULL");
     ROW(weir_kernel_attr_get_cost_ns, (attr, NULL), INVALID, "out_cost_ns is NULL");
-    ROW(weir_kernel_attr_get_cost_ns, (WRONG(graph), &out.u64), INVALID, "attr is not a kernel_attr (it is a graph)");
+    ROW(weir_kernel_attr_get_cost_ns, (WRONG(graph), &out.u64), INVALID, "attr: expected a kernel_attr, got a graph");
 }
 
 /* One change that makes a good description bad, per row. */
@@ -54,7 +54,7 @@ static void rows_of_host_kernels(void) {
     ROW(weir_kernel_create_host, (good.engine, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_host, (good.engine, &sane, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_host, (WRONG(tensor), &sane, NEW(kernel)),
-        INVALID, "engine is not a engine (it is a tensor)");
+        INVALID, "engine: expected an engine, got a tensor");
     desc = sane, desc.struct_size = 8;
     ROW(weir_kernel_create_host, (good.engine, &desc, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 112 (at least 104)");
     desc = sane, desc.struct_size = SIZE_MAX / 2;
@@ -92,9 +92,9 @@ static void rows_of_builtin_kernels(void) {
     ROW(weir_kernel_create_matmul, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_matmul, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_matmul, (WRONG(event), NULL, NULL, NEW(kernel)),
-        INVALID, "engine is not a engine (it is a event)");
+        INVALID, "engine: expected an engine, got an event");
     ROW(weir_kernel_create_matmul, (good.engine, NULL, WRONG(engine_attr), NEW(kernel)),
-        INVALID, "attr is not a kernel_attr");
+        INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 8, expected 32 (at least 16)");
     matmul = (weir_matmul_desc){.struct_size = sizeof matmul, .flags = 128};
@@ -102,22 +102,22 @@ static void rows_of_builtin_kernels(void) {
         INVALID, "desc->flags has unknown bits 0x80");
     ROW(weir_kernel_create_add, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_add, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_add, (WRONG(run), NULL, NULL, NEW(kernel)), INVALID, "engine is not a engine (it is a run)");
+    ROW(weir_kernel_create_add, (WRONG(run), NULL, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a run");
     ROW(weir_kernel_create_add, (good.engine, NULL, WRONG(stream), NEW(kernel)),
-        INVALID, "attr is not a kernel_attr (it is a stream)");
+        INVALID, "attr: expected a kernel_attr, got a stream");
     ROW(weir_kernel_create_add, (good.engine, &add, NULL, NEW(kernel)), INVALID, "desc->struct_size is 7, expected 8");
     ROW(weir_kernel_create_relu, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_relu, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_relu, (NO_OBJECT, NULL, NULL, NEW(kernel)),
-        INVALID, "engine is not a engine (it is no weir object)");
-    ROW(weir_kernel_create_relu, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+        INVALID, "engine: expected an engine, got no weir object");
+    ROW(weir_kernel_create_relu, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_relu, (good.engine, &relu, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 5000, expected 8");
     ROW(weir_kernel_create_softmax, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_softmax, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_softmax, (WRONG(program), NULL, NULL, NEW(kernel)), INVALID, "engine is not a engine");
+    ROW(weir_kernel_create_softmax, (WRONG(program), NULL, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
     ROW(weir_kernel_create_softmax, (good.engine, NULL, WRONG(graph), NEW(kernel)),
-        INVALID, "attr is not a kernel_attr");
+        INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_softmax, (good.engine, &softmax, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 15, expected 24 (at least 16)");
     softmax = (weir_softmax_desc){.struct_size = sizeof softmax, .axis = 8};
@@ -127,8 +127,8 @@ static void rows_of_builtin_kernels(void) {
     ROW(weir_kernel_create_argmax, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_argmax, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_argmax, (WRONG(kernel), NULL, NULL, NEW(kernel)),
-        INVALID, "engine is not a engine (it is a kernel)");
-    ROW(weir_kernel_create_argmax, (good.engine, NULL, UNALIGNED, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+        INVALID, "engine: expected an engine, got a kernel");
+    ROW(weir_kernel_create_argmax, (good.engine, NULL, UNALIGNED, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_argmax, (good.engine, &argmax, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 0, expected 16");
     argmax = (weir_argmax_desc){.struct_size = sizeof argmax, .axis = -9};
@@ -142,12 +142,12 @@ static void rows_of_kernels(void) {
     weir_tensor_desc four = vector_desc(4), five = vector_desc(5);
 
     ROW(weir_kernel_retain, (NULL), INVALID, "kernel is NULL");
-    ROW(weir_kernel_retain, (WRONG(kernel_attr)), INVALID, "kernel is not a kernel (it is a kernel_attr)");
+    ROW(weir_kernel_retain, (WRONG(kernel_attr)), INVALID, "kernel: expected a kernel, got a kernel_attr");
     ROW(weir_kernel_get_name, (NULL, buffer, 4, &out.size), INVALID, "kernel is NULL");
     ROW(weir_kernel_get_name, (good.kernel, NULL, 4, &out.size), INVALID, "buffer is NULL");
     ROW(weir_kernel_get_name, (good.kernel, NULL, 0, NULL), INVALID, "out_length is NULL");
     ROW(weir_kernel_get_name, (good.kernel, buffer, 4, NULL), RANGE, "capacity is 4, the text needs 8 bytes");
-    ROW(weir_kernel_get_name, (WRONG(run), buffer, 4, &out.size), INVALID, "kernel is not a kernel (it is a run)");
+    ROW(weir_kernel_get_name, (WRONG(run), buffer, 4, &out.size), INVALID, "kernel: expected a kernel, got a run");
     weir_kernel_cache_info cache = {.struct_size = 0};
     ROW(weir_kernel_cache_set_capacity, (1048577), RANGE, "capacity is 1048577, expected 0 to 1048576");
     ROW(weir_kernel_cache_set_capacity, (SIZE_MAX), RANGE, "capacity is 18446744073709551615");
@@ -161,9 +161,9 @@ static void rows_of_kernels(void) {
     ROW(weir_kernel_get_arity, (good.kernel, NULL, &out.size2), INVALID, "out_num_inputs is NULL");
     ROW(weir_kernel_get_arity, (good.kernel, &out.size, NULL), INVALID, "out_num_outputs is NULL");
     ROW(weir_kernel_get_arity, (WRONG(program), &out.size, &out.size2),
-        INVALID, "kernel is not a kernel (it is a program)");
+        INVALID, "kernel: expected a kernel, got a program");
     ROW(weir_kernel_infer, (NULL, &four, 1, &out.desc, 1), INVALID, "kernel is NULL");
-    ROW(weir_kernel_infer, (WRONG(tensor), &four, 1, &out.desc, 1), INVALID, "kernel is not a kernel (it is a tensor)");
+    ROW(weir_kernel_infer, (WRONG(tensor), &four, 1, &out.desc, 1), INVALID, "kernel: expected a kernel, got a tensor");
     ROW(weir_kernel_infer, (good.kernel, NULL, 1, &out.desc, 1), INVALID, "inputs is NULL, but its length is 1");
     ROW(weir_kernel_infer, (good.kernel, &four, SIZE_MAX, &out.desc, 1), RANGE, "inputs");
     ROW(weir_kernel_infer, (good.kernel, &four, 1, NULL, 1), INVALID, "out_outputs is NULL");
@@ -179,17 +179,17 @@ static void rows_of_enqueue(void) {
     ROW(weir_enqueue, (NULL, good.kernel, &in, 1, &result, 1), INVALID, "stream is NULL");
     ROW(weir_enqueue, (good.stream, NULL, &in, 1, &result, 1), INVALID, "kernel is NULL");
     ROW(weir_enqueue, (WRONG(kernel), good.kernel, &in, 1, &result, 1),
-        INVALID, "stream is not a stream (it is a kernel)");
+        INVALID, "stream: expected a stream, got a kernel");
     ROW(weir_enqueue, (good.stream, WRONG(stream), &in, 1, &result, 1),
-        INVALID, "kernel is not a kernel (it is a stream)");
+        INVALID, "kernel: expected a kernel, got a stream");
     ROW(weir_enqueue, (good.stream, good.kernel, NULL, 1, &result, 1), INVALID, "inputs is NULL, but its length is 1");
     ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, NULL, 1), INVALID, "outputs is NULL, but its length is 1");
     ROW(weir_enqueue, (good.stream, good.kernel, &missing, 1, &result, 1), INVALID, "inputs[0] is NULL");
     ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, &missing, 1), INVALID, "outputs[0] is NULL");
     ROW(weir_enqueue, (good.stream, good.kernel, &odd, 1, &result, 1),
-        INVALID, "inputs[0] is not a tensor (it is a engine)");
+        INVALID, "inputs[0]: expected a tensor, got an engine");
     ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, &odd, 1),
-        INVALID, "outputs[0] is not a tensor (it is a engine)");
+        INVALID, "outputs[0]: expected a tensor, got an engine");
     ROW(weir_enqueue, (good.stream, good.kernel, NULL, 0, &result, 1), INVALID, "input");
     ROW(weir_enqueue, (good.stream, good.kernel, &in, 1, NULL, 0), INVALID, "output");
     ROW(weir_enqueue, (good.stream, good.kernel, &in, SIZE_MAX, &result, 1), RANGE, "inputs");

@@ -26,20 +26,20 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_get_inputs, (context, NULL, &out.size), INVALID, "out_views is NULL");
     ROW(weir_kernel_context_get_inputs, (context, NEW(views), NULL), INVALID, "out_count is NULL");
     ROW(weir_kernel_context_get_inputs, (WRONG(kernel), NEW(views), &out.size),
-        INVALID, "context is not a kernel_context (it is a kernel)");
+        INVALID, "context: expected a kernel_context, got a kernel");
     ROW(weir_kernel_context_get_outputs, (NULL, NEW(views), &out.size), INVALID, "context is NULL");
     ROW(weir_kernel_context_get_outputs, (context, NULL, &out.size), INVALID, "out_views is NULL");
     ROW(weir_kernel_context_get_outputs, (context, NEW(views), NULL), INVALID, "out_count is NULL");
     ROW(weir_kernel_context_get_outputs, (WRONG(run), NEW(views), &out.size),
-        INVALID, "context is not a kernel_context");
+        INVALID, "context: expected a kernel_context");
     ROW(weir_kernel_context_get_num_slots, (NULL, &out.i32), INVALID, "context is NULL");
     ROW(weir_kernel_context_get_num_slots, (context, NULL), INVALID, "out_num_slots is NULL");
-    ROW(weir_kernel_context_get_num_slots, (NO_OBJECT, &out.i32), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_get_num_slots, (NO_OBJECT, &out.i32), INVALID, "context: expected a kernel_context");
     ROW(weir_kernel_context_get_scratch, (NULL, 0, NEW(data)), INVALID, "context is NULL");
     ROW(weir_kernel_context_get_scratch, (context, 0, NULL), INVALID, "out_scratch is NULL");
     ROW(weir_kernel_context_get_scratch, (context, -1, NEW(data)), RANGE, "slot is -1");
     ROW(weir_kernel_context_get_scratch, (context, INT32_MAX, NEW(data)), RANGE, "slot is 2147483647");
-    ROW(weir_kernel_context_get_scratch, (WRONG(stream), 0, NEW(data)), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_get_scratch, (WRONG(stream), 0, NEW(data)), INVALID, "context: expected a kernel_context");
     const int64_t extents[2] = {2, -2};
     ROW(weir_kernel_context_parallel_nd, (NULL, 2, extents, NULL, NULL, never_boxed, NULL), INVALID, "context is NULL");
     ROW(weir_kernel_context_parallel_nd, (context, 2, extents, NULL, NULL, never_boxed, NULL), RANGE, "extents[1] is -2");
@@ -52,21 +52,21 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_parallel_for, (context, 1, NULL, NULL, NULL), INVALID, "fn is NULL");
     ROW(weir_kernel_context_parallel_for, (context, 1, &hint, never_ranged, NULL), INVALID, "hint->struct_size is 31");
     ROW(weir_kernel_context_parallel_for, (WRONG(threadpool), 1, NULL, never_ranged, NULL),
-        INVALID, "context is not a kernel_context");
+        INVALID, "context: expected a kernel_context");
     weir_program *program = good.program;
     weir_tensor *in = good.tensor, *odd = WRONG(stream), *none = NULL;
     ROW(weir_kernel_context_run_program, (NULL, program, 1, &in, 1, &in, 1), INVALID, "context is NULL");
-    ROW(weir_kernel_context_run_program, (WRONG(run), program, 1, &in, 1, &in, 1), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_run_program, (WRONG(run), program, 1, &in, 1, &in, 1), INVALID, "context: expected a kernel_context");
     ROW(weir_kernel_context_run_program, (context, NULL, 1, &in, 1, &in, 1), INVALID, "program is NULL");
     ROW(weir_kernel_context_run_program, (context, program, 1, NULL, 1, &in, 1), INVALID, "inputs is NULL");
     ROW(weir_kernel_context_run_program, (context, program, 1, &in, 1, NULL, 1), INVALID, "outputs is NULL");
     ROW(weir_kernel_context_run_program, (context, program, SIZE_MAX, &in, 2, &in, 1), RANGE, "count is");
     ROW(weir_kernel_context_run_program, (context, program, 1, &none, 1, &in, 1), INVALID, "instance 0: inputs[0] is NULL");
-    ROW(weir_kernel_context_run_program, (context, program, 1, &odd, 1, &in, 1), INVALID, "inputs[0] is not a tensor");
+    ROW(weir_kernel_context_run_program, (context, program, 1, &odd, 1, &in, 1), INVALID, "inputs[0]: expected a tensor");
     ROW(weir_kernel_context_run_program, (context, program, 1, &in, 1, &in, 0), INVALID, "expected 1 outputs, got 0");
     ROW(weir_kernel_context_allocate_output, (NULL, 0, extents, 1, NEW(data)), INVALID, "context is NULL");
     ROW(weir_kernel_context_allocate_output, (WRONG(tensor), 0, extents, 1, NEW(data)), INVALID,
-        "context is not a kernel_context (it is a tensor)");
+        "context: expected a kernel_context, got a tensor");
     ROW(weir_kernel_context_allocate_output, (context, 0, extents, 1, NULL), INVALID, "out_data is NULL");
     ROW(weir_kernel_context_allocate_output, (context, 0, NULL, 1, NEW(data)), INVALID, "dims is NULL");
     ROW(weir_kernel_context_allocate_output, (context, 0, extents, 9, NEW(data)), INVALID, "rank is 9");
@@ -76,9 +76,9 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
     ROW(weir_kernel_context_is_cancelled, (NULL, &out.i32), INVALID, "context is NULL");
     ROW(weir_kernel_context_is_cancelled, (context, NULL), INVALID, "out_cancelled is NULL");
     ROW(weir_kernel_context_is_cancelled, (WRONG(tensor), &out.i32),
-        INVALID, "context is not a kernel_context (it is a tensor)");
+        INVALID, "context: expected a kernel_context, got a tensor");
     ROW(weir_kernel_context_fail, (NULL, WEIR_UNKNOWN, "text"), INVALID, "context is NULL");
-    ROW(weir_kernel_context_fail, (WRONG(event), WEIR_UNKNOWN, "text"), INVALID, "context is not a kernel_context");
+    ROW(weir_kernel_context_fail, (WRONG(event), WEIR_UNKNOWN, "text"), INVALID, "context: expected a kernel_context");
     ROW(weir_kernel_context_fail, (context, WEIR_OK, "text"), INVALID, "code is 0");
     ROW(weir_kernel_context_fail, (context, 4711, "text"), INVALID, "code is 4711");
     ROW(weir_kernel_context_fail, (context, WEIR_UNKNOWN, NULL), INVALID, "message is NULL");
@@ -88,8 +88,8 @@ static int32_t rows_of_context(void *user, weir_kernel_context *context) {
 
 static void rows_of_completion(void) {
     ROW(weir_completion_done, (NULL, WEIR_OK, NULL), INVALID, "done is NULL");
-    ROW(weir_completion_done, (WRONG(kernel), WEIR_OK, NULL), INVALID, "done is not a completion");
-    ROW(weir_completion_done, (NO_OBJECT, WEIR_OK, NULL), INVALID, "done is not a completion");
+    ROW(weir_completion_done, (WRONG(kernel), WEIR_OK, NULL), INVALID, "done: expected a completion, got no handle of a call");
+    ROW(weir_completion_done, (NO_OBJECT, WEIR_OK, NULL), INVALID, "done: expected a completion, got no handle of a call");
 }
 
 void bad_input_kernel_context(void) {

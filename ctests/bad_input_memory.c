@@ -33,7 +33,7 @@ static void rows_of_allocators(void) {
     wrong = vtable, wrong.deallocate = NULL;
     ROW(weir_allocator_create, (&wrong, NULL, NEW(allocator)), INVALID, "vtable->deallocate is NULL");
     ROW(weir_allocator_retain, (NULL), INVALID, "allocator is NULL");
-    ROW(weir_allocator_retain, (WRONG(engine)), INVALID, "allocator is not a allocator (it is a engine)");
+    ROW(weir_allocator_retain, (WRONG(engine)), INVALID, "allocator: expected an allocator, got an engine");
     ROW(weir_allocator_release, (NULL));
     ROW(weir_allocator_release, (WRONG(engine)));
 }
@@ -43,14 +43,14 @@ static void rows_of_settings(void) {
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CUDA, &other_kind));
     ROW(weir_engine_attr_set_allocator, (NULL, good.allocator), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_allocator, (good.engine_attr, WRONG(tensor)),
-        INVALID, "allocator is not a allocator (it is a tensor)");
+        INVALID, "allocator: expected an allocator, got a tensor");
     ROW(weir_engine_attr_set_allocator, (other_kind, good.allocator),
         PRECONDITION, "attr is for a cuda engine, only a cpu engine takes memory from an allocator");
     ROW(weir_engine_attr_get_allocator, (NULL, NEW(allocator)), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_allocator, (good.engine_attr, NULL), INVALID, "out_allocator is NULL");
     ROW(weir_engine_attr_get_allocator, (other_kind, NEW(allocator)), PRECONDITION, "attr is for a cuda engine");
     ROW(weir_engine_attr_set_memory_limit, (NULL, 1), INVALID, "attr is NULL");
-    ROW(weir_engine_attr_set_memory_limit, (WRONG(engine), 1), INVALID, "attr is not a engine_attr");
+    ROW(weir_engine_attr_set_memory_limit, (WRONG(engine), 1), INVALID, "attr: expected an engine_attr");
     ROW(weir_engine_attr_get_memory_limit, (NULL, &out.u64), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_memory_limit, (good.engine_attr, NULL), INVALID, "out_bytes is NULL");
     ROW(weir_engine_attr_set_memory_mode, (NULL, 0), INVALID, "attr is NULL");
@@ -64,13 +64,13 @@ static void rows_of_engines(void) {
     weir_memory_info info = {.struct_size = sizeof info};
     char buffer[8];
     ROW(weir_engine_get_memory_info, (NULL, &info), INVALID, "engine is NULL");
-    ROW(weir_engine_get_memory_info, (WRONG(stream), &info), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_engine_get_memory_info, (WRONG(stream), &info), INVALID, "engine: expected an engine, got a stream");
     ROW(weir_engine_get_memory_info, (good.engine, NULL), INVALID, "out_info is NULL");
     info.struct_size = 16;
     ROW(weir_engine_get_memory_info, (good.engine, &info), INVALID, "out_info->struct_size is 16");
     ROW(weir_engine_reset_memory_peak, (NULL), INVALID, "engine is NULL");
     ROW(weir_engine_trim, (NULL, 0), INVALID, "engine is NULL");
-    ROW(weir_engine_trim, (WRONG(engine_attr), 0), INVALID, "engine is not a engine (it is a engine_attr)");
+    ROW(weir_engine_trim, (WRONG(engine_attr), 0), INVALID, "engine: expected an engine, got an engine_attr");
     ROW(weir_engine_dump_memory, (NULL, buffer, sizeof buffer, &out.size), INVALID, "engine is NULL");
     ROW(weir_engine_dump_memory, (good.engine, NULL, 8, &out.size), INVALID, "buffer is NULL, but capacity is 8");
     ROW(weir_engine_dump_memory, (good.engine, NULL, 0, NULL), INVALID, "out_length is NULL");
@@ -83,7 +83,7 @@ static void rows_of_buffers(void) {
     char memory[32];
     CHECK_OK(weir_buffer_create(good.engine, 32, &good.buffer));
     ROW(weir_buffer_create, (NULL, 8, NEW(buffer)), INVALID, "engine is NULL");
-    ROW(weir_buffer_create, (WRONG(stream), 8, NEW(buffer)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_buffer_create, (WRONG(stream), 8, NEW(buffer)), INVALID, "engine: expected an engine, got a stream");
     ROW(weir_buffer_create, (good.engine, 8, NULL), INVALID, "out_buffer is NULL");
     ROW(weir_buffer_create, (good.engine, SIZE_MAX, NEW(buffer)), WEIR_RESOURCE_EXHAUSTED, "for buffer: ");
     ROW(weir_buffer_import, (NULL, memory, 8, NULL, NULL, NEW(buffer)), INVALID, "engine is NULL");
@@ -91,12 +91,12 @@ static void rows_of_buffers(void) {
     ROW(weir_buffer_import, (good.engine, memory, 8, NULL, NULL, NULL), INVALID, "out_buffer is NULL");
     ROW(weir_buffer_import, (good.engine, memory, SIZE_MAX, NULL, NULL, NEW(buffer)), RANGE, "bytes is 18446744073709551615");
     ROW(weir_buffer_retain, (NULL), INVALID, "buffer is NULL");
-    ROW(weir_buffer_retain, (WRONG(tensor)), INVALID, "buffer is not a buffer (it is a tensor)");
+    ROW(weir_buffer_retain, (WRONG(tensor)), INVALID, "buffer: expected a buffer, got a tensor");
     ROW(weir_buffer_release, (NULL));
     ROW(weir_buffer_release, (WRONG(tensor)));
     ROW(weir_buffer_get_data, (NULL, NEW(data)), INVALID, "buffer is NULL");
     ROW(weir_buffer_get_data, (good.buffer, NULL), INVALID, "out_data is NULL");
-    ROW(weir_buffer_get_size, (WRONG(tensor), &out.size), INVALID, "buffer is not a buffer");
+    ROW(weir_buffer_get_size, (WRONG(tensor), &out.size), INVALID, "buffer: expected a buffer");
     ROW(weir_buffer_get_size, (good.buffer, NULL), INVALID, "out_bytes is NULL");
     ROW(weir_buffer_get_engine, (NULL, NEW(engine)), INVALID, "buffer is NULL");
     ROW(weir_buffer_get_engine, (good.buffer, NULL), INVALID, "out_engine is NULL");
@@ -122,7 +122,7 @@ static void rows_of_pinned(void) {
     ROW(weir_tensor_create_pinned, (good.engine, NULL, good.engine, NEW(tensor)), INVALID, "desc is NULL");
     ROW(weir_tensor_create_pinned, (good.engine, &desc, NULL, NEW(tensor)), INVALID, "device is NULL");
     ROW(weir_tensor_create_pinned, (good.engine, &desc, WRONG(stream), NEW(tensor)),
-        INVALID, "device is not a engine (it is a stream)");
+        INVALID, "device: expected an engine, got a stream");
     ROW(weir_tensor_create_pinned, (good.engine, &desc, good.engine, NULL), INVALID, "out_tensor is NULL");
     ROW(weir_tensor_create_pinned, (device, &desc, good.engine, NEW(tensor)),
         INVALID, "engine is emulated:0, expected a cpu engine");
@@ -139,7 +139,7 @@ static void rows_of_pinned(void) {
     ROW(weir_buffer_is_pinned, (NULL, device, &out.i32), INVALID, "buffer is NULL");
     ROW(weir_buffer_is_pinned, (good.buffer, NULL, &out.i32), INVALID, "device is NULL");
     ROW(weir_buffer_is_pinned, (good.buffer, device, NULL), INVALID, "out_pinned is NULL");
-    ROW(weir_tensor_is_pinned, (WRONG(buffer), device, &out.i32), INVALID, "tensor is not a tensor");
+    ROW(weir_tensor_is_pinned, (WRONG(buffer), device, &out.i32), INVALID, "tensor: expected a tensor");
     ROW(weir_tensor_is_pinned, (good.tensor, NULL, &out.i32), INVALID, "device is NULL");
     ROW(weir_tensor_is_pinned, (good.tensor, device, NULL), INVALID, "out_pinned is NULL");
     ROW(weir_engine_attr_set_pinned_limit, (NULL, 1), INVALID, "attr is NULL");

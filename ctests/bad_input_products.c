@@ -13,8 +13,8 @@ static void rows_of_conv(void) {
 
     ROW(weir_kernel_create_conv, (NULL, &sane, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_conv, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_conv, (WRONG(stream), &sane, NULL, NEW(kernel)), INVALID, "engine is not a engine (it is a stream)");
-    ROW(weir_kernel_create_conv, (good.engine, &sane, WRONG(engine), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_conv, (WRONG(stream), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a stream");
+    ROW(weir_kernel_create_conv, (good.engine, &sane, WRONG(engine), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     desc = sane, desc.struct_size = 40;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40");
     desc = sane, desc.flags = 2;
@@ -45,8 +45,8 @@ static void rows_of_pooling(void) {
     ROW(weir_kernel_create_pooling, (NULL, &sane, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_pooling, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_pooling, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_pooling, (WRONG(tensor), &sane, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_pooling, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_pooling, (WRONG(tensor), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_pooling, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     desc = sane, desc.struct_size = 0;
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 0");
     desc = sane, desc.flags = 8;
@@ -73,8 +73,8 @@ static void rows_of_cells(void) {
 
     ROW(weir_kernel_create_lstm, (NULL, &sane_lstm, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_lstm, (WRONG(graph), &sane_lstm, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, WRONG(kernel), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_lstm, (WRONG(graph), &sane_lstm, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, WRONG(kernel), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     lstm = sane_lstm, lstm.struct_size = 8;
     ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 24");
     lstm = sane_lstm, lstm.flags = 2;
@@ -85,8 +85,8 @@ static void rows_of_cells(void) {
     ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->reserved is 1, expected 0");
     ROW(weir_kernel_create_gru, (NULL, &sane_gru, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_gru, (good.engine, &sane_gru, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_gru, (WRONG(graph), &sane_gru, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_gru, (good.engine, &sane_gru, WRONG(kernel), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_gru, (WRONG(graph), &sane_gru, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_gru, (good.engine, &sane_gru, WRONG(kernel), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     gru = sane_gru, gru.struct_size = 9999;
     ROW(weir_kernel_create_gru, (good.engine, &gru, NULL, NEW(kernel)), INVALID, "desc->struct_size is 9999, expected 24");
     gru = sane_gru, gru.flags = 4;
@@ -108,8 +108,8 @@ static void rows_of_packed_weights(void) {
     ROW(weir_packed_weights_create, (NULL, matrix, &sane, NEW(packed_weights)), INVALID, "engine is NULL");
     ROW(weir_packed_weights_create, (good.engine, NULL, &sane, NEW(packed_weights)), INVALID, "tensor is NULL");
     ROW(weir_packed_weights_create, (good.engine, matrix, &sane, NULL), INVALID, "out_weights is NULL");
-    ROW(weir_packed_weights_create, (WRONG(stream), matrix, &sane, NEW(packed_weights)), INVALID, "engine is not a engine");
-    ROW(weir_packed_weights_create, (good.engine, WRONG(kernel), &sane, NEW(packed_weights)), INVALID, "tensor is not a tensor");
+    ROW(weir_packed_weights_create, (WRONG(stream), matrix, &sane, NEW(packed_weights)), INVALID, "engine: expected an engine");
+    ROW(weir_packed_weights_create, (good.engine, WRONG(kernel), &sane, NEW(packed_weights)), INVALID, "tensor: expected a tensor");
     ROW(weir_packed_weights_create, (good.engine, good.tensor, &sane, NEW(packed_weights)),
         INVALID, "tensor: expected f32[?,?], f16[?,?], bf16[?,?] or s8[?,?], got f32[4]");
     desc = sane, desc.struct_size = 3;
@@ -117,17 +117,17 @@ static void rows_of_packed_weights(void) {
     desc = sane, desc.flags = 2;
     ROW(weir_packed_weights_create, (good.engine, matrix, &desc, NEW(packed_weights)), INVALID, "desc->flags has unknown bits 0x2");
     ROW(weir_packed_weights_retain, (NULL), INVALID, "weights is NULL");
-    ROW(weir_packed_weights_retain, (WRONG(tensor)), INVALID, "weights is not a packed_weights (it is a tensor)");
+    ROW(weir_packed_weights_retain, (WRONG(tensor)), INVALID, "weights: expected packed_weights, got a tensor");
     ROW(weir_packed_weights_release, (NULL));
     ROW(weir_packed_weights_release, (WRONG(kernel)));
     ROW(weir_packed_weights_get_size, (NULL, &out.size), INVALID, "weights is NULL");
     ROW(weir_packed_weights_get_size, (weights, NULL), INVALID, "out_bytes is NULL");
-    ROW(weir_packed_weights_get_size, (WRONG(event), &out.size), INVALID, "weights is not a packed_weights (it is a event)");
+    ROW(weir_packed_weights_get_size, (WRONG(event), &out.size), INVALID, "weights: expected packed_weights, got an event");
 
     weir_matmul_desc matmul = {.struct_size = sizeof matmul, .weights = bytes};
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights was packed from s8, expected f32 or f16 or bf16");
     matmul.weights = WRONG(tensor);
-    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights is not a packed_weights (it is a tensor)");
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights: expected packed_weights, got a tensor");
     matmul.weights = weights, matmul.flags = WEIR_MATMUL_TRANSPOSE_B;
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights are packed, and WEIR_MATMUL_TRANSPOSE_B is set");
     matmul.flags = WEIR_MATMUL_RELU, matmul.activation = WEIR_ACTIVATION_TANH;
@@ -141,8 +141,8 @@ static void rows_of_packed_weights(void) {
     const float big = 1e38f;
     ROW(weir_kernel_create_matmul_int8, (NULL, &good_int8, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_matmul_int8, (WRONG(graph), &good_int8, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, WRONG(graph), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_matmul_int8, (WRONG(graph), &good_int8, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, WRONG(graph), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     int8 = good_int8, int8.struct_size = 40;
     ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40, expected 48");
     int8 = good_int8, int8.flags = 16;

@@ -27,7 +27,7 @@ static void rows_of_names(weir_resource *variable) {
     long_type[64] = 0;
 
     ROW(weir_resource_lookup, (NULL, NULL, "x", 0, NEW(resource)), INVALID, "engine is NULL");
-    ROW(weir_resource_lookup, (WRONG(stream), NULL, "x", 0, NEW(resource)), INVALID, "engine is not a engine");
+    ROW(weir_resource_lookup, (WRONG(stream), NULL, "x", 0, NEW(resource)), INVALID, "engine: expected an engine");
     ROW(weir_resource_lookup, (good.engine, NULL, NULL, 0, NEW(resource)), INVALID, "name is NULL");
     ROW(weir_resource_lookup, (good.engine, NULL, "x", 4, NEW(resource)), INVALID, "kind is 4");
     ROW(weir_resource_lookup, (good.engine, NULL, "x", 0, NULL), INVALID, "out_resource is NULL");
@@ -60,7 +60,7 @@ static void rows_of_names(weir_resource *variable) {
     ROW(weir_resource_get_host, (variable, "t", NEW(data)), INVALID, "variable 'bad' of container 'default' is no host object");
     ROW(weir_resource_get_host, (variable, "t", NULL), INVALID, "out_object is NULL");
     ROW(weir_resource_retain, (NULL), INVALID, "resource is NULL");
-    ROW(weir_resource_retain, (WRONG(tensor)), INVALID, "resource is not a resource (it is a tensor)");
+    ROW(weir_resource_retain, (WRONG(tensor)), INVALID, "resource: expected a resource, got a tensor");
     ROW(weir_resource_release, (NULL));
     ROW(weir_resource_release, (WRONG(tensor)));
     ROW(weir_resource_release, (NO_OBJECT));
@@ -95,7 +95,7 @@ static void rows_of_variables(weir_resource *variable, weir_resource *table) {
     ROW(weir_variable_create, (good.engine, NULL, "v", &four, 2, NULL, NEW(resource)), INVALID, "flags has unknown bits 0x2");
     ROW(weir_variable_create, (good.engine, NULL, "v", &negative, 0, NULL, NEW(resource)), INVALID, "desc: dims[0] is -1");
     ROW(weir_variable_create, (good.engine, NULL, "v", &strange, 1, NULL, NEW(resource)), INVALID, "desc: dtype is 99");
-    ROW(weir_variable_create, (good.engine, NULL, "v", &four, 0, WRONG(stream), NEW(resource)), INVALID, "initial is not a tensor");
+    ROW(weir_variable_create, (good.engine, NULL, "v", &four, 0, WRONG(stream), NEW(resource)), INVALID, "initial: expected a tensor");
     ROW(weir_variable_create, (good.engine, NULL, "bad", &four, 0, NULL, NEW(resource)), WEIR_ALREADY_EXISTS, "'bad' already");
     ROW(weir_variable_create, (good.engine, "c d", "v", &four, 0, NULL, NEW(resource)), INVALID, "container 'c d'");
     ROW(weir_variable_create, (good.engine, NULL, "v", &four, 0, NULL, NULL), INVALID, "out_variable is NULL");
@@ -103,15 +103,15 @@ static void rows_of_variables(weir_resource *variable, weir_resource *table) {
     ROW(weir_variable_read, (variable, NULL), INVALID, "tensor is NULL");
     ROW(weir_variable_read, (table, good.tensor), INVALID, "without a name is no variable");
     ROW(weir_variable_assign, (NULL, good.tensor), INVALID, "variable is NULL");
-    ROW(weir_variable_assign, (variable, WRONG(kernel)), INVALID, "tensor is not a tensor");
+    ROW(weir_variable_assign, (variable, WRONG(kernel)), INVALID, "tensor: expected a tensor");
     ROW(weir_variable_assign, (table, good.tensor), INVALID, "without a name is no variable");
     ROW(weir_kernel_create_variable_read, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_variable_read, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "variable is NULL");
     ROW(weir_kernel_create_variable_read, (good.engine, table, NULL, NEW(kernel)), INVALID, "is no variable");
-    ROW(weir_kernel_create_variable_read, (good.engine, variable, WRONG(stream), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_variable_read, (good.engine, variable, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_variable_read, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_variable_assign, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_variable_assign, (good.engine, WRONG(tensor), NULL, NEW(kernel)), INVALID, "variable is not a resource");
+    ROW(weir_kernel_create_variable_assign, (good.engine, WRONG(tensor), NULL, NEW(kernel)), INVALID, "variable: expected a resource");
     ROW(weir_kernel_create_variable_assign, (good.engine, variable, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_variable_assign_add, (NULL, variable, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_variable_assign_add, (good.engine, table, NULL, NEW(kernel)), INVALID, "is no variable");
@@ -122,7 +122,7 @@ static void rows_of_table_kernels(const weir_resource *table, const weir_resourc
     ROW(weir_kernel_create_table_find, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_table_find, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "table is NULL");
     ROW(weir_kernel_create_table_find, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
-    ROW(weir_kernel_create_table_find, (good.engine, table, WRONG(stream), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_table_find, (good.engine, table, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_table_find, (good.engine, table, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_table_insert, (NULL, table, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_table_insert, (good.engine, variable, NULL, NEW(kernel)), INVALID, "is no table");
@@ -133,11 +133,11 @@ static void rows_of_table_kernels(const weir_resource *table, const weir_resourc
 static void rows_of_dlpack(void) {
     void *foreign[16] = {0};
     ROW(weir_tensor_to_dlpack, (NULL, NULL, NULL, 0, (void *)NEW(data)), INVALID, "tensor is NULL");
-    ROW(weir_tensor_to_dlpack, (good.tensor, WRONG(kernel), NULL, 0, (void *)NEW(data)), INVALID, "producer is not a stream");
-    ROW(weir_tensor_to_dlpack, (good.tensor, NULL, WRONG(kernel), 0, (void *)NEW(data)), INVALID, "consumer is not a stream");
+    ROW(weir_tensor_to_dlpack, (good.tensor, WRONG(kernel), NULL, 0, (void *)NEW(data)), INVALID, "producer: expected a stream");
+    ROW(weir_tensor_to_dlpack, (good.tensor, NULL, WRONG(kernel), 0, (void *)NEW(data)), INVALID, "consumer: expected a stream");
     ROW(weir_tensor_to_dlpack, (good.tensor, NULL, NULL, 4, (void *)NEW(data)), INVALID, "flags has unknown bits 0x4");
     ROW(weir_tensor_to_dlpack, (good.tensor, NULL, NULL, 0, NULL), INVALID, "out_managed is NULL");
-    ROW(weir_tensor_to_dlpack_legacy, (WRONG(stream), NULL, NULL, 0, (void *)NEW(data)), INVALID, "tensor is not a tensor");
+    ROW(weir_tensor_to_dlpack_legacy, (WRONG(stream), NULL, NULL, 0, (void *)NEW(data)), INVALID, "tensor: expected a tensor");
     ROW(weir_tensor_to_dlpack_legacy, (good.tensor, NULL, NULL, 0, NULL), INVALID, "out_managed is NULL");
     ROW(weir_tensor_from_dlpack, (NULL, (void *)foreign, 0, NEW(tensor)), INVALID, "engine is NULL");
     ROW(weir_tensor_from_dlpack, (good.engine, NULL, 0, NEW(tensor)), INVALID, "managed is NULL");

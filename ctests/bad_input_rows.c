@@ -10,8 +10,8 @@ static void rows_of_transpose(void) {
 
     ROW(weir_kernel_create_transpose, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_transpose, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_transpose, (WRONG(run), &sane, NULL, NEW(kernel)), INVALID, "engine is not a engine (it is a run)");
-    ROW(weir_kernel_create_transpose, (good.engine, &sane, WRONG(graph), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_transpose, (WRONG(run), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a run");
+    ROW(weir_kernel_create_transpose, (good.engine, &sane, WRONG(graph), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     desc = sane, desc.struct_size = 16;
     ROW(weir_kernel_create_transpose, (good.engine, &desc, NULL, NEW(kernel)),
         INVALID, "desc->struct_size is 16, expected 48");
@@ -33,8 +33,8 @@ static void rows_of_concat_and_slice(void) {
     ROW(weir_kernel_create_concat, (NULL, &concat, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_concat, (good.engine, &concat, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_concat, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_concat, (WRONG(tensor), &concat, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_concat, (good.engine, &concat, WRONG(stream), NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_concat, (WRONG(tensor), &concat, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_concat, (good.engine, &concat, WRONG(stream), NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     concat.num_inputs = 0;
     ROW(weir_kernel_create_concat, (good.engine, &concat, NULL, NEW(kernel)), RANGE, "desc->num_inputs is 0, expected 1 to 64");
     concat.num_inputs = 65;
@@ -47,8 +47,8 @@ static void rows_of_concat_and_slice(void) {
     ROW(weir_kernel_create_slice, (NULL, &slice, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_slice, (good.engine, &slice, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_slice, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_slice, (WRONG(event), &slice, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_slice, (good.engine, &slice, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_slice, (WRONG(event), &slice, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_slice, (good.engine, &slice, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     slice.rank = UINT32_MAX;
     ROW(weir_kernel_create_slice, (good.engine, &slice, NULL, NEW(kernel)), RANGE, "desc->rank is 4294967295");
     slice.rank = 1, slice.reserved = 7;
@@ -65,8 +65,8 @@ static void rows_of_pad_reshape_and_gather(void) {
     ROW(weir_kernel_create_pad, (NULL, &sane, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_pad, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_pad, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_pad, (WRONG(event), &sane, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_pad, (good.engine, &sane, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_pad, (WRONG(event), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_pad, (good.engine, &sane, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     pad = sane, pad.struct_size = 8;
     ROW(weir_kernel_create_pad, (good.engine, &pad, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 152");
     pad = sane, pad.rank = 9;
@@ -81,8 +81,8 @@ static void rows_of_pad_reshape_and_gather(void) {
     ROW(weir_kernel_create_reshape, (NULL, &reshape, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_reshape, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_reshape, (WRONG(event), &reshape, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_reshape, (good.engine, &reshape, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_reshape, (WRONG(event), &reshape, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_reshape, (good.engine, &reshape, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     reshape.dims[1] = -1;
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)),
         INVALID, "desc->dims[1] is -1, and so is desc->dims[0]");
@@ -95,8 +95,8 @@ static void rows_of_pad_reshape_and_gather(void) {
 
     ROW(weir_kernel_create_gather, (NULL, NULL, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_gather, (good.engine, NULL, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_gather, (WRONG(event), NULL, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_gather, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_gather, (WRONG(event), NULL, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_gather, (good.engine, NULL, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), RANGE, "desc->axis is -9, expected -8 to 7");
     gather.reserved = 1;
     ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
@@ -115,8 +115,8 @@ static void rows_of_reduce_and_norm(void) {
     ROW(weir_kernel_create_reduce, (NULL, &sum, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_reduce, (good.engine, &sum, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_reduce, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_reduce, (WRONG(event), &sum, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_reduce, (good.engine, &sum, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_reduce, (WRONG(event), &sum, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_reduce, (good.engine, &sum, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     reduce = sum, reduce.struct_size = 8;
     ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 64");
     reduce = sum, reduce.op = 0;
@@ -139,8 +139,8 @@ static void rows_of_reduce_and_norm(void) {
     ROW(weir_kernel_create_norm, (NULL, &layer, NULL, NEW(kernel)), INVALID, "engine is NULL");
     ROW(weir_kernel_create_norm, (good.engine, &layer, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_norm, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_norm, (WRONG(event), &layer, NULL, NEW(kernel)), INVALID, "engine is not a engine");
-    ROW(weir_kernel_create_norm, (good.engine, &layer, NO_OBJECT, NEW(kernel)), INVALID, "attr is not a kernel_attr");
+    ROW(weir_kernel_create_norm, (WRONG(event), &layer, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
+    ROW(weir_kernel_create_norm, (good.engine, &layer, NO_OBJECT, NEW(kernel)), INVALID, "attr: expected a kernel_attr");
     norm = layer, norm.struct_size = 8;
     ROW(weir_kernel_create_norm, (good.engine, &norm, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 32");
     norm = layer, norm.op = 5;

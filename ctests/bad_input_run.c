@@ -12,17 +12,17 @@ static void rows_of_program_run(weir_tensor *result, weir_tensor *longer) {
 
     ROW(weir_program_run, (NULL, stream, &in, 1, &result, 1, NULL), INVALID, "program is NULL");
     ROW(weir_program_run, (WRONG(graph), stream, &in, 1, &result, 1, NULL),
-        INVALID, "program is not a program (it is a graph)");
+        INVALID, "program: expected a program, got a graph");
     ROW(weir_program_run, (program, WRONG(engine), &in, 1, &result, 1, NULL),
-        INVALID, "stream is not a stream (it is a engine)");
+        INVALID, "stream: expected a stream, got an engine");
     ROW(weir_program_run, (program, NULL, NULL, 1, &result, 1, NULL), INVALID, "inputs is NULL, but its length is 1");
     ROW(weir_program_run, (program, NULL, &in, 1, NULL, 1, NULL), INVALID, "outputs is NULL, but its length is 1");
     ROW(weir_program_run, (program, stream, &missing, 1, &result, 1, NULL), INVALID, "inputs[0] is NULL");
     ROW(weir_program_run, (program, stream, &in, 1, &missing, 1, NULL), INVALID, "outputs[0] is NULL");
     ROW(weir_program_run, (program, stream, &odd, 1, &result, 1, NULL),
-        INVALID, "inputs[0] is not a tensor (it is a engine)");
+        INVALID, "inputs[0]: expected a tensor, got an engine");
     ROW(weir_program_run, (program, stream, &in, 1, &odd, 1, NULL),
-        INVALID, "outputs[0] is not a tensor (it is a engine)");
+        INVALID, "outputs[0]: expected a tensor, got an engine");
     ROW(weir_program_run, (program, NULL, NULL, 0, &result, 1, NULL), INVALID, "input");
     ROW(weir_program_run, (program, NULL, &in, 1, NULL, 0, NULL), INVALID, "output");
     ROW(weir_program_run, (program, NULL, &in, SIZE_MAX, &result, 1, NULL), RANGE, "inputs");
@@ -30,7 +30,7 @@ static void rows_of_program_run(weir_tensor *result, weir_tensor *longer) {
     ROW(weir_program_run, (program, NULL, &in, 1, &longer, 1, NULL), INVALID, "'y'");
     ROW(weir_program_run, (program, NULL, &in, 1, &in, 1, NULL), INVALID, "output 0");
     ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, WRONG(compile_options)),
-        INVALID, "options is not a run_options");
+        INVALID, "options: expected run_options");
 }
 
 static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
@@ -42,15 +42,15 @@ static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
     ROW(weir_program_start, (program, NULL, &in, 1, &result, 1, NULL, NEW(run)), INVALID, "stream is NULL");
     ROW(weir_program_start, (program, good.stream, &in, 1, &result, 1, NULL, NEW(run)), INVALID, "asynchronous");
     ROW(weir_program_start, (WRONG(run), stream, &in, 1, &result, 1, NULL, NEW(run)),
-        INVALID, "program is not a program");
+        INVALID, "program: expected a program");
     ROW(weir_program_start, (program, WRONG(run), &in, 1, &result, 1, NULL, NEW(run)),
-        INVALID, "stream is not a stream (it is a run)");
+        INVALID, "stream: expected a stream, got a run");
     ROW(weir_program_start, (program, stream, NULL, 1, &result, 1, NULL, NEW(run)), INVALID, "inputs is NULL");
     ROW(weir_program_start, (program, stream, &in, 1, NULL, 1, NULL, NEW(run)), INVALID, "outputs is NULL");
     ROW(weir_program_start, (program, stream, &missing, 1, &result, 1, NULL, NEW(run)), INVALID, "inputs[0] is NULL");
     ROW(weir_program_start, (program, stream, &in, 1, &longer, 1, NULL, NEW(run)), INVALID, "'y'");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, WRONG(engine_attr), NEW(run)),
-        INVALID, "options is not a run_options");
+        INVALID, "options: expected run_options");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, NULL, NULL), INVALID, "out_run is NULL");
 }
 
@@ -68,11 +68,11 @@ static void rows_of_failures(void) {
     ROW(weir_last_failure_copy_not_run, (0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
     ROW(weir_last_failure_copy_not_run, (SIZE_MAX, buffer, 4, &out.size), RANGE, "index is 18446744073709551615");
     ROW(weir_run_get_failure, (NULL, &failure), INVALID, "run is NULL");
-    ROW(weir_run_get_failure, (WRONG(program), &failure), INVALID, "run is not a run (it is a program)");
+    ROW(weir_run_get_failure, (WRONG(program), &failure), INVALID, "run: expected a run, got a program");
     ROW(weir_run_get_failure, (good.run, NULL), INVALID, "out_failure is NULL");
     ROW(weir_run_get_failure, (good.run, &small), INVALID, "out_failure->struct_size is 8");
     ROW(weir_run_copy_not_run, (NULL, 0, buffer, 4, &out.size), INVALID, "run is NULL");
-    ROW(weir_run_copy_not_run, (WRONG(graph), 0, buffer, 4, &out.size), INVALID, "run is not a run (it is a graph)");
+    ROW(weir_run_copy_not_run, (WRONG(graph), 0, buffer, 4, &out.size), INVALID, "run: expected a run, got a graph");
     ROW(weir_run_copy_not_run, (good.run, 0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
 }
 
@@ -81,27 +81,27 @@ static void rows_of_run_options(void) {
     uint8_t flag = 0, *flags = NULL;
 
     ROW(weir_run_options_set_deadline_ns, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_deadline_ns, (WRONG(run), 1), INVALID, "options is not a run_options (it is a run)");
+    ROW(weir_run_options_set_deadline_ns, (WRONG(run), 1), INVALID, "options: expected run_options, got a run");
     ROW(weir_run_options_get_deadline_ns, (NULL, &out.u64), INVALID, "options is NULL");
     ROW(weir_run_options_get_deadline_ns, (options, NULL), INVALID, "out_deadline_ns is NULL");
-    ROW(weir_run_options_get_deadline_ns, (WRONG(program), &out.u64), INVALID, "options is not a run_options");
+    ROW(weir_run_options_get_deadline_ns, (WRONG(program), &out.u64), INVALID, "options: expected run_options");
     ROW(weir_run_options_set_absent, (NULL, &flag, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_absent, (WRONG(run), &flag, 1), INVALID, "options is not a run_options (it is a run)");
+    ROW(weir_run_options_set_absent, (WRONG(run), &flag, 1), INVALID, "options: expected run_options, got a run");
     ROW(weir_run_options_set_absent, (options, NULL, 1), INVALID, "flags is NULL, but its length is 1");
     ROW(weir_run_options_get_absent, (NULL, &flags, &out.size), INVALID, "options is NULL");
     ROW(weir_run_options_get_absent, (options, NULL, &out.size), INVALID, "out_flags is NULL");
     ROW(weir_run_options_get_absent, (options, &flags, NULL), INVALID, "out_count is NULL");
     ROW(weir_run_options_set_deterministic, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_deterministic, (WRONG(compile_options), 1), INVALID, "options is not a run_options");
+    ROW(weir_run_options_set_deterministic, (WRONG(compile_options), 1), INVALID, "options: expected run_options");
     ROW(weir_run_options_set_deterministic, (options, 2), INVALID, "deterministic is 2");
     ROW(weir_run_options_get_deterministic, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_run_options_get_deterministic, (WRONG(compile_options), &out.i32), INVALID, "options is not a run_options");
+    ROW(weir_run_options_get_deterministic, (WRONG(compile_options), &out.i32), INVALID, "options: expected run_options");
     ROW(weir_run_options_get_deterministic, (options, NULL), INVALID, "out_deterministic is NULL");
     ROW(weir_run_options_set_finish_independent, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_finish_independent, (WRONG(compile_options), 1), INVALID, "options is not a run_options");
+    ROW(weir_run_options_set_finish_independent, (WRONG(compile_options), 1), INVALID, "options: expected run_options");
     ROW(weir_run_options_set_finish_independent, (options, 2), INVALID, "finish is 2");
     ROW(weir_run_options_get_finish_independent, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_run_options_get_finish_independent, (WRONG(compile_options), &out.i32), INVALID, "options is not a run_options");
+    ROW(weir_run_options_get_finish_independent, (WRONG(compile_options), &out.i32), INVALID, "options: expected run_options");
     ROW(weir_run_options_get_finish_independent, (options, NULL), INVALID, "out_finish is NULL");
 }
 
@@ -112,27 +112,27 @@ static void rows_of_runs(void) {
     ROW(weir_run_options_create, (NULL), INVALID, "out_options is NULL");
     ROW(weir_run_options_set_threadpool, (NULL, good.threadpool), INVALID, "options is NULL");
     ROW(weir_run_options_set_threadpool, (WRONG(compile_options), good.threadpool),
-        INVALID, "options is not a run_options");
+        INVALID, "options: expected run_options");
     ROW(weir_run_options_set_threadpool, (options, WRONG(stream)),
-        INVALID, "pool is not a threadpool (it is a stream)");
+        INVALID, "pool: expected a threadpool, got a stream");
     ROW(weir_run_options_get_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
     ROW(weir_run_options_get_threadpool, (options, NULL), INVALID, "out_pool is NULL");
     ROW(weir_run_options_get_threadpool, (WRONG(run), NEW(threadpool)),
-        INVALID, "options is not a run_options (it is a run)");
+        INVALID, "options: expected run_options, got a run");
     ROW(weir_run_retain, (NULL), INVALID, "run is NULL");
-    ROW(weir_run_retain, (WRONG(program)), INVALID, "run is not a run (it is a program)");
+    ROW(weir_run_retain, (WRONG(program)), INVALID, "run: expected a run, got a program");
     ROW(weir_run_wait, (NULL, 0), INVALID, "run is NULL");
-    ROW(weir_run_wait, (WRONG(run_options), 0), INVALID, "run is not a run (it is a run_options)");
+    ROW(weir_run_wait, (WRONG(run_options), 0), INVALID, "run: expected a run, got run_options");
     ROW(weir_run_query, (NULL, &out.i32), INVALID, "run is NULL");
     ROW(weir_run_query, (good.run, NULL), INVALID, "out_done is NULL");
-    ROW(weir_run_query, (WRONG(event), &out.i32), INVALID, "run is not a run (it is a event)");
+    ROW(weir_run_query, (WRONG(event), &out.i32), INVALID, "run: expected a run, got an event");
     ROW(weir_run_cancel, (NULL), INVALID, "run is NULL");
-    ROW(weir_run_cancel, (NO_OBJECT), INVALID, "run is not a run (it is no weir object)");
+    ROW(weir_run_cancel, (NO_OBJECT), INVALID, "run: expected a run, got no weir object");
     ROW(weir_run_error, (NULL, &out.status, buffer, 4, &out.size), INVALID, "run is NULL");
     ROW(weir_run_error, (good.run, NULL, buffer, 4, &out.size), INVALID, "out_code is NULL");
     ROW(weir_run_error, (good.run, &out.status, NULL, 4, &out.size), INVALID, "buffer is NULL, but capacity is 4");
     ROW(weir_run_error, (WRONG(stream), &out.status, buffer, 4, &out.size),
-        INVALID, "run is not a run (it is a stream)");
+        INVALID, "run: expected a run, got a stream");
 }
 
 void bad_input_run(void) {

@@ -19,7 +19,7 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create, (NULL, &four, NEW(tensor)), INVALID, "engine is NULL");
     ROW(weir_tensor_create, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
     ROW(weir_tensor_create, (good.engine, &four, NULL), INVALID, "out_tensor is NULL");
-    ROW(weir_tensor_create, (WRONG(stream), &four, NEW(tensor)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_tensor_create, (WRONG(stream), &four, NEW(tensor)), INVALID, "engine: expected an engine, got a stream");
     ROW(weir_tensor_create, (good.engine, &strange, NEW(tensor)), INVALID, "dtype is 9");
     ROW(weir_tensor_create, (good.engine, &deep, NEW(tensor)), INVALID, "rank is 9");
     ROW(weir_tensor_create, (good.engine, &negative, NEW(tensor)), INVALID, "dims[1] is -1");
@@ -27,7 +27,7 @@ void bad_input_tensor(void) {
     weir_tensor_desc open = matrix_desc(3, WEIR_DIM_DYNAMIC), less = matrix_desc(3, -2), any = open;
     any.dtype = WEIR_DTYPE_ANY;
     ROW(weir_tensor_create_dynamic, (NULL, &open, NEW(tensor)), INVALID, "engine is NULL");
-    ROW(weir_tensor_create_dynamic, (WRONG(stream), &open, NEW(tensor)), INVALID, "engine is not a engine (it is a stream)");
+    ROW(weir_tensor_create_dynamic, (WRONG(stream), &open, NEW(tensor)), INVALID, "engine: expected an engine, got a stream");
     ROW(weir_tensor_create_dynamic, (good.engine, NULL, NEW(tensor)), INVALID, "desc is NULL");
     ROW(weir_tensor_create_dynamic, (good.engine, &open, NULL), INVALID, "out_tensor is NULL");
     ROW(weir_tensor_create_dynamic, (good.engine, &four, NEW(tensor)), INVALID, "desc: f32[4] leaves no dimension open");
@@ -55,7 +55,7 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create_from, (good.engine, &four, memory, never_released, NULL, NULL),
         INVALID, "out_tensor is NULL");
     ROW(weir_tensor_create_from, (WRONG(kernel), &four, memory, never_released, NULL, NEW(tensor)),
-        INVALID, "engine is not a engine");
+        INVALID, "engine: expected an engine");
     ROW(weir_tensor_create_from, (good.engine, &four, (char *)memory + 2, never_released, NULL, NEW(tensor)),
         INVALID, "data");
     ROW(weir_tensor_create_from, (good.engine, &strange, memory, never_released, NULL, NEW(tensor)),
@@ -66,17 +66,17 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create_from, (good.engine, &huge, memory, never_released, NULL, NEW(tensor)),
         RANGE, "f32[9223372036854775807");
     ROW(weir_tensor_retain, (NULL), INVALID, "tensor is NULL");
-    ROW(weir_tensor_retain, (WRONG(engine)), INVALID, "tensor is not a tensor (it is a engine)");
+    ROW(weir_tensor_retain, (WRONG(engine)), INVALID, "tensor: expected a tensor, got an engine");
     ROW(weir_tensor_get_desc, (NULL, &out.desc), INVALID, "tensor is NULL");
     ROW(weir_tensor_get_desc, (good.tensor, NULL), INVALID, "out_desc is NULL");
-    ROW(weir_tensor_get_desc, (WRONG(event), &out.desc), INVALID, "tensor is not a tensor (it is a event)");
+    ROW(weir_tensor_get_desc, (WRONG(event), &out.desc), INVALID, "tensor: expected a tensor, got an event");
     ROW(weir_tensor_get_data, (NULL, NEW(data)), INVALID, "tensor is NULL");
     ROW(weir_tensor_get_data, (good.tensor, NULL), INVALID, "out_data is NULL");
-    ROW(weir_tensor_get_data, (WRONG(kernel), NEW(data)), INVALID, "tensor is not a tensor (it is a kernel)");
+    ROW(weir_tensor_get_data, (WRONG(kernel), NEW(data)), INVALID, "tensor: expected a tensor, got a kernel");
     ROW(weir_tensor_get_size, (NULL, &out.size), INVALID, "tensor is NULL");
     ROW(weir_tensor_get_size, (good.tensor, NULL), INVALID, "out_bytes is NULL");
-    ROW(weir_tensor_get_size, (NO_OBJECT, &out.size), INVALID, "tensor is not a tensor (it is no weir object)");
+    ROW(weir_tensor_get_size, (NO_OBJECT, &out.size), INVALID, "tensor: expected a tensor, got no weir object");
     ROW(weir_tensor_get_engine, (NULL, NEW(engine)), INVALID, "tensor is NULL");
     ROW(weir_tensor_get_engine, (good.tensor, NULL), INVALID, "out_engine is NULL");
-    ROW(weir_tensor_get_engine, (WRONG(engine), NEW(engine)), INVALID, "tensor is not a tensor (it is a engine)");
+    ROW(weir_tensor_get_engine, (WRONG(engine), NEW(engine)), INVALID, "tensor: expected a tensor, got an engine");
 }

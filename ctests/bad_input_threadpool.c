@@ -76,7 +76,7 @@ static void rows_of_checked_pools(void) {
     ROW(weir_threadpool_create_with_attr, (NULL, NULL, NULL, NEW(threadpool)), INVALID, "vtable is NULL");
     ROW(weir_threadpool_create_with_attr, (&vtable, NULL, NULL, NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_with_attr, (&vtable, NULL, WRONG(stream_attr), NEW(threadpool)),
-        INVALID, "attr is not a threadpool_attr (it is a stream_attr)");
+        INVALID, "attr: expected a threadpool_attr, got a stream_attr");
     CHECK_OK(weir_threadpool_attr_create(&attr));
     CHECK_OK(weir_threadpool_attr_set_num_threads(attr, 4));
     ROW(weir_threadpool_create_with_attr, (&vtable, NULL, attr, NEW(threadpool)),
@@ -91,7 +91,7 @@ static void rows_of_checked_pools(void) {
     CHECK_OK(weir_threadpool_attr_create(&attr));
     weir_threadpool_costs costs = {.struct_size = sizeof costs};
     ROW(weir_threadpool_attr_set_costs, (NULL, &costs), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_set_costs, (WRONG(threadpool), &costs), INVALID, "attr is not a threadpool_attr");
+    ROW(weir_threadpool_attr_set_costs, (WRONG(threadpool), &costs), INVALID, "attr: expected a threadpool_attr");
     costs.arrive_ns = -2.0;
     ROW(weir_threadpool_attr_set_costs, (attr, &costs), INVALID, "costs->arrive_ns is -2");
     costs.arrive_ns = INFINITY;
@@ -103,7 +103,7 @@ static void rows_of_checked_pools(void) {
     ROW(weir_threadpool_attr_get_costs, (attr, NULL), INVALID, "out_costs is NULL");
     ROW(weir_threadpool_attr_set_checking, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_set_checking, (attr, 2), INVALID, "checking is 2, expected 0 or 1");
-    ROW(weir_threadpool_attr_set_checking, (WRONG(threadpool), 1), INVALID, "attr is not a threadpool_attr");
+    ROW(weir_threadpool_attr_set_checking, (WRONG(threadpool), 1), INVALID, "attr: expected a threadpool_attr");
     ROW(weir_threadpool_attr_get_checking, (NULL, &out.i32), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_get_checking, (attr, NULL), INVALID, "out_checking is NULL");
     CHECK_OK(weir_threadpool_attr_set_checking(attr, 1));
@@ -111,12 +111,12 @@ static void rows_of_checked_pools(void) {
     weir_threadpool_attr_destroy(attr);
 
     ROW(weir_threadpool_get_broken_clause, (NULL, NULL, 0, &out.size), INVALID, "pool is NULL");
-    ROW(weir_threadpool_get_broken_clause, (WRONG(event), NULL, 0, &out.size), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_get_broken_clause, (WRONG(event), NULL, 0, &out.size), INVALID, "pool: expected a threadpool");
     ROW(weir_threadpool_get_broken_clause, (good.threadpool, NULL, 4, &out.size), INVALID, "buffer is NULL");
     ROW(weir_threadpool_get_broken_clause, (good.threadpool, NULL, 0, NULL), INVALID, "out_length is NULL");
 
     ROW(weir_threadpool_get_vtable, (NULL, &to_fill, &ctx), INVALID, "pool is NULL");
-    ROW(weir_threadpool_get_vtable, (WRONG(graph), &to_fill, &ctx), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_get_vtable, (WRONG(graph), &to_fill, &ctx), INVALID, "pool: expected a threadpool");
     ROW(weir_threadpool_get_vtable, (good.threadpool, NULL, &ctx), INVALID, "out_vtable is NULL");
     ROW(weir_threadpool_get_vtable, (good.threadpool, &to_fill, NULL), INVALID, "out_ctx is NULL");
     to_fill.struct_size = 3;
@@ -144,7 +144,7 @@ static void rows_of_checked_pools(void) {
 static void rows_of_reference_pools(void) {
     ROW(weir_threadpool_create_builtin, (NULL, NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_builtin, (WRONG(stream_attr), NEW(threadpool)),
-        INVALID, "attr is not a threadpool_attr (it is a stream_attr)");
+        INVALID, "attr: expected a threadpool_attr, got a stream_attr");
     ROW(weir_threadpool_create_inline, (NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_seeded, (1, 2, NULL), INVALID, "out_pool is NULL");
     ROW(weir_threadpool_create_seeded, (1, 0, NEW(threadpool)), INVALID, "num_threads is 0");
@@ -154,37 +154,37 @@ static void rows_of_reference_pools(void) {
     ROW(weir_threadpool_attr_create, (NULL), INVALID, "out_attr is NULL");
     ROW(weir_threadpool_attr_set_num_threads, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_set_num_threads, (WRONG(threadpool), 1),
-        INVALID, "attr is not a threadpool_attr (it is a threadpool)");
+        INVALID, "attr: expected a threadpool_attr, got a threadpool");
     ROW(weir_threadpool_attr_set_num_threads, (good.threadpool_attr, -1), INVALID, "num_threads is -1");
     ROW(weir_threadpool_attr_set_num_threads, (good.threadpool_attr, 257), INVALID, "num_threads is 257");
     ROW(weir_threadpool_attr_get_num_threads, (NULL, &out.i32), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_get_num_threads, (good.threadpool_attr, NULL), INVALID, "out_num_threads is NULL");
     ROW(weir_threadpool_attr_get_num_threads, (WRONG(event), &out.i32), INVALID, "(it is a event)");
     ROW(weir_threadpool_attr_set_spin_ns, (NULL, 1), INVALID, "attr is NULL");
-    ROW(weir_threadpool_attr_set_spin_ns, (WRONG(stream_attr), 1), INVALID, "attr is not a threadpool_attr");
+    ROW(weir_threadpool_attr_set_spin_ns, (WRONG(stream_attr), 1), INVALID, "attr: expected a threadpool_attr");
     ROW(weir_threadpool_attr_set_spin_ns, (good.threadpool_attr, 1000000001), INVALID, "spin_ns is 1000000001");
     ROW(weir_threadpool_attr_get_spin_ns, (NULL, &out.u64), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_get_spin_ns, (good.threadpool_attr, NULL), INVALID, "out_spin_ns is NULL");
     ROW(weir_threadpool_attr_get_spin_ns, (NO_OBJECT, &out.u64),
-        INVALID, "attr is not a threadpool_attr (it is no weir object)");
+        INVALID, "attr: expected a threadpool_attr, got no weir object");
 }
 
 static void rows_of_pools(void) {
     ROW(weir_threadpool_retain, (NULL), INVALID, "pool is NULL");
-    ROW(weir_threadpool_retain, (WRONG(stream)), INVALID, "pool is not a threadpool (it is a stream)");
-    ROW(weir_threadpool_retain, (UNALIGNED), INVALID, "pool is not a threadpool (it is no weir object)");
+    ROW(weir_threadpool_retain, (WRONG(stream)), INVALID, "pool: expected a threadpool, got a stream");
+    ROW(weir_threadpool_retain, (UNALIGNED), INVALID, "pool: expected a threadpool, got no weir object");
     ROW(weir_threadpool_get_num_threads, (NULL, &out.i32), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_num_threads, (good.threadpool, NULL), INVALID, "out_num_threads is NULL");
     ROW(weir_threadpool_get_num_threads, (WRONG(threadpool_attr), &out.i32), INVALID, "(it is a threadpool_attr)");
     ROW(weir_threadpool_get_id, (NULL, &out.u64), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_id, (good.threadpool, NULL), INVALID, "out_id is NULL");
-    ROW(weir_threadpool_get_id, (WRONG(stream), &out.u64), INVALID, "pool is not a threadpool (it is a stream)");
+    ROW(weir_threadpool_get_id, (WRONG(stream), &out.u64), INVALID, "pool: expected a threadpool, got a stream");
     ROW(weir_threadpool_get_flags, (NULL, &out.u64), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_flags, (good.threadpool, NULL), INVALID, "out_flags is NULL");
-    ROW(weir_threadpool_get_flags, (WRONG(engine), &out.u64), INVALID, "pool is not a threadpool (it is a engine)");
+    ROW(weir_threadpool_get_flags, (WRONG(engine), &out.u64), INVALID, "pool: expected a threadpool, got an engine");
     ROW(weir_threadpool_in_parallel, (NULL, &out.i32), INVALID, "pool is NULL");
     ROW(weir_threadpool_in_parallel, (good.threadpool, NULL), INVALID, "out_in_parallel is NULL");
-    ROW(weir_threadpool_in_parallel, (WRONG(run), &out.i32), INVALID, "pool is not a threadpool (it is a run)");
+    ROW(weir_threadpool_in_parallel, (WRONG(run), &out.i32), INVALID, "pool: expected a threadpool, got a run");
 }
 
 static int32_t never_called(void *arg, int64_t begin, int64_t end, int32_t slot) {
@@ -204,7 +204,7 @@ static void rows_of_regions(void) {
     weir_threadpool *pool = good.threadpool;
 
     ROW(weir_parallel_for, (WRONG(graph), 1, NULL, never_called, NULL),
-        INVALID, "pool is not a threadpool (it is a graph)");
+        INVALID, "pool: expected a threadpool, got a graph");
     ROW(weir_parallel_for, (pool, 1, NULL, NULL, NULL), INVALID, "fn is NULL");
     ROW(weir_parallel_for, (pool, 0, NULL, NULL, NULL), INVALID, "fn is NULL");
     ROW(weir_parallel_for, (pool, -1, NULL, never_called, NULL), RANGE, "n is -1");
@@ -227,7 +227,7 @@ static void rows_of_regions(void) {
 
     const int64_t extents[WEIR_MAX_RANK] = {2, 2};
     const int64_t negative[2] = {1, -3}, huge[2] = {INT64_MAX, 2};
-    ROW(weir_parallel_nd, (WRONG(graph), 1, extents, NULL, NULL, never_boxed, NULL), INVALID, "pool is not a threadpool");
+    ROW(weir_parallel_nd, (WRONG(graph), 1, extents, NULL, NULL, never_boxed, NULL), INVALID, "pool: expected a threadpool");
     ROW(weir_parallel_nd, (pool, 0, extents, NULL, NULL, never_boxed, NULL), INVALID, "rank is 0, expected 1 to 8");
     ROW(weir_parallel_nd, (pool, 9, extents, NULL, NULL, never_boxed, NULL), INVALID, "rank is 9");
     ROW(weir_parallel_nd, (pool, 2, NULL, NULL, NULL, never_boxed, NULL), INVALID, "extents is NULL");
@@ -242,7 +242,7 @@ static void rows_of_regions(void) {
 
     weir_threadpool_costs costs = {.struct_size = sizeof costs};
     ROW(weir_threadpool_measure, (NULL), INVALID, "pool is NULL");
-    ROW(weir_threadpool_measure, (WRONG(graph)), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_measure, (WRONG(graph)), INVALID, "pool: expected a threadpool");
     ROW(weir_threadpool_get_costs, (NULL, &costs), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_costs, (pool, NULL), INVALID, "out_costs is NULL");
     costs.struct_size = 3;

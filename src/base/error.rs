@@ -130,10 +130,11 @@ impl Error {
 
     /// A handle of another kind, or a pointer to something else altogether.
     pub fn wrong_handle(argument: &str, expected: &str, tag: Option<u32>) -> Error {
-        match tag.and_then(object::name_of) {
-            Some(found) => Error::invalid(format!("{argument} is not a {expected} (it is a {found})")),
-            None => Error::invalid(format!("{argument} is not a {expected} (it is no weir object)")),
-        }
+        let found = match tag.and_then(object::name_of) {
+            Some(found) => object::with_article(found),
+            None => "no weir object".to_owned(),
+        };
+        Error::invalid(format!("{argument}: expected {}, got {found}", object::with_article(expected)))
     }
 
     /// A host callback returned `status`.
@@ -228,6 +229,21 @@ mod tests {
         assert_eq!(Code::from_status(0), None);
         assert_eq!(Code::name_of(0), c"OK");
         assert_eq!(Code::name_of(99), c"UNKNOWN_CODE");
+    }
+
+    #[test]
+    fn a_wrong_handle_reads_well_for_each_kind() {
+        let text = |tag| Error::wrong_handle("engine", "engine", tag).message().to_owned();
+        assert_eq!(text(None), "engine: expected an engine, got no weir object");
+        assert_eq!(text(Some(1)), "engine: expected an engine, got no weir object");
+        for (tag, name) in object::tag::ALL {
+            let article = match *name {
+                "compile_options" | "run_options" | "packed_weights" => "",
+                "engine" | "engine_attr" | "event" | "allocator" => "an ",
+                _ => "a ",
+            };
+            assert_eq!(text(Some(*tag)), format!("engine: expected an engine, got {article}{name}"));
+        }
     }
 
     #[test]

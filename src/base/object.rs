@@ -39,6 +39,9 @@ macro_rules! kinds {
     ($($name:literal = $tag:ident : $offset:literal),* $(,)?) => {
         $(pub const $tag: u32 = 0x7765_6900 + $offset;)*
 
+        #[cfg(test)]
+        pub(in crate::base) const ALL: &[(u32, &str)] = &[$(($tag, $name)),*];
+
         /// The name of the kind with this tag.
         pub(in crate::base) fn name_of(tag: u32) -> Option<&'static str> {
             match tag {
@@ -78,6 +81,16 @@ pub mod tag {
 }
 
 pub(super) use self::tag::name_of;
+
+/// "an engine", "a run", "run_options"
+pub(super) fn with_article(name: &str) -> String {
+    match name.as_bytes() {
+        // Several things.
+        [.., b's'] => name.to_owned(),
+        [b'a' | b'e' | b'i' | b'o' | b'u', ..] => format!("an {name}"),
+        _ => format!("a {name}"),
+    }
+}
 
 impl<T: Kind> Object<T> {
     pub fn new(inner: T) -> Object<T> {

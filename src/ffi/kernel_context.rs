@@ -235,7 +235,7 @@ pub unsafe extern "C" fn weir_completion_done(
             return Err(Error::null("done"));
         }
         let completion = Completion::from_number(done.addr())
-            .ok_or_else(|| Error::invalid("done is not a completion (it is no handle of a call)"))?;
+            .ok_or_else(|| Error::invalid("done: expected a completion, got no handle of a call"))?;
         // SAFETY: the caller's pointer, as documented.
         let text = if text.is_null() { None } else { Some(unsafe { string(text, "text") }?) };
         let code = Code::from_status(status);
