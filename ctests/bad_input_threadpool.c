@@ -241,6 +241,8 @@ static void rows_of_regions(void) {
     ROW(weir_parallel_nd, (pool, 2, extents, NULL, &hint, never_boxed, NULL), INVALID, "hint->struct_size is 7");
 
     weir_threadpool_costs costs = {.struct_size = sizeof costs};
+    ROW(weir_threadpool_close, (NULL, 0), INVALID, "pool is NULL");
+    ROW(weir_threadpool_close, (WRONG(graph), 0), INVALID, "pool is not a threadpool");
     ROW(weir_threadpool_measure, (NULL), INVALID, "pool is NULL");
     ROW(weir_threadpool_measure, (WRONG(graph)), INVALID, "pool: expected a threadpool");
     ROW(weir_threadpool_get_costs, (NULL, &costs), INVALID, "pool is NULL");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Replays make no system call and ask for no memory: a child process replays between two marks, and its parent counts what the
- * child's thread asks of the kernel. Runs on a pool may wake and wait, and do nothing else.
+ * child's thread asks of the kernel. Runs on a pool may wake and wait, and do nothing else. A pool that is made for one call
+ * asks for nothing either.
  */
 
 #include "make.h"
@@ -59,7 +60,7 @@ static weir_program *make_diamond(weir_engine *engine, bool shared) {
     return program;
 }
 
-typedef enum what { ALONE, CHEAP_ON_A_POOL, SHARED, WHATS } what;
+typedef enum what { ALONE, CHEAP_ON_A_POOL, SHARED, POOL_OF_A_CALL, WHATS } what;
 
 static void replay(what how) {
     weir_threadpool *pool = NULL;
@@ -86,6 +87,55 @@ static void replay(what how) {
     weir_threadpool_release(pool);
 }
 
+static int32_t two_threads(void *ctx) {
+    (void)ctx;
+    return 2;
+}
+
+static int32_t in_caller(void *ctx, int32_t n, weir_task_fn task, void *arg) {
+    (void)ctx;
+    for (int32_t i = 0; i < n; i++) task(arg, i);
+    return 0;
+}
+
+static int32_t of_range(void *arg, int64_t begin, int64_t end, int32_t slot) {
+    (void)slot;
+    *(volatile int64_t *)arg += end - begin;
+    return WEIR_OK;
+}
+
+/* What an operator does to which its framework gives a pool with each call: a region, a run, and the end of the pool. */
+static void call_with_a_pool_of_its_own(weir_program *program, weir_run_options *options) {
+    const weir_threadpool_vtable vtable = {
+        .struct_size = sizeof vtable, .num_threads = two_threads, .parallel_for = in_caller};
+    int context = 0;
+    volatile int64_t items = 0;
+    weir_threadpool *pool = NULL;
+    if (weir_threadpool_create(&vtable, &context, &pool) != WEIR_OK) abort();
+    if (weir_parallel_for(pool, 100, NULL, of_range, (void *)&items) != WEIR_OK || items != 100) abort();
+    if (weir_run_options_set_threadpool(options, pool) != WEIR_OK) abort();
+    if (weir_program_run(program, NULL, NULL, 0, NULL, 0, options) != WEIR_OK) abort();
+    if (weir_run_options_set_threadpool(options, NULL) != WEIR_OK) abort();
+    if (weir_threadpool_close(pool, WEIR_TIMEOUT_INFINITE) != WEIR_OK) abort();
+    weir_threadpool_release(pool);
+}
+
+static void pools_of_calls(void) {
+    weir_engine *engine = make_engine(NULL);
+    weir_program *program = make_diamond(engine, false);
+    weir_run_options *options = NULL;
+    CHECK_OK(weir_run_options_create(&options));
+    for (int i = 0; i < 600; i++) call_with_a_pool_of_its_own(program, options);
+    uint64_t allocations = runtime_info().allocations;
+    mark();
+    for (int i = 0; i < scale(100000); i++) call_with_a_pool_of_its_own(program, options);
+    mark();
+    CHECK_EQ(runtime_info().allocations, allocations);
+    weir_run_options_destroy(options);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
 /* How often the child calls the kernel between its marks: all calls, and those that wake or wait. False if that can't be seen. */
 static bool count(what how, long *calls, long *futexes) {
     pid_t child = fork();
@@ -93,7 +143,11 @@ static bool count(what how, long *calls, long *futexes) {
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(77);
         raise(SIGSTOP);
-        replay(how);
+        if (how == POOL_OF_A_CALL) {
+            pools_of_calls();
+        } else {
+            replay(how);
+        }
         _exit(0);
     }
     int status = 0, marks = 0;

@@ -2585,7 +2585,9 @@ weir_status weir_runtime_get_threads(struct weir_thread_info *infos,
 /**
  * Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
  * exist, and one pool may serve any number of engines and streams. weir calls vtable->release(ctx) exactly once,
- * after the last reference went and the last task returned; if this call fails, it is never called.
+ * after the last reference went and the last task returned, or in weir_threadpool_close; if this call fails, it is
+ * never called. What weir learns about a pool it learns about all pools with the same functions, flags and width, so a
+ * pool may be made for each call of the host's: that costs no memory after the first, and no system call.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule).
@@ -2630,7 +2632,8 @@ weir_status weir_threadpool_get_broken_clause(const struct weir_threadpool *pool
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
  * out_vtable->release(*out_ctx), or passes both to a call that does.
- * Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call).
+ * Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is
+ * closed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2690,9 +2693,35 @@ WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(struct weir_threadpoo
 WEIR_API void weir_threadpool_release(struct weir_threadpool *pool);
 
 /**
+ * Ends the use of a pool, for a host that owns it: when this returns WEIR_OK weir calls none of the vtable's functions
+ * any more, on any thread, and vtable->release has been called, once. The handle stays valid until it is released.
+ *
+ * From the call on, also if it ends early: whoever asks for work on the pool (a region, a product, a run, a stream
+ * with that pool, an engine that is made with it) gets FAILED_PRECONDITION, which names the pool by the number of
+ * weir_threadpool_get_id. What is under way goes on without further help from the pool: regions and runs in the
+ * threads that they have, streams in the threads that submit and wait. The call waits until no thread of weir's work
+ * is inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
+ * that may block which the pool has accepted. Helpers that the pool has accepted and not begun are not waited for. The
+ * host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
+ * return. A host that throws them away instead leaves the pool's memory (some 40 KB) behind.
+ *
+ * May be called several times and by several threads at once: all return when the first is through, and later calls
+ * succeed at once. DEADLINE_EXCEEDED: something was still inside; call again to wait on. With timeout_ns 0 it closes
+ * the pool and looks once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
+ * call.
+ *
+ * Thread safety: any thread. Blocking: until nothing of weir's is inside, or timeout_ns have passed
+ * (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's
+ * thread: then the pool stays open.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_close(struct weir_threadpool *pool, uint64_t timeout_ns);
+
+/**
  * How many threads the pool has now: vtable->num_threads, at least 1. The inline pool has 1.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2717,7 +2746,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_id(const struct weir_thr
  * Whether the calling thread runs a task of this pool (1) or not (0): what vtable->in_parallel says, or what weir
  * knows of its own tasks.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
  */
 WEIR_API
 WEIR_NODISCARD

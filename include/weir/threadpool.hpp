@@ -49,10 +49,16 @@ using max_threads_of = decltype(std::declval<P &>().max_threads());
 template <class P>
 using flags_of = decltype(P::flags);
 
-// The vtable of a pool of class P; the context is a std::shared_ptr<P> on the heap.
-template <class P>
+// The vtable of a pool of class P. The context is a std::shared_ptr<P> on the heap, or the object itself.
+template <class P, bool Borrowed = false>
 struct pool_vtable {
-    static P &pool(void *ctx) noexcept { return **static_cast<std::shared_ptr<P> *>(ctx); }
+    static P &pool(void *ctx) noexcept {
+        if constexpr (Borrowed) {
+            return *static_cast<P *>(ctx);
+        } else {
+            return **static_cast<std::shared_ptr<P> *>(ctx);
+        }
+    }
 
     // 0 if f() accepted. An exception is a refusal, as is `false`.
     template <class F>
@@ -112,7 +118,7 @@ struct pool_vtable {
         auto vtable = sized<weir_threadpool_vtable>();
         vtable.flags = flags;
         vtable.num_threads = num_threads;
-        vtable.release = release;
+        if constexpr (!Borrowed) vtable.release = release;
         if constexpr (has<parallel_for_of, P>) vtable.parallel_for = parallel_for;
         if constexpr (can_schedule) vtable.schedule = schedule;
         if constexpr (has<in_parallel_of, P>) vtable.in_parallel = in_parallel;
@@ -122,6 +128,17 @@ struct pool_vtable {
         return vtable;
     }
 };
+
+template <class P>
+constexpr std::uint64_t declared_flags() noexcept {
+    if constexpr (has<flags_of, P>) return static_cast<std::uint64_t>(P::flags);
+    return 0;
+}
+
+template <class P>
+weir_threadpool_vtable call_pool_vtable() noexcept {
+    return pool_vtable<P, true>::make(declared_flags<P>());
+}
 
 template <class F>
 struct parallel_for_pool {
@@ -172,7 +189,7 @@ public:
     /// A pool object that weir keeps until the last task on it has returned.
     template <class P>
     static threadpool from(std::shared_ptr<P> pool) {
-        return create(std::move(pool), declared_flags<P>());
+        return create(std::move(pool), detail::declared_flags<P>());
     }
     /// A pool object that the caller keeps alive for as long as anything uses it.
     template <class P>
@@ -214,7 +231,7 @@ public:
     template <class P>
     static weir_threadpool_vtable vtable_of(std::shared_ptr<P> pool, void **out_ctx) {
         *out_ctx = new std::shared_ptr<P>(std::move(pool));
-        return detail::pool_vtable<P>::make(declared_flags<P>());
+        return detail::pool_vtable<P>::make(detail::declared_flags<P>());
     }
 
     std::int32_t num_threads() const {
@@ -228,15 +245,15 @@ public:
         check(weir_threadpool_get_costs(get(), &costs));
         return costs;
     }
+    /// Ends the use of a pool that the caller owns: when this returns weir calls none of its functions any more.
+    /// FAILED_PRECONDITION inside of a task of the pool, DEADLINE_EXCEEDED if something was still inside.
+    void close(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_threadpool_close(get(), timeout_ns));
+    }
     std::uint64_t id() const { return detail::value<std::uint64_t>(weir_threadpool_get_id, get()); }
     bool in_parallel() const { return detail::value<std::int32_t>(weir_threadpool_in_parallel, get()) != 0; }
 
 private:
-    template <class P>
-    static constexpr std::uint64_t declared_flags() noexcept {
-        if constexpr (detail::has<detail::flags_of, P>) return static_cast<std::uint64_t>(P::flags);
-        return 0;
-    }
     template <class P>
     static threadpool create(std::shared_ptr<P> object, std::uint64_t flags) {
         const auto vtable = detail::pool_vtable<P>::make(flags);
@@ -246,6 +263,29 @@ private:
         static_cast<void>(ctx.release());
         return pool;
     }
+};
+
+/// A pool that belongs to a call of the host's: made from an object on the stack, and closed at the end of the scope.
+/// The object is that of threadpool::from. It is not copied, and nothing calls it after the scope. Not for the inside
+/// of a task of that pool.
+template <class P>
+class call_threadpool {
+public:
+    explicit call_threadpool(P &pool) {
+        auto vtable = detail::call_pool_vtable<P>();
+        check(weir_threadpool_create(&vtable, &pool, pool_.out()));
+    }
+    ~call_threadpool() {
+        // Only a pool that is closed inside of a task of its own is refused; nothing else can fail without a time-out.
+        static_cast<void>(weir_threadpool_close(pool_.get(), WEIR_TIMEOUT_INFINITE));
+    }
+    call_threadpool(const call_threadpool &) = delete;
+    call_threadpool &operator=(const call_threadpool &) = delete;
+    operator const threadpool &() const noexcept { return pool_; }
+    weir_threadpool *get() const noexcept { return pool_.get(); }
+
+private:
+    threadpool pool_;
 };
 
 /// Calls range(begin, end, slot) for the pieces of 0 <= i < n, on the pool and in the calling thread; see

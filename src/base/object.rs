@@ -32,6 +32,11 @@ pub struct Object<T: Kind> {
     _counted: live::Counted,
 }
 
+/// Size and alignment of what the heap keeps when it is freed, for the next of its kind: a shared pool, of which a host
+/// may make one for each of its calls. Nothing else is aligned and as large as this.
+pub const KEPT_SIZE: usize = 384;
+pub const KEPT_ALIGN: usize = 64;
+
 /// What the tag of a dead object reads, as long as its memory is not reused.
 const DEAD: u32 = 0x7765_0000;
 

@@ -55,6 +55,7 @@ impl Stream {
             None => Doer::Host,
         };
         let pool = attr.threadpool().or(engine.pool()).cloned();
+        pool.as_ref().map_or(Ok(()), |pool| pool.usable())?;
         let queue = Queue::create(
             QueueAttr {
                 name: attr.name.clone(),

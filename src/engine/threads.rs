@@ -92,6 +92,7 @@ impl Variable {
 /// Settles where the engine's pool comes from, and starts it if need be; then `attr` says what was settled.
 pub(super) fn settle(attr: &mut EngineAttr, index: u32) -> Result<Option<Ref<ThreadPool>>> {
     let given = attr.threadpool().cloned();
+    given.as_ref().map_or(Ok(()), |pool| pool.usable())?;
     // Of other engines the mode says who launches.
     if attr.kind != DeviceKind::CPU {
         return Ok(given);

@@ -281,7 +281,7 @@ pub(super) unsafe fn run_boxes(
     }
 }
 
-/// A pool for the length of a call, without touching its count.
+/// A pool for the length of a call, without touching its count. Fails if it is closed.
 ///
 /// # Safety
 /// The handle is NULL or the host's own, and outlives the call.
@@ -290,6 +290,7 @@ pub(super) unsafe fn borrow_pool<H: Handle<Inner = ThreadPool>>(
 ) -> Result<Option<ManuallyDrop<Ref<ThreadPool>>>> {
     // SAFETY: as demanded of the caller.
     let pool = unsafe { borrow_opt(pool, "pool") }?;
+    pool.map_or(Ok(()), |pool| pool.usable())?;
     // SAFETY: shared handles come from Arc::into_raw, and the host's reference outlives the call.
     Ok(pool.map(|pool| ManuallyDrop::new(unsafe { Arc::from_raw(std::ptr::from_ref::<Object<ThreadPool>>(pool)) })))
 }

@@ -45,6 +45,7 @@ impl Program {
         }
         let own = options.and_then(|options| options.threadpool.as_ref());
         let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.layout.engines[0].pool());
+        pool.map_or(Ok(()), |pool| pool.usable())?;
         // One place is waited for, and of the others those that are free are used.
         let no_wait = options.is_some_and(|options| options.no_wait);
         let deadline_at_ns = orders.map_or(0, |orders| orders.deadline_at_ns());

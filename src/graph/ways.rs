@@ -16,10 +16,10 @@ const TIME_EVERY: u32 = 16;
 const TRY_FIRST: u32 = 2;
 const TRY_LAST: u32 = 256;
 
-/// Figures of one program with the pool that it was run with last. Statistics: ORDERING Relaxed throughout.
+/// Figures of one program with the family of pools that it was run with last. Statistics: ORDERING Relaxed throughout.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
-    pool: AtomicU64,
+    family: AtomicU64,
     turns: AtomicU32,
     /// Times of a run in nanoseconds; 0 = not known.
     alone_ns: AtomicU64,
@@ -39,10 +39,10 @@ pub(super) struct Turn {
 }
 
 impl Ways {
-    /// For a run with this pool whose nodes cost `all_ns`.
-    pub fn choose(&self, pool: u64, all_ns: u64) -> Turn {
-        if self.pool.load(Relaxed) != pool {
-            self.pool.store(pool, Relaxed);
+    /// For a run with a pool of this family whose nodes cost `all_ns`.
+    pub fn choose(&self, family: u64, all_ns: u64) -> Turn {
+        if self.family.load(Relaxed) != family {
+            self.family.store(family, Relaxed);
             let words = [&self.turns, &self.timed, &self.try_at];
             words.into_iter().for_each(|word| word.store(0, Relaxed));
             self.interval.store(TRY_FIRST, Relaxed);

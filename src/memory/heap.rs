@@ -9,12 +9,16 @@
 //! The reserve is one array. Its state is one word: how many pieces are alive, and how far the array is used.
 //! Pieces are cut off the front and never reused one by one; when the last one dies the array is whole again. Both
 //! steps are one compare-exchange.
+//!
+//! Blocks of one size and alignment are kept instead of freed: those of thread pools, which may come and go with each call
+//! of a host (`base::object`). A kept block counts as in use.
 
+use crate::base::object::{KEPT_ALIGN, KEPT_SIZE};
 use crate::base::{Error, Result};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 const SIZE: usize = 1 << 20;
 /// Of every piece of the reserve: two cache lines, the largest alignment that the library asks for.
@@ -64,6 +68,27 @@ fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
     COUNTS.iter().map(|counts| of(counts).load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
+/// Blocks that are kept.
+static STORE: [AtomicPtr<u8>; 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 16];
+
+#[inline]
+fn is_kept(layout: Layout) -> bool {
+    layout.size() == KEPT_SIZE && layout.align() == KEPT_ALIGN
+}
+
+/// A kept block, or NULL.
+fn from_store() -> *mut u8 {
+    let full = STORE.iter().filter(|place| !place.load(Relaxed).is_null());
+    // ORDERING: Acquire pairs with the Release in `to_store`: the last owner is done with the block.
+    full.map(|place| place.swap(ptr::null_mut(), Acquire)).find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
+}
+
+/// False if there is no room.
+fn to_store(block: *mut u8) -> bool {
+    let mut empty = STORE.iter().filter(|place| place.load(Relaxed).is_null());
+    empty.any(|place| place.compare_exchange(ptr::null_mut(), block, Release, Relaxed).is_ok())
+}
+
 struct Heap;
 
 #[global_allocator]
@@ -73,6 +98,12 @@ static HEAP: Heap = Heap;
 // until given back.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_kept(layout) {
+            let kept = from_store();
+            if !kept.is_null() {
+                return kept;
+            }
+        }
         // SAFETY: the caller's layout is passed on.
         let data = unsafe { System.alloc(layout) };
         count(layout.size(), if data.is_null() { from_reserve(layout) } else { data })
@@ -92,6 +123,9 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
+        if is_kept(layout) && !in_reserve(data) && to_store(data) {
+            return;
+        }
         counts().bytes_freed.fetch_add(layout.size() as u64, Relaxed);
         if in_reserve(data) {
             to_reserve();

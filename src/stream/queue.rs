@@ -324,10 +324,14 @@ impl Queue {
         self.epoch.load(Relaxed)
     }
 
-    /// Refuses new work while the queue has failed.
+    /// Refuses new work while the queue has failed, and when its pool is closed.
     pub fn admit(&self) -> Result<()> {
         match self.latch.error() {
-            None => Ok(()),
+            None => self
+                .pool
+                .as_ref()
+                .map_or(Ok(()), |pool| pool.usable())
+                .map_err(|error| error.within(format_args!("stream '{}'", self.name))),
             Some(error) => Err(Error::precondition(format!(
                 "stream '{}' has failed and takes no work until weir_stream_clear_error: {}",
                 self.name,

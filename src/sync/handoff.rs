@@ -21,11 +21,15 @@ unsafe impl<T: Send> Sync for HandOff<T> {}
 
 impl<T> Default for HandOff<T> {
     fn default() -> Self {
-        HandOff { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(None) }
+        HandOff::new()
     }
 }
 
 impl<T> HandOff<T> {
+    pub const fn new() -> HandOff<T> {
+        HandOff { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(None) }
+    }
+
     /// Puts a value in; gives it back if the cell is not empty.
     pub fn put(&self, value: T) -> Result<(), T> {
         // ORDERING: Acquire pairs with the Release that ended the last `take`.

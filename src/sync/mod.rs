@@ -16,6 +16,7 @@
 //! - `Ranges`: a loop's units, taken at home and stolen elsewhere.
 //! - `Budget`: how many helpers are out.
 //! - `Board`: where more of them are wanted.
+//! - `Door`: who is inside of something that can be closed for good.
 //! - `Keepsake`: a value of each thread's own that is dropped with it.
 //! - `Milestones`: what is known of items that a device does in order, by events behind some of them.
 //! - `Standing`: work that is given again while it is under way.
@@ -32,6 +33,7 @@ pub mod atomic;
 mod board;
 mod budget;
 mod claim;
+mod door;
 pub mod fork;
 pub mod futex;
 mod gate;
@@ -58,6 +60,7 @@ pub use arrivals::{Arrival, Arrivals};
 pub use board::Board;
 pub use budget::Budget;
 pub use claim::Claim;
+pub use door::{Door, Inside};
 pub use gate::Gate;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
@@ -81,6 +84,8 @@ pub use turn::{Turn, TurnGuard};
 mod models;
 #[cfg(all(test, loom))]
 mod models_of_branches;
+#[cfg(all(test, loom))]
+mod models_of_doors;
 #[cfg(all(test, loom))]
 mod models_of_loops;
 #[cfg(all(test, loom))]

@@ -87,7 +87,8 @@ pub fn default_num_threads() -> Result<usize> {
     Ok(num_processors().min(MAX_THREADS))
 }
 
-/// Processors that this process may use.
+/// Processors that this process may use. Asked for once: the answer takes some twenty system calls.
 pub fn num_processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

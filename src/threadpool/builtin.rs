@@ -199,6 +199,12 @@ impl Backend for Builtin {
         true
     }
 
+    fn end(&self) {
+        self.0.closing.store(true, SeqCst);
+        self.0.epoch.fetch_add(1, SeqCst);
+        futex::wake(&self.0.epoch, u32::MAX);
+    }
+
     fn help(&self) -> bool {
         self.0.take(self.0.index().unwrap_or(0)).is_some_and(|task| {
             task.run(0);
@@ -209,8 +215,6 @@ impl Backend for Builtin {
 
 impl Drop for Builtin {
     fn drop(&mut self) {
-        self.0.closing.store(true, SeqCst);
-        self.0.epoch.fetch_add(1, SeqCst);
-        futex::wake(&self.0.epoch, u32::MAX);
+        self.end();
     }
 }

@@ -29,6 +29,8 @@
 //! first would pay for all. What each of them would have gained is added up while they follow closely, and when the
 //! sum exceeds what a cold start loses, the next one is shared (the ski rental argument: at most twice of what
 //! knowing the future would cost).
+//!
+//! Which pools the figures are of, and how long they are kept, is `learned`'s.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -123,7 +125,7 @@ pub struct Plan {
     pub sampled: bool,
 }
 
-/// A pool's figures: one set for each way, hot and cold.
+/// The figures: one set for each way, hot and cold.
 #[derive(Debug)]
 pub struct Costs {
     ways: [[Kept; 2]; 2],
@@ -153,9 +155,23 @@ impl Costs {
             missed: AtomicU32::new(0),
             alone_until: AtomicU64::new(0),
         };
-        costs.set_worth();
-        costs.measured_worth.store(costs.worth.load(Relaxed), Relaxed);
+        costs.begin();
         costs
+    }
+
+    /// The threshold of figures that are new.
+    fn begin(&self) {
+        self.set_worth();
+        self.measured_worth.store(self.worth.load(Relaxed), Relaxed);
+    }
+
+    /// As if new.
+    pub fn forget(&self, given: Option<Cost>) {
+        self.ways.iter().flatten().for_each(|kept| kept.set(given.unwrap_or(PRIOR)));
+        self.begin();
+        self.used_at.store(0, Relaxed);
+        [&self.shared, &self.left_alone, &self.missed].into_iter().for_each(|count| count.store(0, Relaxed));
+        self.alone_until.store(0, Relaxed);
     }
 
     fn kept(&self, way: Way, hot: bool) -> &Kept {

@@ -75,10 +75,10 @@ fn visitors(work_ns: u64) -> Arc<Visitors> {
 
 /// Measures a pool that was not measured yet, unless another thread is at it or the pool is busy.
 pub fn once(pool: &Ref<ThreadPool>) {
-    if pool.measured.load(Relaxed) || pool.idle_threads() < pool.num_threads() {
+    if pool.learned().measured.load(Relaxed) || pool.idle_threads() < pool.num_threads() {
         return;
     }
-    if !pool.measured.swap(true, Relaxed) {
+    if !pool.learned().measured.swap(true, Relaxed) {
         now(pool);
     }
 }
@@ -86,15 +86,15 @@ pub fn once(pool: &Ref<ThreadPool>) {
 /// Measures the pool now, in every way that it has. Less than a millisecond as a rule, a few if the machine is busy,
 /// and longer only if the pool keeps its `parallel_for` for longer.
 pub fn now(pool: &Ref<ThreadPool>) {
-    pool.measured.store(true, Relaxed);
-    let helpers = pool.num_threads().min(pool.regions.most_threads() - 1).max(1);
+    pool.learned().measured.store(true, Relaxed);
+    let helpers = pool.num_threads().min(pool.regions().most_threads() - 1).max(1);
     if pool.can_spawn() {
         rounds(pool, Way::Single, |pool| single(pool, helpers));
     }
     if pool.has_blocking_bulk() && pool.may_block() {
         rounds(pool, Way::Bulk, |pool| bulk(pool, helpers));
     }
-    pool.costs.used_until(now_ns());
+    pool.learned().costs.used_until(now_ns());
 }
 
 fn rounds(pool: &Ref<ThreadPool>, way: Way, round: impl Fn(&Ref<ThreadPool>) -> Option<Cost>) {
@@ -115,7 +115,7 @@ fn rounds(pool: &Ref<ThreadPool>, way: Way, round: impl Fn(&Ref<ThreadPool>) -> 
     let dearer = |cold: f32, hot: f32| cold.min(SLOWEST_NS).max(hot);
     let cold =
         Cost { submit: dearer(cold.submit, hot.submit), arrive: dearer(cold.arrive, hot.arrive), join: hot.join };
-    pool.costs.measured(way, hot, cold);
+    pool.learned().costs.measured(way, hot, cold);
 }
 
 /// None: the pool refused, is in use, or nobody came.
@@ -158,6 +158,10 @@ fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     }
     let back = now_ns();
     until_all_have_left(pool);
+    // A pool that is closed meanwhile lets nobody in.
+    if visitors.last.load(Relaxed) == 0 {
+        return None;
+    }
     let since = |at: &AtomicU64| at.load(Relaxed).saturating_sub(begin) as f32;
     let arrive = if visitors.others.load(Relaxed) { since(&visitors.last) } else { NOBODY_NS };
     let join = ((back - begin) as f32 - since(&visitors.end)).max(0.0);

@@ -21,6 +21,7 @@ mod costs;
 mod grid;
 mod host;
 mod inline;
+mod learned;
 mod measure;
 mod plan;
 mod pool;

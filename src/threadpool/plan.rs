@@ -62,7 +62,7 @@ impl Span {
 
 /// How to run a loop of known cost; None = in its caller alone.
 pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
-    let (total, costs) = (span.total_ns(), &pool.costs);
+    let (total, costs) = (span.total_ns(), &pool.learned().costs);
     let mut again = false;
     if total < costs.worth_ns() {
         again = costs.try_again(total);
@@ -82,7 +82,7 @@ pub fn plan(pool: &Ref<ThreadPool>, span: &Span) -> Option<Plan> {
     let now = now_ns();
     let hot = costs.is_hot(now);
     let width = pool.num_threads();
-    let most = most.min(width).min(pool.regions.most_threads() - 1);
+    let most = most.min(width).min(pool.regions().most_threads() - 1);
     let mut consider = |way: Way| {
         let (helpers, ns) = costs.helpers(way, hot, total, most);
         if let Some((helpers, ns)) = (helpers == 0 && !hot).then(|| costs.warm_up(way, total, most, now)).flatten() {

@@ -2,20 +2,20 @@
 #![forbid(unsafe_code)]
 
 use super::attr::{self, PoolAttr};
-use super::costs::{Cost, Costs, Way};
-use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Regions, Task, Tickets};
-use super::sites::Sites;
-use super::trials::Trials;
+use super::costs::{Cost, Way};
+use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Life, Need, Regions, Shell, Task, Tickets};
+use super::learned::{Family, Key, Learned};
 use super::{builtin, inline, seeded};
 use crate::abi::weir_threadpool_flags as F;
-use crate::base::object::tag;
-use crate::base::time::now_ns;
-use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::base::object::{self, tag};
+use crate::base::time::{Deadline, now_ns};
+use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
 use crate::sync::thread::{Group, Origin};
-use crate::sync::{Budget, Mutex, ambient, fork};
+use crate::sync::{Mutex, ambient, fork};
 use std::fmt::Debug;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 /// What a kind of pool must provide. All functions may be called from any thread, also from tasks of the pool.
 pub trait Backend: Send + Sync + Debug {
@@ -43,51 +43,57 @@ pub trait Backend: Send + Sync + Debug {
     fn help(&self) -> bool;
     /// The pool exists: from now on what belongs to it is released with it.
     fn adopt(&self) {}
+    /// What the pool's functions are asked through, for a watch that asks by itself.
+    fn watch_through(&self, _life: &Arc<Life>) {}
+    /// Nobody calls the pool any more, though closures may come still. What belongs to it is released, once.
+    fn end(&self) {}
     /// Whether the pool may be dropped inside one of its own tasks.
     fn may_end_inside(&self) -> bool {
         false
     }
 }
 
-/// What is known of a pool beyond its end.
-#[derive(Debug, Default)]
-pub(in crate::threadpool) struct Life {
-    /// Closures that hold a reference to the pool: queued, running, or on their way out.
-    closures: AtomicUsize,
-    /// Closures that have not done their work.
-    budget: Budget,
-    gone: AtomicBool,
+/// A pool's functions. The host's stand here themselves, so that a pool of a call needs no memory.
+#[derive(Debug)]
+enum Behind {
+    Host(HostVtable),
+    Other(Box<dyn Backend>),
 }
 
-impl Life {
-    /// A closure has let go of the pool.
-    pub(in crate::threadpool) fn closure_left(&self) {
-        // ORDERING: Release pairs with the Acquire in `Watch::wait`.
-        self.closures.fetch_sub(1, Release);
+impl Deref for Behind {
+    type Target = dyn Backend;
+
+    fn deref(&self) -> &(dyn Backend + 'static) {
+        match self {
+            Behind::Host(vtable) => vtable,
+            Behind::Other(backend) => &**backend,
+        }
     }
 }
 
 /// How long a release waits for closures that are about to leave.
 const LEAVING_NS: u64 = 100_000;
 
-/// A thread pool.
+/// A thread pool. The alignment tells the heap that it is one, which it keeps for the next.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct ThreadPool {
     id: u64,
     flags: u64,
     /// None only while the pool is being dropped.
-    backend: Option<Box<dyn Backend>>,
+    behind: Option<Behind>,
     /// What a pool in checking mode is watched with.
     checks: Option<Arc<Checks>>,
-    life: Arc<Life>,
-    pub(in crate::threadpool) tickets: Tickets,
-    pub(in crate::threadpool) regions: Regions,
-    pub(in crate::threadpool) costs: Costs,
-    pub(in crate::threadpool) sites: Sites,
-    pub(in crate::threadpool) trials: Trials,
-    /// Whether the costs were measured, or need not be.
-    pub(in crate::threadpool) measured: AtomicBool,
+    family: Family,
+    /// Last, so that it is kept for another pool when nothing of this one is left.
+    shell: Shell,
 }
+
+const _: () = assert!(
+    align_of::<Object<ThreadPool>>() == object::KEPT_ALIGN
+        && align_of::<Object<ThreadPool>>() + size_of::<Object<ThreadPool>>() == object::KEPT_SIZE,
+    "object::KEPT_SIZE is not the size of a pool with its counts"
+);
 
 impl Kind for ThreadPool {
     const TAG: u32 = tag::THREADPOOL;
@@ -102,27 +108,16 @@ impl ThreadPool {
     }
 
     fn over(id: u64, backend: Box<dyn Backend>) -> Ref<ThreadPool> {
-        ThreadPool::with(id, backend, None, None)
+        ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, None))
     }
 
-    /// `given`: what its threads cost; None = to be measured.
-    fn with(id: u64, backend: Box<dyn Backend>, checks: Option<Arc<Checks>>, given: Option<Cost>) -> Ref<ThreadPool> {
+    fn with(id: u64, behind: Behind, checks: Option<Arc<Checks>>, family: Family) -> Ref<ThreadPool> {
         fork::arm();
         // A pool that does not say how far it can grow may still do so.
-        let most_threads = backend.max_threads().max(attr::num_processors()) + 1;
-        Object::shared(ThreadPool {
-            id,
-            flags: backend.flags(),
-            backend: Some(backend),
-            checks,
-            life: Arc::default(),
-            tickets: Tickets::default(),
-            regions: Regions::new(most_threads),
-            costs: Costs::new(given),
-            sites: Sites::default(),
-            trials: Trials::default(),
-            measured: AtomicBool::new(given.is_some()),
-        })
+        let most_threads = behind.max_threads().max(attr::num_processors()) + 1;
+        let shell = Shell::new(most_threads);
+        behind.watch_through(&shell.life);
+        Object::shared(ThreadPool { id, flags: behind.flags(), behind: Some(behind), checks, family, shell })
     }
 
     /// The host's threads.
@@ -130,7 +125,9 @@ impl ThreadPool {
         if attr.checking {
             return ThreadPool::checking(vtable, attr);
         }
-        ThreadPool::with(ThreadPool::next_id(), Box::new(vtable), None, attr.costs)
+        let key = Key::new(vtable.functions(), vtable.flags(), vtable.num_threads(), attr.costs);
+        let family = Family::of(&key, attr.costs, ThreadPool::next_id);
+        ThreadPool::with(ThreadPool::next_id(), Behind::Host(vtable), None, family)
     }
 
     /// The host's threads, in checking mode.
@@ -141,7 +138,8 @@ impl ThreadPool {
         let buried = BURIED.lock();
         ANY_BURIED.store(true, Release);
         drop(buried);
-        ThreadPool::with(ThreadPool::next_id(), Box::new(checked), Some(checks), attr.costs)
+        let id = ThreadPool::next_id();
+        ThreadPool::with(id, Behind::Other(Box::new(checked)), Some(checks), Family::own(id, attr.costs))
     }
 
     /// The host's threads, for the conformance kit: findings are collected, and change nothing.
@@ -169,7 +167,7 @@ impl ThreadPool {
         let threads = attr.num_threads.map_or_else(attr::default_num_threads, Ok)?;
         let id = group.pool;
         let backend = Box::new(builtin::Builtin::start(threads, attr.spin_ns, group)?);
-        Ok(ThreadPool::with(id, backend, None, attr.costs))
+        Ok(ThreadPool::with(id, Behind::Other(backend), None, Family::own(id, attr.costs)))
     }
 
     /// Everything in the calling thread.
@@ -190,8 +188,37 @@ impl ThreadPool {
         self.backend().adopt();
     }
 
+    /// For what asks the host nothing; the others go through `ask`.
     pub(super) fn backend(&self) -> &dyn Backend {
-        self.backend.as_deref().unwrap_or(&inline::Inline)
+        self.behind.as_deref().unwrap_or(&inline::Inline)
+    }
+
+    /// Asks something of the host's functions. Once the pool is closed the answer is `closed`, and they are left alone.
+    #[inline]
+    fn ask<R>(&self, closed: R, ask: impl FnOnce(&dyn Backend) -> R) -> R {
+        match self.shell.life.door.enter() {
+            Some(_inside) => ask(self.backend()),
+            None => closed,
+        }
+    }
+
+    pub(in crate::threadpool) fn tickets(&self) -> &Tickets {
+        &self.shell.tickets
+    }
+
+    pub(in crate::threadpool) fn regions(&self) -> &Regions {
+        &self.shell.regions
+    }
+
+    /// What is known of this pool and its like.
+    #[inline]
+    pub(in crate::threadpool) fn learned(&self) -> &Learned {
+        self.family.learned()
+    }
+
+    /// The number of all pools like this one: what they learn, they learn together.
+    pub fn family(&self) -> u64 {
+        self.family.id()
     }
 
     /// The first clause of docs/threadpool.md that the pool broke, and how. None outside of checking mode.
@@ -224,11 +251,11 @@ impl ThreadPool {
     }
 
     pub fn num_threads(&self) -> usize {
-        self.backend().num_threads()
+        self.ask(1, |backend| backend.num_threads())
     }
 
     pub fn max_threads(&self) -> usize {
-        self.backend().max_threads()
+        self.ask(1, |backend| backend.max_threads())
     }
 
     /// Whether single jobs can be handed over (`spawn`).
@@ -239,7 +266,12 @@ impl ThreadPool {
 
     /// Whether the calling thread works for this pool.
     pub fn in_parallel(&self) -> bool {
-        ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel()
+        ambient::within(ambient::Work::Pool(self.id)) || self.host_says_in_parallel()
+    }
+
+    /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
+    pub(in crate::threadpool) fn host_says_in_parallel(&self) -> bool {
+        self.ask(false, |backend| backend.in_parallel())
     }
 
     /// Whether a call that waits for tasks of the pool may be made from the calling thread.
@@ -255,45 +287,45 @@ impl ThreadPool {
 
     /// Runs one queued task of the pool here.
     pub fn help(&self) -> bool {
-        self.backend().help()
+        self.ask(false, |backend| backend.help())
     }
 
     /// How many more helpers make sense now: threads that do not have a closure of weir's already.
     pub fn idle_threads(&self) -> usize {
-        self.num_threads().saturating_sub(self.life.budget.out())
+        self.num_threads().saturating_sub(self.shell.life.budget.out())
     }
 
     /// Takes up to `wanted` helpers from the budget of a pool of `width` threads. Each is then sent (`spawn_taken`,
     /// `spawn_bulk_taken`, or by a region), and is given back when it has done its work; or it is given back at once.
     pub fn take_helpers(&self, wanted: usize, width: usize) -> usize {
-        self.life.budget.take(wanted, width)
+        self.shell.life.budget.take(wanted, width)
     }
 
     pub fn give_back_helpers(&self, count: usize) {
-        self.life.budget.give_back(count);
+        self.shell.life.budget.give_back(count);
     }
 
     /// What bringing a helper costs, as it is known now, while the pool is hot and in the cheaper way that it has.
     pub fn cost(&self) -> Cost {
         let bulk_only = !self.can_spawn();
-        let single = self.costs.get(Way::Single, true);
-        let bulk = self.costs.get(Way::Bulk, true);
+        let single = self.learned().costs.get(Way::Single, true);
+        let bulk = self.learned().costs.get(Way::Bulk, true);
         if bulk_only || (self.has_blocking_bulk() && bulk.worth() < 0.9 * single.worth()) { bulk } else { single }
     }
 
     /// The smallest loop that can be worth a helper, in nanoseconds.
     pub fn worth_ns(&self) -> f32 {
-        self.costs.worth_ns()
+        self.learned().costs.worth_ns()
     }
 
     pub(in crate::threadpool) fn closures_went_out(&self, count: usize) {
         // ORDERING: Relaxed; the sender holds a reference to the pool of its own.
-        self.life.closures.fetch_add(count, Relaxed);
+        self.shell.life.closures.fetch_add(count, Relaxed);
     }
 
     /// What outlives the pool by a moment: a closure lets go of the pool first, and then reports here.
     pub(in crate::threadpool) fn life(&self) -> Arc<Life> {
-        Arc::clone(&self.life)
+        Arc::clone(&self.shell.life)
     }
 
     /// Whether `spawn_bulk` is possible, and blocks.
@@ -305,41 +337,50 @@ impl ThreadPool {
 impl ThreadPool {
     /// Offers a single closure to the pool; false if it refuses.
     pub(in crate::threadpool) fn offer(&self, task: Task, cost_ns: u64, priority: i32) -> bool {
-        let backend = self.backend();
-        if backend.has_schedule() {
-            backend.schedule(task, cost_ns, priority)
-        } else {
-            self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) && backend.bulk(1, task)
-        }
+        self.ask(false, |backend| {
+            if backend.has_schedule() {
+                backend.schedule(task, cost_ns, priority)
+            } else {
+                self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) && backend.bulk(1, task)
+            }
+        })
     }
 
     /// Offers a closure for each index below `n` to the pool's `parallel_for`.
     pub(in crate::threadpool) fn offer_bulk(&self, task: Task, n: usize) -> bool {
-        self.backend().bulk(n, task)
+        self.ask(false, |backend| backend.bulk(n, task))
     }
 
     /// Counts closures that no thread was free for, or the caller's own part.
     pub(in crate::threadpool) fn add_to_budget(&self, count: usize) {
-        self.life.budget.add(count);
+        self.shell.life.budget.add(count);
     }
 }
 
 impl Object<ThreadPool> {
     /// Asks the pool to run `job.run(tag, 0)` once. False if it refuses or cannot: then it will not be run.
     pub fn spawn(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
-        self.life.budget.add(1);
-        self.send_one(job, tag, cost_ns, priority)
+        let door = &self.shell.life.door;
+        if !door.owe() {
+            return false;
+        }
+        self.shell.life.budget.add(1);
+        let accepted = self.send_one((job, tag, Need::Owed), cost_ns, priority);
+        if !accepted {
+            door.settle();
+        }
+        accepted
     }
 
     /// As `spawn`, for a helper that was taken from the budget before. If it is refused, it is given back.
     pub fn spawn_taken(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64) -> bool {
-        self.send_one(job, tag, cost_ns, 0)
+        self.send_one((job, tag, Need::Wanted), cost_ns, 0)
     }
 
-    fn send_one(&self, job: Arc<dyn Job>, tag: u64, cost_ns: u64, priority: i32) -> bool {
-        let accepted = self.tickets.send(self, job, tag, 1, |task| self.offer(task, cost_ns, priority));
+    fn send_one(&self, what: (Arc<dyn Job>, u64, Need), cost_ns: u64, priority: i32) -> bool {
+        let accepted = self.tickets().send(self, what, 1, |task| self.offer(task, cost_ns, priority));
         if !accepted {
-            self.life.budget.give_back(1);
+            self.shell.life.budget.give_back(1);
         }
         accepted
     }
@@ -348,12 +389,63 @@ impl Object<ThreadPool> {
     /// were taken from the budget, and one more, as a rule the caller. Blocks until all ran, unless the pool is
     /// ASYNCHRONOUS. False if refused: then none will be run, and the helpers are given back.
     pub fn spawn_bulk_taken(&self, job: Arc<dyn Job>, tag: u64, helpers: usize) -> bool {
-        self.life.budget.add(1);
-        let accepted = self.tickets.send(self, job, tag, helpers + 1, |task| self.offer_bulk(task, helpers + 1));
+        self.shell.life.budget.add(1);
+        let need = if self.has_flag(F::WEIR_THREADPOOL_ASYNCHRONOUS) { Need::Wanted } else { Need::Within };
+        let offer = |task| self.offer_bulk(task, helpers + 1);
+        let accepted = self.tickets().send(self, (job, tag, need), helpers + 1, offer);
         if !accepted {
-            self.life.budget.give_back(helpers + 1);
+            self.shell.life.budget.give_back(helpers + 1);
         }
         accepted
+    }
+}
+
+/// How long `close` looks around before it sleeps.
+const CLOSE_SPIN_NS: u64 = 20_000;
+
+impl ThreadPool {
+    /// "threadpool 7".
+    fn label(&self) -> String {
+        format!("threadpool {}", self.id)
+    }
+
+    /// Fails if the pool was closed.
+    #[inline]
+    pub fn usable(&self) -> Result<()> {
+        if self.shell.life.door.is_closed() { Err(self.closed()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn closed(&self) -> Error {
+        Error::precondition(format!("{} is closed (weir_threadpool_close)", self.label()))
+    }
+
+    /// Lets nobody call the host any more, waits until nobody does, and ends the pool. What was begun and what is owed
+    /// is waited for; helpers that come later find the door closed.
+    pub fn close(&self, deadline: Deadline) -> Result<()> {
+        if ambient::within_device() || self.in_parallel() {
+            return Err(Error::precondition(format!(
+                "{} cannot be closed inside of a task of its own, or on a thread that a device needs",
+                self.label()
+            )));
+        }
+        let life = &self.shell.life;
+        life.door.close();
+        let late = |what: &str| {
+            let text = format!("{} is closed to new work, and the time to wait for {what} has passed", self.label());
+            Err(Error::new(Code::DeadlineExceeded, text))
+        };
+        if !life.door.wait_until_empty(CLOSE_SPIN_NS, deadline) {
+            return late("what it runs");
+        }
+        // ORDERING: AcqRel; one of those who close it at once sees to the end, and the others see that done.
+        if !life.ending.swap(true, AcqRel) {
+            self.backend().end();
+            life.ended.advance(1);
+        } else if !life.ended.wait(1, CLOSE_SPIN_NS, deadline) {
+            return late("its release");
+        }
+        Ok(())
     }
 }
 
@@ -364,20 +456,22 @@ static ANY_BURIED: AtomicBool = AtomicBool::new(false);
 
 struct Buried {
     pool: u64,
-    backend: Box<dyn Backend>,
+    behind: Behind,
     /// The pool counts as alive until the host's `release` has returned.
     _counted: live::Counted,
 }
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        let inside = ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel();
-        if let Some(backend) = self.backend.take().filter(|backend| inside && !backend.may_end_inside()) {
+        // Of a pool that was closed nothing is left that could be released.
+        let is_over = self.shell.life.ending.load(Acquire);
+        let inside = !is_over && (ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel());
+        if let Some(behind) = self.behind.take().filter(|behind| inside && !behind.may_end_inside()) {
             let _counted = live::Counted::new(live::Counter::Threadpools);
-            BURIED.lock().push(Buried { pool: self.id, backend, _counted });
+            BURIED.lock().push(Buried { pool: self.id, behind, _counted });
             ANY_BURIED.store(true, Release);
         }
-        self.life.gone.store(true, Release);
+        self.shell.life.gone.store(true, Release);
     }
 }
 
@@ -391,8 +485,10 @@ pub struct Watch(Arc<Life>);
 impl Watch {
     /// None if no closure is with the pool, or in a task of the pool itself.
     pub fn of(pool: &ThreadPool) -> Option<Watch> {
-        let busy = pool.life.closures.load(Relaxed) > 0 && !pool.in_parallel();
-        busy.then(|| Watch(Arc::clone(&pool.life)))
+        let life = &pool.shell.life;
+        // A closed pool has been released; who comes late finds nothing of the host's.
+        let busy = life.closures.load(Relaxed) > 0 && !life.door.is_closed() && !pool.in_parallel();
+        busy.then(|| Watch(Arc::clone(life)))
     }
 
     /// Waits until the pool is gone or has no closures, for a moment at most.
@@ -419,7 +515,7 @@ pub fn release_buried() {
         let mut buried = BURIED.lock();
         let (ready, kept) = std::mem::take(&mut *buried)
             .into_iter()
-            .partition(|it: &Buried| !ambient::within(ambient::Work::Pool(it.pool)) && !it.backend.in_parallel());
+            .partition(|it: &Buried| !ambient::within(ambient::Work::Pool(it.pool)) && !it.behind.in_parallel());
         *buried = kept;
         ANY_BURIED.store(!buried.is_empty() || host::any_guarded(), Release);
         ready

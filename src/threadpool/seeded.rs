@@ -158,6 +158,11 @@ impl Backend for Seeded {
         true
     }
 
+    fn end(&self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+    }
+
     fn help(&self) -> bool {
         let task = self.shared.lock().take();
         task.is_some_and(|task| {
@@ -169,7 +174,6 @@ impl Backend for Seeded {
 
 impl Drop for Seeded {
     fn drop(&mut self) {
-        self.shared.lock().closing = true;
-        self.shared.changed.notify_all();
+        self.end();
     }
 }

@@ -33,6 +33,12 @@ fn place(site: usize) -> (usize, u64) {
 }
 
 impl Sites {
+    /// As if new.
+    pub fn forget(&self) {
+        self.table.iter().for_each(|word| word.store(0, Relaxed));
+        self.uses.store(0, Relaxed);
+    }
+
     /// What an item of this site took, in nanoseconds. Sites are addresses; 0 is none.
     pub fn get(&self, site: usize) -> Option<f32> {
         let (at, tag) = place(site);

@@ -110,7 +110,7 @@ impl Entry {
     }
 }
 
-/// A pool's loops.
+/// The loops of a family of pools.
 #[derive(Debug)]
 pub struct Trials(Box<[Entry]>);
 
@@ -134,6 +134,11 @@ pub enum Next {
 }
 
 impl Trials {
+    /// As if new. An entry is made anew by whoever finds another tag than his.
+    pub fn forget(&self) {
+        self.0.iter().for_each(|entry| entry.tag.store(0, Relaxed));
+    }
+
     /// The entry of a loop that is estimated to take `total` nanoseconds; None if it is too long to be tried.
     pub fn of(&self, span: &Span, total: f32) -> Option<Trial<'_>> {
         if total > LONGEST_NS {

@@ -137,19 +137,25 @@ fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<
 }
 
 impl Bound<'_> {
-    /// The pool of a run: the options' own, else the stream's, else the engine's.
-    fn pool<'p>(&'p self, stream: Option<&'p Stream>, options: Option<&'p RunOptions>) -> Option<&'p Ref<ThreadPool>> {
+    /// The pool of a run: the options' own, else the stream's, else the engine's. Fails if it is closed.
+    fn pool<'p>(
+        &'p self,
+        stream: Option<&'p Stream>,
+        options: Option<&'p RunOptions>,
+    ) -> Result<Option<&'p Ref<ThreadPool>>> {
         let own = options.and_then(|options| options.threadpool.as_ref());
-        own.or_else(|| match stream {
+        let pool = own.or_else(|| match stream {
             Some(stream) if stream.pool().is_some() || stream.engine().accelerator().is_none() => stream.pool(),
             // On a device's stream the pool is for the host's part of the work.
             _ => self.program.layout.engines[0].pool(),
-        })
+        });
+        pool.map_or(Ok(()), |pool| pool.usable())?;
+        Ok(pool)
     }
 
     /// Runs on a stream, or in this thread.
     pub fn run(&self, stream: Option<&Object<Stream>>, options: Option<&RunOptions>) -> Result<()> {
-        let pool = self.pool(stream.map(|stream| &**stream), options);
+        let pool = self.pool(stream.map(|stream| &**stream), options)?;
         let orders = Orders::of(options, &self.program.layout)?;
         let no_wait = options.is_some_and(|options| options.no_wait);
         match stream {
@@ -261,7 +267,7 @@ impl Bound<'_> {
         let run = Run::create(stream.queue());
         let orders = Orders::of(options, &self.program.layout)?;
         let no_wait = options.is_some_and(|options| options.no_wait);
-        self.submit(stream, self.pool(Some(stream), options), Some(&run), orders, no_wait)?;
+        self.submit(stream, self.pool(Some(stream), options)?, Some(&run), orders, no_wait)?;
         Ok(run)
     }
 

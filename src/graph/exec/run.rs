@@ -157,7 +157,7 @@ impl Step {
         let turn = match pool {
             // Whoever says what a hop costs decides.
             Some(_) if width > 0 && layout.hop_ns.is_some() => Turn { shared: true, timed: false },
-            Some(pool) if width > 0 => layout.ways.choose(pool.id(), layout.all_ns.load(Relaxed)),
+            Some(pool) if width > 0 => layout.ways.choose(pool.family(), layout.all_ns.load(Relaxed)),
             _ => Turn { shared: false, timed: false },
         };
         // Measuring makes the nodes slower.

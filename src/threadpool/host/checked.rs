@@ -3,7 +3,7 @@
 use super::checks::{Checks, Conduct};
 use super::record::Owner;
 use super::vtable::width;
-use super::{HostVtable, Task, frame};
+use super::{HostVtable, Life, Task, frame};
 use crate::sync::{Mutex, MutexGuard, ambient};
 use crate::threadpool::pool::Backend;
 use std::collections::BTreeMap;
@@ -83,9 +83,11 @@ impl Checked {
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        self.checks.releasing();
-        drop(self.host.take());
-        self.checks.released();
+        if !self.checks.is_released() {
+            self.checks.releasing();
+            drop(self.host.take());
+            self.checks.released();
+        }
         if self.conduct == Conduct::Guard {
             GUARDED.fetch_sub(1, Relaxed);
         }
@@ -95,6 +97,18 @@ impl Drop for Checked {
 impl Backend for Checked {
     fn adopt(&self) {
         self.host.iter().for_each(Backend::adopt);
+    }
+
+    fn watch_through(&self, life: &Arc<Life>) {
+        self.checks.watch_through(Arc::clone(life));
+    }
+
+    /// The pool was closed: what it has not begun is nobody's any more.
+    fn end(&self) {
+        self.checks.take_back(0);
+        self.checks.releasing();
+        self.host.iter().for_each(Backend::end);
+        self.checks.released();
     }
 
     fn flags(&self) -> u64 {

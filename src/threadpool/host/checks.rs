@@ -11,9 +11,9 @@
 
 use super::record::{Begin, Body, Function, Owner, Record};
 use super::vtable::{HostCalls, width};
-use super::{checked, frame};
+use super::{Life, checked, frame};
 use crate::base::time::now_ns;
-use crate::sync::{Mutex, ambient};
+use crate::sync::{Mutex, OnceLock, ambient};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
@@ -76,6 +76,8 @@ struct Threads {
 pub struct Checks {
     number: usize,
     calls: HostCalls,
+    /// Of the pool: the threads of a closed one are not asked who they are.
+    life: OnceLock<Arc<Life>>,
     conduct: Conduct,
     max_threads: Option<i32>,
     /// Most that num_threads ever said.
@@ -102,6 +104,7 @@ impl Checks {
         Checks {
             number,
             calls,
+            life: OnceLock::new(),
             conduct,
             max_threads: calls.max_threads(),
             widest: AtomicI32::new(1),
@@ -117,6 +120,10 @@ impl Checks {
 
     pub(super) fn number(&self) -> usize {
         self.number
+    }
+
+    pub(super) fn watch_through(&self, life: Arc<Life>) {
+        self.life.get_or_init(|| life);
     }
 
     // ---- Findings
@@ -385,7 +392,10 @@ impl Checks {
                 (body, index)
             }
         };
-        if !inside {
+        let open = self.life.get().map(|life| life.door.enter());
+        // None within: the pool is closed.
+        let asked = !inside && !matches!(open, Some(None));
+        if asked {
             self.enter_thread();
         }
         {
@@ -393,9 +403,10 @@ impl Checks {
             body(index);
             drop(body);
         }
-        if !inside {
+        if asked {
             self.leave_thread();
         }
+        drop(open);
         if record.end(index) {
             self.close(key);
         }
@@ -403,6 +414,10 @@ impl Checks {
 
     /// A call of a task that ran before. Since release was called nothing of weir's is with the pool.
     fn find_stray(&self, finding: Finding) {
+        // What a closed pool has not begun was taken back, and may come still.
+        if finding.clause == "H9" && self.life.get().is_some_and(|life| life.door.is_closed()) {
+            return;
+        }
         if self.releasing.load(Acquire) && ["H4", "H5"].contains(&finding.clause) {
             return self.find(Finding::new("H13", "a task was run in or after release, which had run before"));
         }

@@ -42,18 +42,18 @@ fn number(threads: usize) -> i32 {
 
 unsafe extern "C" fn num_threads(ctx: *mut c_void) -> i32 {
     // SAFETY: the caller's context.
-    number(unsafe { pool(ctx) }.backend().num_threads())
+    number(unsafe { pool(ctx) }.num_threads())
 }
 
 unsafe extern "C" fn max_threads(ctx: *mut c_void) -> i32 {
     // SAFETY: the caller's context.
-    number(unsafe { pool(ctx) }.backend().max_threads())
+    number(unsafe { pool(ctx) }.max_threads())
 }
 
 unsafe extern "C" fn parallel_for(ctx: *mut c_void, n: i32, task: weir_task_fn, arg: *mut c_void) -> i32 {
     let (Some(run), Ok(n)) = (task, usize::try_from(n)) else { return 1 };
     // SAFETY: the caller's context, and its task, which it promises to be callable on any thread.
-    i32::from(!unsafe { pool(ctx).backend().bulk(n, Task::new(run, arg)) })
+    i32::from(!unsafe { pool(ctx).offer_bulk(Task::new(run, arg), n) })
 }
 
 unsafe extern "C" fn schedule(
@@ -66,18 +66,18 @@ unsafe extern "C" fn schedule(
     // SAFETY: the caller's context, task and hint (NULL or readable).
     unsafe {
         let (cost_ns, priority) = hint.as_ref().map_or((0, 0), |hint| (hint.cost_ns, hint.priority));
-        i32::from(!pool(ctx).backend().schedule(Task::new(run, arg), cost_ns, priority))
+        i32::from(!pool(ctx).offer(Task::new(run, arg), cost_ns, priority))
     }
 }
 
 unsafe extern "C" fn in_parallel(ctx: *mut c_void) -> i32 {
     // SAFETY: the caller's context.
-    i32::from(unsafe { pool(ctx) }.backend().in_parallel())
+    i32::from(unsafe { pool(ctx) }.host_says_in_parallel())
 }
 
 unsafe extern "C" fn help(ctx: *mut c_void) -> i32 {
     // SAFETY: the caller's context.
-    i32::from(unsafe { pool(ctx) }.backend().help())
+    i32::from(unsafe { pool(ctx) }.help())
 }
 
 unsafe extern "C" fn release(ctx: *mut c_void) {

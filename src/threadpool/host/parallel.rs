@@ -50,8 +50,8 @@ fn planned(
     otherwise: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let mut known = Span { cost_ns, ..*span };
-    let (total, worth) = (known.total_ns(), pool.costs.worth_ns());
-    let trial = if total < worth { None } else { pool.trials.of(span, total) };
+    let (total, worth) = (known.total_ns(), pool.learned().costs.worth_ns());
+    let trial = if total < worth { None } else { pool.learned().trials.of(span, total) };
     let mut timed = false;
     if let Some(trial) = &trial {
         if let Some(alone_ns) = trial.alone_ns() {
@@ -84,7 +84,7 @@ fn planned(
 /// What a loop without an estimate took, in the time of one thread: the next one of its function may cost something else.
 fn seen(pool: &Ref<ThreadPool>, span: &Span, ns: f32) {
     if span.cost_ns <= 0.0 {
-        pool.sites.put(span.site, ns / span.items as f32);
+        pool.learned().sites.put(span.site, ns / span.items as f32);
     }
 }
 
@@ -99,9 +99,9 @@ pub(super) fn alone(span: &Span, first: usize, body: Body<'_>, epilogue: Option<
 /// A loop whose items cost nobody knows: by what its function took before, if that is clear, and else as it turns out.
 #[cold]
 fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
-    if let Some(cost_ns) = pool.sites.get(span.site) {
-        let (total, worth) = (span.items as f32 * cost_ns, pool.costs.worth_ns());
-        if total < worth / 4.0 && !pool.sites.refresh() {
+    if let Some(cost_ns) = pool.learned().sites.get(span.site) {
+        let (total, worth) = (span.items as f32 * cost_ns, pool.learned().costs.worth_ns());
+        if total < worth / 4.0 && !pool.learned().sites.refresh() {
             return alone(span, 0, body, epilogue);
         }
         if total > worth {
@@ -114,7 +114,7 @@ fn unknown(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option
 /// Begins alone, in pieces that double, until it is known what an item costs.
 fn explore(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option<Epilogue<'_>>) -> Result<()> {
     let grain = span.grain.max(1);
-    let (begin, enough) = (now_ns(), (pool.costs.worth_ns() / 2.0) as u64);
+    let (begin, enough) = (now_ns(), (pool.learned().costs.worth_ns() / 2.0) as u64);
     let (mut first, mut piece) = (0usize, grain);
     loop {
         let end = first.saturating_add(piece).min(span.items);
@@ -123,7 +123,7 @@ fn explore(pool: &Ref<ThreadPool>, span: &Span, body: Body<'_>, epilogue: Option
         first = end;
         let taken = now_ns() - begin;
         if first == span.items || taken >= enough {
-            pool.sites.put(span.site, taken as f32 / first as f32);
+            pool.learned().sites.put(span.site, taken as f32 / first as f32);
         }
         if first == span.items {
             return epilogue.map_or(Ok(()), |epilogue| epilogue());

@@ -43,7 +43,7 @@
 //!
 //! Regions live in a fixed set in the pool; when all are in use, the loop runs in the caller.
 
-use super::ticket::serve;
+use super::ticket::{Need, serve};
 use super::{Task, parallel};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Object, Ref, Result};
@@ -203,14 +203,14 @@ unsafe extern "C" fn come(region: *mut c_void, _index: i32) {
         let region = &*region.cast_const().cast::<Region>();
         (region, Arc::from_raw(region.pool.load(Relaxed).cast_const()))
     };
-    serve(pool, |_| {
+    serve(pool, Need::Wanted, |_| {
         region.help();
     });
 }
 
 /// One of those whom a `parallel_for` that waits brings, the caller among them as a rule.
 unsafe extern "C" fn come_in_bulk(region: *mut c_void, _index: i32) {
-    // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run.
+    // SAFETY: `ask_in_bulk` gave the region, and holds the pool while its closures run; its call is inside of the door.
     let (region, pool) = unsafe {
         let region = &*region.cast_const().cast::<Region>();
         (region, &*region.pool.load(Relaxed))
@@ -272,11 +272,11 @@ impl Region {
 /// hands.
 pub fn lend_a_hand(pool: &Ref<ThreadPool>) {
     loop {
-        let wanted = pool.regions.board.wanted_now();
+        let wanted = pool.regions().board.wanted_now();
         if wanted == 0 || pool.take_helpers(1, pool.num_threads()) == 0 {
             return;
         }
-        let helped = (0..PLACES).any(|place| wanted & (1 << place) != 0 && pool.regions.all[place].help());
+        let helped = (0..PLACES).any(|place| wanted & (1 << place) != 0 && pool.regions().all[place].help());
         pool.give_back_helpers(1);
         if !helped {
             return;
@@ -296,10 +296,15 @@ pub struct Regions {
 
 const PLACES: usize = 32;
 
+/// The largest team that there can be, if so many threads are wanted.
+pub(super) fn most_threads(wanted: usize) -> usize {
+    wanted.clamp(2, MAX_SLOTS)
+}
+
 impl Regions {
     /// For teams of up to so many threads, the caller among them.
-    pub fn new(most_threads: usize) -> Regions {
-        let most_threads = most_threads.clamp(2, MAX_SLOTS);
+    pub fn new(wanted: usize) -> Regions {
+        let most_threads = most_threads(wanted);
         let all = (0..PLACES).map(|_| Region::new(most_threads)).collect();
         Regions { free: Slots::new(PLACES), all, board: Board::new(), most_threads }
     }
@@ -319,11 +324,11 @@ pub(super) fn shared(
     body: Body<'_>,
     epilogue: Option<Epilogue<'_>>,
 ) -> Result<()> {
-    let Some(place) = pool.regions.free.claim() else {
+    let Some(place) = pool.regions().free.claim() else {
         pool.give_back_helpers(plan.taken);
         return parallel::alone(span, first, body, epilogue);
     };
-    let region = &pool.regions.all[place];
+    let region = &pool.regions().all[place];
     let units = Span { items: span.items - first, ..*span }.units();
     let draw = plan::draw(pool, plan.helpers + 1, units.count, units.items as f32 * span.cost_ns, span.coarse);
     let sampled = plan.sampled;
@@ -335,18 +340,18 @@ pub(super) fn shared(
         *region.work.get() = Some(Work { body, epilogue, first, end: span.items, unit: units.items, draw, sampled });
     }
     if let Some(item_ns) = run(pool, place, plan, units, span.cost_ns) {
-        pool.sites.put(span.site, item_ns);
+        pool.learned().sites.put(span.site, item_ns);
     }
     // ORDERING: Acquire pairs with the Release in `fail`.
     let result = if region.failed.load(Acquire) { region.error.lock().take().map_or(Ok(()), Err) } else { Ok(()) };
-    pool.regions.free.give_back(place);
+    pool.regions().free.give_back(place);
     result
 }
 
 /// Opens a region that is set up, works in it, and returns when it is over; gives what an item took if that was
 /// measured.
 fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_ns: f32) -> Option<f32> {
-    let (region, board) = (&pool.regions.all[place], &pool.regions.board);
+    let (region, board) = (&pool.regions().all[place], &pool.regions().board);
     let team = plan.helpers + 1;
     // SAFETY: nobody is inside yet.
     let sampled = region.is_sampled();
@@ -423,7 +428,7 @@ fn finish(region: &Region, slot: Option<usize>, closed: u64, begin: u64) -> Opti
 fn refine(pool: &ThreadPool, region: &Region, plan: Plan, begin: u64, asked: u64) {
     let end = now_ns();
     let (arrival, last_end) = (region.stamps.last_arrival.load(Relaxed), region.stamps.last_end.load(Relaxed));
-    let old = pool.costs.get(plan.way, plan.hot);
+    let old = pool.learned().costs.get(plan.way, plan.hot);
     let submit = match plan.way {
         Way::Single => asked.saturating_sub(begin) as f32 / plan.taken as f32,
         // The first to arrive was not stamped apart.
@@ -431,6 +436,6 @@ fn refine(pool: &ThreadPool, region: &Region, plan: Plan, begin: u64, asked: u64
     };
     let arrive = (arrival > 0).then(|| arrival.saturating_sub(begin) as f32);
     let join = end.saturating_sub(last_end) as f32;
-    pool.costs.refine(plan.way, plan.hot, Sample { submit, arrive, lasted: (end - begin) as f32, join });
-    pool.costs.used_until(end);
+    pool.learned().costs.refine(plan.way, plan.hot, Sample { submit, arrive, lasted: (end - begin) as f32, join });
+    pool.learned().costs.used_until(end);
 }

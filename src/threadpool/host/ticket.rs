@@ -25,6 +25,19 @@ pub trait Job: Send + Sync {
     fn run(self: Arc<Self>, tag: u64, index: usize, pool: &Ref<ThreadPool>);
 }
 
+/// Whether a closure's work has to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Others do it if the closure does not come, or comes too late: then it does nothing. That is so once the pool is
+    /// closed (`weir_threadpool_close`): it may come when the host's pool is no more, and all that it touches is the
+    /// library's.
+    Wanted,
+    /// The same, and the call that brings it does not return before it has: it is inside of the door.
+    Within,
+    /// Nobody else does it. A pool is not closed before it is done.
+    Owed,
+}
+
 struct Ticket {
     /// Closures that have not come yet.
     left: AtomicUsize,
@@ -36,6 +49,7 @@ struct Ticket {
 struct Body {
     job: Arc<dyn Job>,
     tag: u64,
+    need: Need,
     pool: *const Object<ThreadPool>,
 }
 
@@ -72,8 +86,7 @@ impl Tickets {
     pub fn send(
         &self,
         pool: &Object<ThreadPool>,
-        job: Arc<dyn Job>,
-        tag: u64,
+        (job, tag, need): (Arc<dyn Job>, u64, Need),
         count: usize,
         offer: impl FnOnce(Task) -> bool,
     ) -> bool {
@@ -89,7 +102,7 @@ impl Tickets {
         // gives one reference back in `run`.
         unsafe {
             (*ticket).left.store(count, Relaxed);
-            *(*ticket).body.get() = Some(Body { job, tag, pool });
+            *(*ticket).body.get() = Some(Body { job, tag, need, pool });
             (0..count).for_each(|_| Arc::increment_strong_count(pool));
             (*pool).closures_went_out(count);
         }
@@ -131,35 +144,42 @@ unsafe extern "C" fn run(arg: *mut c_void, index: i32) {
     let ticket = arg.cast_const().cast::<Ticket>();
     // SAFETY: the pool calls this once for each closure it accepted, so the ticket is filled. It is only read here,
     // unless this is the last closure.
-    let (job, tag, pool) = unsafe {
+    let (job, tag, need, pool) = unsafe {
         let Some(body) = (*(*ticket).body.get()).as_ref() else { return };
         // This closure's own reference, counted in `send`.
         let pool: Ref<ThreadPool> = Arc::from_raw(body.pool);
-        let (job, tag) = (Arc::clone(&body.job), body.tag);
+        let (job, tag, need) = (Arc::clone(&body.job), body.tag, body.need);
         // ORDERING: AcqRel; the last closure frees what the others have read.
         if (*ticket).left.fetch_sub(1, AcqRel) == 1 {
-            drop(pool.tickets.take(ticket));
+            drop(pool.tickets().take(ticket));
         }
-        (job, tag, pool)
+        (job, tag, need, pool)
     };
-    serve(pool, |pool| job.run(tag, usize::try_from(index).unwrap_or(0), pool));
+    serve(pool, need, |pool| job.run(tag, usize::try_from(index).unwrap_or(0), pool));
 }
 
 /// What every closure does that holds a reference to the pool and a part of its budget: the work, then whatever else is
 /// wanted, and out.
-pub(super) fn serve(pool: Ref<ThreadPool>, work: impl FnOnce(&Ref<ThreadPool>)) {
+pub(super) fn serve(pool: Ref<ThreadPool>, need: Need, work: impl FnOnce(&Ref<ThreadPool>)) {
     let life = pool.life();
     {
+        let inside = life.door.enter();
         let _frame = ambient::enter(ambient::Work::Pool(pool.id()));
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(&pool))) {
+        if (inside.is_some() || need != Need::Wanted)
+            && let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(&pool)))
+        {
             // Its destructor could panic again.
             std::mem::forget(payload);
         }
         pool.give_back_helpers(1);
         // Not on top of other work of the library's, which would have to wait for it.
-        if ambient::depth() == 1 {
+        if inside.is_some() && ambient::depth() == 1 {
             region::lend_a_hand(&pool);
         }
+        if need == Need::Owed {
+            life.door.settle();
+        }
+        drop(inside);
         drop(pool);
     }
     life.closure_left();

@@ -111,6 +111,20 @@ impl HostVtable {
     pub(super) fn calls(&self) -> HostCalls {
         self.calls
     }
+
+    /// The addresses of the functions that work passes through.
+    pub fn functions(&self) -> [usize; 7] {
+        let table = &self.calls.table;
+        [
+            self.calls.num_threads as usize,
+            table.parallel_for.map_or(0, |f| f as usize),
+            table.schedule.map_or(0, |f| f as usize),
+            table.in_parallel.map_or(0, |f| f as usize),
+            table.thread_index.map_or(0, |f| f as usize),
+            table.help.map_or(0, |f| f as usize),
+            table.max_threads.map_or(0, |f| f as usize),
+        ]
+    }
 }
 
 /// At least one thread.
@@ -119,7 +133,7 @@ pub(super) fn width(num_threads: i32) -> usize {
 }
 
 impl Backend for HostVtable {
-    /// ORDERING: Release pairs with the Acquire in `drop`.
+    /// ORDERING: Release pairs with the Acquire in `end`.
     fn adopt(&self) {
         self.adopted.store(true, Release);
     }
@@ -164,14 +178,20 @@ impl Backend for HostVtable {
     fn help(&self) -> bool {
         self.calls.help()
     }
+
+    fn end(&self) {
+        // In a forked child the host's threads do not exist: a release that joins them would never return.
+        let is_ours = self.adopted.swap(false, AcqRel) && !fork::forked();
+        if let Some(release) = self.calls.table.release.filter(|_| is_ours) {
+            // SAFETY: the host's function, with its own context, called once: the swap finds it once. Nobody calls the
+            // pool any more: closures hold references to it, or it was closed and all have left.
+            ambient::call(|| unsafe { release(self.calls.ctx) });
+        }
+    }
 }
 
 impl Drop for HostVtable {
     fn drop(&mut self) {
-        // In a forked child the host's threads do not exist: a release that joins them would never return.
-        if let Some(release) = self.calls.table.release.filter(|_| self.adopted.load(Acquire) && !fork::forked()) {
-            // SAFETY: the host's function; nothing of weir's is with the pool any more, since closures hold references.
-            ambient::call(|| unsafe { release(self.calls.ctx) });
-        }
+        self.end();
     }
 }
