@@ -16,6 +16,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/abi/threadpool.rs",
     "src/abi/conformance.rs",
     "src/abi/stream.rs",
+    "src/abi/notice.rs",
     "src/abi/emulation.rs",
     "src/abi/tensor.rs",
     "src/abi/device.rs",

@@ -5,7 +5,8 @@ use super::stream::Stream;
 use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
-use crate::stream::{Mark, Op};
+use crate::memory::heap;
+use crate::stream::{Listener, Mark, Notice, Op};
 use crate::sync::Mutex;
 use crate::threadpool::PoolAttr;
 use std::sync::Arc;
@@ -62,6 +63,21 @@ impl Event {
         let Some(mark) = self.last_mark() else { return Ok(()) };
         mark.wait(PoolAttr::default().spin_ns, Deadline::after(timeout_ns))?;
         mark.failure().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Tells the listener when the last record is reached, or now.
+    pub fn notify(&self, listener: &Arc<dyn Listener>) -> Result<()> {
+        let device = self.engine.accelerator().map(|_| &**self.engine.account());
+        let notice = Notice::of(device, listener)?;
+        heap::check()?;
+        match self.last_mark() {
+            Some(mark) => mark.notify(notice),
+            None => {
+                notice.adopt();
+                notice.tell_here(None, None);
+                Ok(())
+            }
+        }
     }
 
     /// The last record, which was reached.

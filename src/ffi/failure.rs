@@ -16,6 +16,15 @@ pub(super) fn note(error: &Error) {
     LAST.set(error.run().map(|_| error.clone()));
 }
 
+/// Runs `f` with this as the thread's last error, and puts back what was there.
+pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) -> T {
+    let before = LAST.get();
+    note(error);
+    let result = last_error::during(function, error.message(), f);
+    LAST.set(before);
+    result
+}
+
 /// Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,
 /// weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
 /// has, code is WEIR_OK and the rest empty. Successful calls leave it.

@@ -159,6 +159,11 @@ pub(super) fn into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) -> Resu
     Ok(())
 }
 
+/// As `into_c`, of something that has begun: it is there, so its handle is given in any case. Whether there was memory was checked before it began.
+pub(super) fn begun_into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) {
+    *out = Arc::into_raw(object).cast_mut().cast();
+}
+
 /// The handle of an object that something else keeps alive.
 pub(super) fn borrowed_c<H: Handle>(object: &Object<H::Inner>) -> *mut H {
     std::ptr::from_ref(object).cast_mut().cast()

@@ -28,6 +28,17 @@ pub(super) fn set(function: &str, message: &str) {
     });
 }
 
+/// Runs `f` with this as the thread's message, and puts back what was there.
+pub(super) fn during<T>(function: &str, message: &str, f: impl FnOnce() -> T) -> T {
+    let before = with(|last| Message { len: last.len, bytes: last.bytes });
+    set(function, message);
+    let result = f();
+    if let Some(before) = before {
+        with(|last| *last = before);
+    }
+    result
+}
+
 /// There is no message.
 pub(super) fn clear() {
     with(|last| {

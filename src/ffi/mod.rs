@@ -38,6 +38,7 @@ mod kernel_context;
 mod kernel_named;
 mod memory;
 mod native;
+mod notice;
 mod ops_cell;
 mod ops_conv;
 mod ops_elements;

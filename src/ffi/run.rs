@@ -2,11 +2,11 @@
 
 use super::argument::{array, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::{handle, text};
+use super::{handle, notice, text};
 use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Key, Tensor};
-use crate::graph::{Program, RunOptions};
+use crate::graph::{Program, Run, RunOptions};
 use crate::sync::ambient;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
@@ -172,7 +172,8 @@ pub unsafe extern "C" fn weir_program_start(
             let part = program.part(options)?;
             let program = part.as_ref().unwrap_or(&program);
             let bound = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            handle::into_c(bound.start(stream, options)?, out)
+            handle::begun_into_c(bound.start(stream, options)?, out);
+            Ok(())
         }
     })
 }
@@ -315,6 +316,23 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
         let (out, run) = unsafe { (out_value(out_done, "out_done")?, handle::borrow(run, "run")?) };
         out.set(i32::from(run.is_done()));
         Ok(())
+    })
+}
+
+/// Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says when and on which thread). A run that is
+/// done is told of before the call returns. Any number of notices may wait for one run, and are told in their order. They are the run's
+/// and not the handle's: they come also if all handles were released. To miss no run and save the call, see weir_run_options_set_notice.
+///
+/// Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is read during the call;
+/// its ctx is released with `release`.
+/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir_notice) -> weir_status {
+    guard("weir_run_notify", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (run, listener) = unsafe { (handle::share(run, "run")?, notice::read("weir_run_notify", notice)?) };
+        Run::notify(&run, &listener)
     })
 }
 

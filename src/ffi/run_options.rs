@@ -2,10 +2,10 @@
 
 use super::argument::{boolean, out_ptr, out_value};
 use super::guard::guard;
-use super::handle;
+use super::{handle, notice, versioned};
 use crate::abi::*;
 use crate::base::Error;
-use crate::memory::Flags;
+use crate::memory::{Flags, heap};
 
 /// How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the stream's queue
 /// included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the kernels that run then,
@@ -162,5 +162,59 @@ pub unsafe extern "C" fn weir_run_options_get_finish_independent(
         let (out, options) = unsafe { (out_value(out_finish, "out_finish")?, handle::borrow(options, "options")?) };
         out.set(i32::from(options.finish_independent));
         Ok(())
+    })
+}
+
+/// Has the host told of the end of every run with these options, so that none is missed and no second call is needed: as if weir_run_notify were called in
+/// weir_program_start, and the same for a run of weir_program_run on an asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody
+/// is told. If the call that starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run
+/// with a notice allocates no more than one without.
+///
+/// Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous one, and weir_program_run_many,
+/// refuse such options (INVALID_ARGUMENT).
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call; `release` is called once with its ctx, when the
+/// options have another notice or are destroyed, and all runs with this one were told of.
+/// Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_set_notice(
+    options: *mut weir_run_options,
+    notice: *const weir_notice,
+) -> weir_status {
+    guard("weir_run_options_set_notice", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (options, listener) = unsafe {
+            let options = handle::borrow_mut(options, "options")?;
+            (options, notice::read_opt("weir_run_options_set_notice", notice)?)
+        };
+        heap::check()?;
+        if let Some(listener) = &listener {
+            listener.adopt();
+        }
+        let before = std::mem::replace(&mut options.listener, listener);
+        // Its end calls the host.
+        drop(before);
+        Ok(())
+    })
+}
+
+/// What weir_run_options_set_notice set; with neither function nor eventfd if nothing.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set; ctx stays the options'.
+/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_options_get_notice(
+    options: *const weir_run_options,
+    out_notice: *mut weir_notice,
+) -> weir_status {
+    guard("weir_run_options_get_notice", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe {
+            let listener = handle::borrow(options, "options")?.listener.as_ref();
+            let notice = listener.map_or(notice::NONE, |listener| listener.notice());
+            versioned::write(out_notice, &notice, "out_notice")
+        }
     })
 }

@@ -62,6 +62,7 @@ versioned! {
     weir_thread_info: owner: [std::ffi::c_char; 64],
     weir_run_failure: engine: [std::ffi::c_char; 64],
     weir_program_counters: running: u64,
+    weir_notice: reserved: u32,
     weir_node_stats: name: [std::ffi::c_char; 128],
     weir_engine_sync: message: [std::ffi::c_char; 256],
     weir_resource_info: desc: crate::abi::weir_tensor_desc,

@@ -39,6 +39,7 @@ impl Program {
 
     /// The same from outside of kernels, in this thread, with helpers from the options' pool, else the engine's.
     pub fn run_many(program: &Ref<Program>, options: Option<&RunOptions>, count: usize, with: Binds<'_>) -> Result<()> {
+        options.map_or(Ok(()), RunOptions::refuse_listener)?;
         let orders = Orders::of(options, &program.layout)?;
         if orders.is_some_and(|orders| orders.asks_what_is_absent()) {
             return Err(Error::invalid("the options have flags for absent outputs, which are those of one run"));

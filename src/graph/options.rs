@@ -1,9 +1,11 @@
 //! Settings of a compilation and of a run.
 
 use crate::base::object::tag;
-use crate::base::{Kind, Ref, live};
+use crate::base::{Error, Kind, Ref, Result, live};
 use crate::memory::Flags;
+use crate::stream::Listener;
 use crate::threadpool::ThreadPool;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
@@ -56,6 +58,20 @@ pub struct RunOptions {
     pub outputs: Option<Box<[usize]>>,
     /// Whether the run fails where it would have to wait for others of its program.
     pub no_wait: bool,
+    /// Who is told when a run on an asynchronous stream is over.
+    pub listener: Option<Arc<dyn Listener>>,
+}
+
+impl RunOptions {
+    /// For a run that is over when the call returns.
+    pub fn refuse_listener(&self) -> Result<()> {
+        match self.listener {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "the options have a notice, which is for runs on asynchronous streams; this one is over when the call returns",
+            )),
+        }
+    }
 }
 
 impl Kind for CompileOptions {

@@ -1,12 +1,13 @@
 //! What one engine's queues have in common: the list of them, and the failures that no device synchronisation has
 //! reported. And the list of all accounts.
 
+use super::notice::NoticeLane;
 use super::queue::Queue;
 use super::snapshot::{Aside, Snapshot};
 use super::together::refuse_inside;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
@@ -16,6 +17,8 @@ pub struct Account {
     queues: Mutex<Vec<Weak<Queue>>>,
     late: Mutex<Vec<Late>>,
     asides: Mutex<Vec<Weak<dyn Aside>>>,
+    /// Tells the host what the engine's device has ended. Started for the first who asks.
+    notices: OnceLock<Arc<NoticeLane>>,
 }
 
 /// A failure to report, in the order in which the queues failed. It is noted when the queue fails and not when it dies:
@@ -50,7 +53,8 @@ impl std::fmt::Debug for Account {
 impl Account {
     pub fn open(label: String) -> Arc<Account> {
         let lists = (Mutex::default(), Mutex::default(), Mutex::default());
-        let account = Arc::new(Account { label, queues: lists.0, late: lists.1, asides: lists.2 });
+        let (queues, late, asides) = lists;
+        let account = Arc::new(Account { label, queues, late, asides, notices: OnceLock::new() });
         let mut all = ACCOUNTS.lock();
         all.retain(|account| account.strong_count() > 0);
         all.push(Arc::downgrade(&account));
@@ -59,6 +63,14 @@ impl Account {
 
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    pub(super) fn notice_lane(&self) -> Result<&Arc<NoticeLane>> {
+        if self.notices.get().is_none() {
+            // If two come here, one thread ends at once.
+            let _ = self.notices.set(Arc::new(NoticeLane::start(&self.label)?));
+        }
+        self.notices.get().ok_or_else(|| Error::internal("a lane that is not there"))
     }
 
     pub(super) fn add(&self, queue: &Arc<Queue>) {

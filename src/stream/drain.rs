@@ -6,6 +6,7 @@
 //! never run by who submits, who is not to be kept, nor on a device's thread, which it could hold up for ever.
 
 use super::line::Line;
+use super::notice::tell_put_off;
 use super::queue::{Items, Mode, Op, Queue, Work};
 use crate::base::{Ref, Result};
 use crate::sync::{TurnGuard, ambient};
@@ -242,6 +243,7 @@ impl Queue {
             // released.
             drop(turn.pop_front());
             self.complete_one();
+            tell_put_off();
         }
     }
 }

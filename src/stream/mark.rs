@@ -1,5 +1,6 @@
 //! One record of an event: a point in a queue that is reached once.
 
+use super::notice::Notice;
 use super::queue::Queue;
 use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
@@ -38,8 +39,16 @@ struct OnDevice {
 struct Waiters {
     /// Parked queues whose first item waits for this mark.
     queues: Vec<Arc<Queue>>,
+    notices: Vec<Notice>,
     /// The device was asked to say when it is reached.
     is_watched: bool,
+}
+
+impl Waiters {
+    /// Whether the device is to be asked now, of a mark that has got so far.
+    fn must_watch(&mut self, reached: u64) -> bool {
+        reached >= ISSUED && !std::mem::replace(&mut self.is_watched, true)
+    }
 }
 
 impl Mark {
@@ -78,17 +87,20 @@ impl Mark {
     }
 
     /// A device has been told to record it.
-    pub(super) fn issue(&self, device: &Arc<dyn Device>, event: Arc<dyn DeviceEvent>) {
+    pub(super) fn issue(self: &Arc<Self>, device: &Arc<dyn Device>, event: Arc<dyn DeviceEvent>) {
         let _ = self.on_device.set(OnDevice { device: Arc::clone(device), event });
-        let waiters = {
+        let (queues, must_watch) = {
             let mut waiters = self.waiters.lock();
             if self.gate.reached() < ISSUED {
                 self.gate.advance(ISSUED);
             }
-            std::mem::take(&mut waiters.queues)
+            (std::mem::take(&mut waiters.queues), !waiters.notices.is_empty() && waiters.must_watch(ISSUED))
         };
+        if must_watch {
+            self.watch();
+        }
         // Those on this device can go on; others ask again.
-        waiters.iter().for_each(Queue::resume);
+        queues.iter().for_each(Queue::resume);
     }
 
     /// The device's event, for streams of that device.
@@ -123,7 +135,7 @@ impl Mark {
     /// The queue has got here.
     pub(super) fn reach(&self, failure: Option<Error>) {
         // Under the lock, so that nobody subscribes after the list was taken; and of a device's mark several may say so.
-        let waiters = {
+        let (queues, notices) = {
             let mut waiters = self.waiters.lock();
             let before = self.gate.reached();
             if before >= REACHED {
@@ -134,9 +146,35 @@ impl Mark {
                 let _ = self.failure.set(error);
             }
             self.gate.advance(REACHED - before);
-            std::mem::take(&mut waiters.queues)
+            (std::mem::take(&mut waiters.queues), std::mem::take(&mut waiters.notices))
         };
-        waiters.iter().for_each(Queue::resume);
+        queues.iter().for_each(Queue::resume);
+        notices.into_iter().for_each(|notice| notice.tell(self.failure().cloned(), None));
+    }
+
+    /// Has the notice told when the mark is reached, or now if it is.
+    pub fn notify(self: &Arc<Self>, notice: Notice) -> Result<()> {
+        if !self.is_reached() {
+            let mut waiters = self.waiters.lock();
+            let reached = self.gate.reached();
+            if reached < REACHED {
+                waiters
+                    .notices
+                    .try_reserve(1)
+                    .map_err(|_| Error::exhausted("the notices of an event", size_of::<Notice>()))?;
+                notice.adopt();
+                waiters.notices.push(notice);
+                let must_watch = waiters.must_watch(reached);
+                drop(waiters);
+                if must_watch {
+                    self.watch();
+                }
+                return Ok(());
+            }
+        }
+        notice.adopt();
+        notice.tell_here(self.failure().cloned(), None);
+        Ok(())
     }
 
     /// Has the queue resumed when the mark is reached, or, if its device is the mark's, when that was told to record it. False if
@@ -151,16 +189,22 @@ impl Mark {
         if !waiters.queues.iter().any(|waiter| Arc::ptr_eq(waiter, queue)) {
             waiters.queues.push(Arc::clone(queue));
         }
-        let must_watch = reached >= ISSUED && !std::mem::replace(&mut waiters.is_watched, true);
+        let must_watch = waiters.must_watch(reached);
         drop(waiters);
-        if must_watch
-            && let Some(on) = self.on_device.get()
+        if must_watch {
+            self.watch();
+        }
+        true
+    }
+
+    /// Has the device say when it gets here.
+    fn watch(self: &Arc<Self>) {
+        if let Some(on) = self.on_device.get()
             && let Some(accelerator) = on.device.accelerator()
         {
             let mark = Arc::clone(self);
             accelerator.when_reached(&on.event, Then::once(move || mark.reach_on_device()));
         }
-        true
     }
 
     /// Sleeps until it is reached.

@@ -189,6 +189,10 @@ impl Queue {
         &self.name
     }
 
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// The pool that the queue's work may use.
     pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
         self.pool.as_ref()

@@ -11,8 +11,8 @@ use crate::engine::{Engine, Stream, Tensor, check_overlaps, check_tensor, scratc
 use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
-use crate::memory::View;
-use crate::stream::Op;
+use crate::memory::{View, heap};
+use crate::stream::{Listener, Notice, Op};
 use crate::threadpool::ThreadPool;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -158,8 +158,12 @@ impl Bound<'_> {
         let pool = self.pool(stream.map(|stream| &**stream), options)?;
         let orders = Orders::of(options, &self.program.layout)?;
         let no_wait = options.is_some_and(|options| options.no_wait);
+        let listener = options.and_then(|options| options.listener.as_ref());
+        if listener.is_some() && stream.is_none_or(|stream| stream.queue().is_synchronous()) {
+            options.map_or(Ok(()), RunOptions::refuse_listener)?;
+        }
         match stream {
-            Some(stream) => self.submit(stream, pool, None, orders, no_wait)?,
+            Some(stream) => self.submit(stream, pool, None, orders, (no_wait, listener))?,
             None if self.program.layout.admission.is_some() => self.run_in_turn(pool, orders, no_wait)?,
             None => self.run_told(pool, orders.as_ref(), None)?,
         }
@@ -267,7 +271,8 @@ impl Bound<'_> {
         let run = Run::create(stream.queue());
         let orders = Orders::of(options, &self.program.layout)?;
         let no_wait = options.is_some_and(|options| options.no_wait);
-        self.submit(stream, self.pool(Some(stream), options)?, Some(&run), orders, no_wait)?;
+        let listener = options.and_then(|options| options.listener.as_ref());
+        self.submit(stream, self.pool(Some(stream), options)?, Some(&run), orders, (no_wait, listener))?;
         Ok(run)
     }
 
@@ -277,13 +282,14 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
         orders: Option<Orders>,
-        no_wait: bool,
+        (no_wait, listener): (bool, Option<&Arc<dyn Listener>>),
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
         direct::check_capture(stream)?;
+        let notice = listener.map(|listener| Notice::on(stream.queue(), listener)).transpose()?;
         if handle.is_none() && orders.is_none() && self.is_direct_on(stream)? {
-            return self.submit_direct(stream);
+            return self.submit_direct(stream, notice);
         }
         // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is, so that who
         // waits for a place holds nothing.
@@ -306,6 +312,9 @@ impl Bound<'_> {
         flight.board(self.program, tensors, pool, handle);
         flight.order(orders);
         flight.accept(accepted);
+        // From here on nothing fails: who has been refused hears of nothing.
+        heap::check()?;
+        flight.announce(notice);
         stream.queue().submit(Op::Work(flight))
     }
 

@@ -5,14 +5,17 @@
 #![forbid(unsafe_code)]
 
 use super::bind::{Bound, Lookup};
+use super::flight::not_begun;
 use crate::base::{Code, Error, Ref, Result};
+use crate::device::{DeviceEvent, Reached, Then};
 use crate::engine::{Key, Stream, Tensor};
 use crate::graph::Program;
 use crate::graph::place::{Direct, Lent};
-use crate::stream::{Op, Queue, Work};
-use crate::sync::Mutex;
+use crate::memory::heap;
+use crate::stream::{Notice, Op, Queue, Work};
+use crate::sync::{HandOff, Mutex};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 /// Most runs that are kept for later ones.
@@ -20,6 +23,33 @@ const KEPT: usize = 1024;
 
 /// Inputs, then outputs; None for an input that is not needed.
 type Tensors = SmallVec<[Option<Ref<Tensor>>; 4]>;
+
+/// Who is told when the device is done with the run, and the event behind it.
+struct Told {
+    event: Arc<dyn DeviceEvent>,
+    notice: HandOff<Notice>,
+    queue: HandOff<Weak<Queue>>,
+}
+
+impl Told {
+    /// How the run ended is known: unless it was told before.
+    fn over(&self, error: Option<Error>) {
+        let queue = self.queue.take().and_then(|queue| queue.upgrade());
+        let named = |error: Error| match &queue {
+            Some(queue) => error.within(format_args!("stream '{}'", queue.name())),
+            None => error,
+        };
+        if let Some(notice) = self.notice.take() {
+            notice.tell(error.map(named), None);
+        }
+    }
+}
+
+impl Reached for Told {
+    fn reached(&self) {
+        self.over(self.event.is_reached().err());
+    }
+}
 
 #[derive(Default)]
 pub(in crate::graph) struct DirectRun(Mutex<Held>);
@@ -29,6 +59,51 @@ struct Held {
     program: Option<Ref<Program>>,
     tensors: Tensors,
     lent: Lent,
+    /// Kept for later runs that are told of.
+    told: Option<Arc<Told>>,
+}
+
+impl Held {
+    /// The run's end is to be told. Before it is issued.
+    fn announce(&mut self, stream: &Stream, notice: Notice) -> Result<()> {
+        // One whose device has not let go of it yet is that of a run before.
+        if self.told.as_mut().is_none_or(|told| Arc::get_mut(told).is_none()) {
+            let accelerator = stream.engine().accelerator();
+            let event = accelerator.map(|accelerator| accelerator.event(false)).transpose()?;
+            let event = event.ok_or_else(|| Error::internal("a direct run on the host"))?;
+            let (notice, queue) = Default::default();
+            self.told = Some(Arc::new(Told { event, notice, queue }));
+        }
+        heap::check()?;
+        notice.adopt();
+        if let Some(told) = &self.told {
+            // Both are empty: what was in them was taken when the last run was told of.
+            let _ = told.queue.put(Arc::downgrade(stream.queue()));
+            let _ = told.notice.put(notice);
+        }
+        Ok(())
+    }
+
+    /// The run was issued, or was not.
+    fn told_when_done(&self, queue: &Queue, issued: Result<()>) -> Result<()> {
+        let Some(told) = self.told.as_ref().filter(|told| told.notice.is_full()) else { return issued };
+        let device = queue.line().and_then(|line| Some((line.stream(), line.device().accelerator()?)));
+        let recorded = match (issued, device) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some((stream, accelerator))) => stream.record(&told.event).map(|()| accelerator),
+            (Ok(()), None) => Err(Error::internal("a run on a stream that is not its engine's")),
+        };
+        match recorded {
+            Ok(accelerator) => {
+                accelerator.when_reached(&told.event, Then::shared(Arc::clone(told) as Arc<dyn Reached>));
+                Ok(())
+            }
+            Err(error) => {
+                told.over(Some(error.clone()));
+                Err(error)
+            }
+        }
+    }
 }
 
 /// Runs that are over.
@@ -87,8 +162,8 @@ impl Bound<'_> {
     }
 
     /// Puts the run into a stream of its engine's.
-    pub(super) fn submit_direct(&self, stream: &Stream) -> Result<()> {
-        let key = self.key(stream);
+    pub(super) fn submit_direct(&self, stream: &Stream, notice: Option<Notice>) -> Result<()> {
+        let key = if notice.is_none() { self.key(stream) } else { Key::default() };
         if stream.again(&key) {
             return Ok(());
         }
@@ -100,6 +175,7 @@ impl Bound<'_> {
         let held = held.get_mut();
         self.give(&mut held.tensors)?;
         held.program = Some(Ref::clone(self.program));
+        notice.map_or(Ok(()), |notice| held.announce(stream, notice))?;
         stream.queue().submit_as(Op::Work(run), &key)
     }
 }
@@ -129,10 +205,17 @@ impl Work for DirectRun {
 
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let mut held = self.0.lock();
-        let Held { program, tensors, lent } = &mut *held;
+        let Held { program, tensors, lent, .. } = &mut *held;
         let (program, line) = (program.as_ref()?, queue.line()?);
         let issued = program.layout.direct.as_ref()?.again(queue, line.stream(), tensors, lent)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.name()))))
+    }
+
+    fn skip(self: Arc<Self>, cause: &Error) {
+        let held = self.0.lock();
+        let Some(told) = held.told.clone() else { return };
+        drop(held);
+        told.over(Some(not_begun(cause)));
     }
 
     fn over(mut self: Arc<Self>, is_well: bool) {
@@ -153,12 +236,13 @@ impl Work for DirectRun {
 impl DirectRun {
     fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let mut held = self.0.lock();
-        let Held { program, tensors, lent } = &mut *held;
+        let Held { program, tensors, lent, .. } = &mut *held;
         let direct = program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
         let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
         let issued = direct.issue(queue, line.stream(), tensors, lent);
-        issued.map_err(|error| error.within(format_args!("program '{}'", program.name())))
+        let issued = issued.map_err(|error| error.within(format_args!("program '{}'", program.name())));
+        held.told_when_done(queue, issued)
     }
 }

@@ -19,7 +19,7 @@ use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::Program;
-use crate::stream::{Queue, Work};
+use crate::stream::{Notice, Queue, What, Work};
 use crate::sync::{Exit, HandOff};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct Flight {
     handle: HandOff<Ref<Run>>,
     step: HandOff<Arc<Step>>,
     orders: HandOff<Orders>,
+    /// Who is told of the end.
+    notice: HandOff<Notice>,
     /// Whether a place has to be had before it begins (`admission`).
     admission: AtomicU32,
     accepted: HandOff<Accepted>,
@@ -83,6 +85,11 @@ impl Flight {
     /// What the run is told.
     pub(super) fn order(&self, orders: Option<Orders>) {
         let _ = orders.map(|orders| self.orders.put(orders));
+    }
+
+    /// The run's end is to be told.
+    pub(super) fn announce(&self, notice: Option<Notice>) {
+        let _ = notice.map(|notice| self.notice.put(notice));
     }
 
     /// The run counts among those of a program that has no more than so many at once.
@@ -274,6 +281,7 @@ impl Flight {
         self.admission.store(FREE, Relaxed);
         // Still there if it never began.
         let _ = self.orders.take();
+        let notice = self.notice.take();
         if let Some(mut tensors) = self.tensors.take() {
             if result.is_err() {
                 self.keep(&tensors);
@@ -288,13 +296,14 @@ impl Flight {
         // Who waits for the place may be run right here: this flight is another run's by now. And before the end is told, so that
         // who is told finds the place free.
         drop(admitted);
-        match handle {
-            Some(handle) => {
-                handle.complete(result.err());
-                Ok(())
-            }
-            None => result,
+        let error = result.as_ref().err();
+        if let Some(handle) = &handle {
+            Run::complete(handle, error.cloned());
         }
+        if let Some(notice) = notice {
+            notice.tell(error.cloned(), handle.clone().map(|run| run as What));
+        }
+        if handle.is_some() { Ok(()) } else { result }
     }
 }
 
@@ -319,12 +328,17 @@ impl Work for Flight {
             program.layout.admission.iter().for_each(|admission| admission.withdraw(&self));
         }
         // Only a handle hears of it: the stream has its own error.
-        let text = || format!("the run did not begin, because its stream had failed: {}", cause.message());
-        let error = || Error::new(Code::Aborted, text());
+        let error = || not_begun(cause);
         let error = program.as_ref().map_or_else(error, |program| none_begun(&program.layout, error()));
         let _ = program.map(|program| self.program.put(program));
         let _ = self.end(handle, Err(error));
     }
+}
+
+/// ABORTED: what a run ends with whose stream had failed before its turn.
+pub(super) fn not_begun(cause: &Error) -> Error {
+    let text = format!("the run did not begin, because its stream had failed: {}", cause.message());
+    Error::new(Code::Aborted, text)
 }
 
 /// A tensor that the run was given: all are there but inputs that it does not need.

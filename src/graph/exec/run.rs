@@ -11,7 +11,8 @@ use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::graph::layout::Layout;
 use crate::graph::ways::Turn;
 use crate::kernel::{Attached, Stop, Stoppable};
-use crate::stream::{Queue, Wait, until};
+use crate::memory::heap;
+use crate::stream::{Listener, Notice, Queue, Wait, What, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -302,6 +303,8 @@ struct State {
     cancelled: bool,
     /// How it ended is decided.
     over: bool,
+    /// Who is told when it is done.
+    notices: Vec<Notice>,
     /// The step while it serves this run. Taken before the step's result is, so that a cancel is part of the result or
     /// does nothing; else it would hit the step's next run.
     step: Option<Arc<Step>>,
@@ -390,10 +393,32 @@ impl Run {
     }
 
     /// The run is over.
-    pub(super) fn complete(&self, error: Option<Error>) {
+    pub(super) fn complete(run: &Ref<Run>, error: Option<Error>) {
         if let Some(error) = error {
-            let _ = self.error.set(error);
+            let _ = run.error.set(error);
         }
-        self.done.advance(1);
+        run.done.advance(1);
+        // Who comes from here on finds it done.
+        let notices = std::mem::take(&mut run.state().notices);
+        let tell = |notice: Notice| notice.tell(run.error.get().cloned(), Some(Arc::clone(run) as What));
+        notices.into_iter().for_each(tell);
+    }
+
+    /// Tells the listener when the run is done, or now.
+    pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
+        let notice = Notice::on(&run.queue, listener)?;
+        heap::check()?;
+        let mut state = run.state();
+        if run.is_done() {
+            drop(state);
+            notice.adopt();
+            notice.tell_here(run.error(), Some(Arc::clone(run) as What));
+            return Ok(());
+        }
+        let exhausted = |_| Error::exhausted("the notices of a run", size_of::<Notice>());
+        state.notices.try_reserve(1).map_err(exhausted)?;
+        notice.adopt();
+        state.notices.push(notice);
+        Ok(())
     }
 }
