@@ -157,6 +157,14 @@ OFFSET(weir_program_counters, failed, 24);
 OFFSET(weir_program_counters, cancelled, 32);
 OFFSET(weir_program_counters, running, 40);
 
+SIZE(weir_notice, 40);
+OFFSET(weir_notice, struct_size, 0);
+OFFSET(weir_notice, notify, 8);
+OFFSET(weir_notice, ctx, 16);
+OFFSET(weir_notice, release, 24);
+OFFSET(weir_notice, event_fd, 32);
+OFFSET(weir_notice, reserved, 36);
+
 SIZE(weir_node_stats, 176);
 OFFSET(weir_node_stats, struct_size, 0);
 OFFSET(weir_node_stats, count, 8);

@@ -5,7 +5,14 @@
 
 #include "bad_input.h"
 
+static void hear(void *ctx, weir_status status, weir_run *run) {
+    (void)ctx, (void)status, (void)run;
+}
+
 void bad_input_event(void) {
+    const weir_notice heard = {.struct_size = sizeof heard, .notify = hear}, small = {.struct_size = 8};
+    const weir_notice nobody = {.struct_size = sizeof nobody}, closed = {.struct_size = sizeof closed, .event_fd = -1};
+
     ROW(weir_event_create, (NULL, 0, NEW(event)), INVALID, "engine is NULL");
     ROW(weir_event_create, (good.engine, 0, NULL), INVALID, "out_event is NULL");
     ROW(weir_event_create, (good.engine, 2, NEW(event)), INVALID, "event_flags has unknown bits 0x2");
@@ -22,6 +29,13 @@ void bad_input_event(void) {
     ROW(weir_event_synchronize, (NULL, 0), INVALID, "event is NULL");
     ROW(weir_event_synchronize, (WRONG(stream), WEIR_TIMEOUT_INFINITE),
         INVALID, "event: expected an event, got a stream");
+    ROW(weir_event_notify, (NULL, &heard), INVALID, "event is NULL");
+    ROW(weir_event_notify, (WRONG(run), &heard), INVALID, "event: expected an event, got a run");
+    ROW(weir_event_notify, (good.event, NULL), INVALID, "notice is NULL");
+    ROW(weir_event_notify, (good.event, UNALIGNED), INVALID, "notice is not aligned");
+    ROW(weir_event_notify, (good.event, &small), INVALID, "notice->struct_size is 8");
+    ROW(weir_event_notify, (good.event, &nobody), INVALID, "notice has neither a function nor an eventfd");
+    ROW(weir_event_notify, (good.event, &closed), INVALID, "notice->event_fd is -1, which is no open file");
     ROW(weir_event_elapsed_ns, (NULL, good.event, &out.i64), INVALID, "start is NULL");
     ROW(weir_event_elapsed_ns, (good.event, NULL, &out.i64), INVALID, "end is NULL");
     ROW(weir_event_elapsed_ns, (good.event, good.event, NULL), INVALID, "out_ns is NULL");

@@ -76,7 +76,14 @@ static void rows_of_failures(void) {
     ROW(weir_run_copy_not_run, (good.run, 0, buffer, 4, &out.size), RANGE, "index is 0, 0 nodes were not run");
 }
 
+static void hear(void *ctx, weir_status status, weir_run *run) {
+    (void)ctx, (void)status, (void)run;
+}
+
 static void rows_of_run_options(void) {
+    const weir_notice heard = {.struct_size = sizeof heard, .notify = hear}, nobody = {.struct_size = sizeof nobody};
+    const weir_notice reserved = {.struct_size = sizeof reserved, .notify = hear, .reserved = 1};
+    weir_notice kept = {.struct_size = sizeof kept};
     weir_run_options *options = good.run_options;
     uint8_t flag = 0, *flags = NULL;
 
@@ -103,6 +110,19 @@ static void rows_of_run_options(void) {
     ROW(weir_run_options_get_finish_independent, (NULL, &out.i32), INVALID, "options is NULL");
     ROW(weir_run_options_get_finish_independent, (WRONG(compile_options), &out.i32), INVALID, "options: expected run_options");
     ROW(weir_run_options_get_finish_independent, (options, NULL), INVALID, "out_finish is NULL");
+    ROW(weir_run_options_set_notice, (NULL, &heard), INVALID, "options is NULL");
+    ROW(weir_run_options_set_notice, (WRONG(run), &heard), INVALID, "options: expected run_options, got a run");
+    ROW(weir_run_options_set_notice, (options, &nobody), INVALID, "notice has neither a function nor an eventfd");
+    ROW(weir_run_options_set_notice, (options, &reserved), INVALID, "notice->reserved is 1, expected 0");
+    ROW(weir_run_options_set_notice, (options, UNALIGNED), INVALID, "notice is not aligned");
+    ROW(weir_run_options_get_notice, (NULL, &kept), INVALID, "options is NULL");
+    ROW(weir_run_options_get_notice, (options, NULL), INVALID, "out_notice is NULL");
+    ROW(weir_run_options_get_notice, (options, UNALIGNED), INVALID, "out_notice is not aligned");
+    ROW(weir_run_options_get_notice, (WRONG(run), &kept), INVALID, "options: expected run_options, got a run");
+    ROW(weir_run_notify, (NULL, &heard), INVALID, "run is NULL");
+    ROW(weir_run_notify, (WRONG(event), &heard), INVALID, "run: expected a run, got an event");
+    ROW(weir_run_notify, (good.run, NULL), INVALID, "notice is NULL");
+    ROW(weir_run_notify, (good.run, &nobody), INVALID, "notice has neither a function nor an eventfd");
 }
 
 static void rows_of_runs(void) {

@@ -4,8 +4,12 @@
 
 #include "weir.hpp"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,6 +98,53 @@ void test_runs(const weir::threadpool &pool) {
     EXPECT(*net.notified == 154);
 }
 
+// Notices: called once, with the outcome; what they hold is let go.
+void test_notices(const weir::threadpool &pool) {
+    const network net(pool);
+    const feed f(net);
+    const weir::stream stream(net.engine, WEIR_STREAM_ASYNCHRONOUS);
+    const weir::event event(net.engine);
+    auto calls = std::make_shared<std::atomic<int>>(0);
+    const int fd = eventfd(0, EFD_NONBLOCK);
+    {
+        weir::run_options options;
+        options.set_notice([calls](weir_status status) {
+            EXPECT(status == WEIR_OK);
+            ++*calls;
+            throw std::runtime_error("lost");
+        });
+        net.program.run(stream, {f.x}, {f.scores, f.classes}, options);
+        auto run = net.program.start(stream, {f.x}, {f.scores, f.classes}, options);
+        run.notify([calls, raw = run.get()](weir_status status, weir_run *told) {
+            EXPECT(status == WEIR_OK && told == raw);
+            ++*calls;
+        });
+        run.notify_fd(fd);
+        stream.record(event);
+        event.notify([calls](weir_status status) { *calls += status == WEIR_OK; });
+        event.notify_fd(fd);
+        options.set_notice_fd(fd);
+        net.program.run(stream, {f.x}, {f.scores, f.classes}, options);
+        stream.synchronize();
+        options.clear_notice();
+        bool refused = false;
+        try {
+            event.notify_fd(-1);
+        } catch (const weir::error &e) {
+            refused = e.code() == WEIR_INVALID_ARGUMENT;
+        }
+        EXPECT(refused);
+    }
+    std::uint64_t raised = 0, sum = 0;
+    while (calls.use_count() > 1 || sum < 3) {
+        if (read(fd, &raised, sizeof raised) == sizeof raised) sum += raised;
+        std::this_thread::yield();
+    }
+    EXPECT(*calls == 4 && sum == 3);
+    close(fd);
+    f.check();
+}
+
 void test_failures() {
     const auto engine = weir::engine::cpu();
     weir::graph graph("failures");
@@ -131,6 +182,8 @@ int main() {
     test_runs(weir::threadpool());
     test_runs(weir::threadpool::builtin(2));
     test_runs(weir::threadpool::from_schedule(2, [](weir::pool_task task) { task(); }));
+    test_notices(weir::threadpool());
+    test_notices(weir::threadpool::builtin(2));
     test_failures();
     expect_released(before);
     return 0;

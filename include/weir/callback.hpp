@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "handle.hpp"
 
@@ -74,6 +76,41 @@ struct queued_task {
         if (owners.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
     }
 };
+
+// A callable on the heap as the function of a weir_notice: f(status) or f(status, run). What it throws is lost.
+template <class F>
+struct listener {
+    F f;
+    static void call(void *self, weir_status status, weir_run *run) noexcept {
+        auto &f = static_cast<listener *>(self)->f;
+        if constexpr (std::is_invocable_v<F &, weir_status, weir_run *>) {
+            static_cast<void>(guarded(silent, f, status, run));
+        } else {
+            static_cast<void>(guarded(silent, f, status));
+        }
+    }
+    static void release(void *self) noexcept { delete static_cast<listener *>(self); }
+};
+
+// Gives such a callable to `ask`, which takes a notice.
+template <class F, class Ask>
+void notify(F &&f, Ask ask) {
+    using kept_listener = listener<std::decay_t<F>>;
+    auto kept = std::unique_ptr<kept_listener>(new kept_listener{std::forward<F>(f)});
+    auto notice = sized<weir_notice>();
+    notice.notify = kept_listener::call;
+    notice.ctx = kept.get();
+    notice.release = kept_listener::release;
+    check(ask(&notice));
+    static_cast<void>(kept.release());
+}
+
+template <class Ask>
+void notify_fd(int event_fd, Ask ask) {
+    auto notice = sized<weir_notice>();
+    notice.event_fd = event_fd;
+    check(ask(&notice));
+}
 
 // A range function with the first exception that a piece threw, to be thrown again where the region was started.
 template <class F>

@@ -233,6 +233,15 @@ public:
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_event_synchronize(*this, timeout_ns));
     }
+    /// Calls f(status) once when the event, as last recorded, has been reached; before the return if it is. weir_notice says on which thread.
+    template <class F>
+    void notify(F &&f) const {
+        detail::notify(std::forward<F>(f), [this](const weir_notice *notice) { return weir_event_notify(*this, notice); });
+    }
+    /// Adds 1 to an eventfd of the caller's instead.
+    void notify_fd(int event_fd) const {
+        detail::notify_fd(event_fd, [this](const weir_notice *notice) { return weir_event_notify(*this, notice); });
+    }
     static std::int64_t elapsed_ns(const event &start, const event &end) {
         return detail::value<std::int64_t>(weir_event_elapsed_ns, start.get(), end.get());
     }

@@ -39,6 +39,23 @@ public:
     run_options &set_threadpool(const weir::threadpool &pool) {
         return check(weir_run_options_set_threadpool(*this, pool)), *this;
     }
+    /// Calls f(status), or f(status, weir_run *), when a run with these options on an asynchronous stream is over: once for each run.
+    template <class F>
+    run_options &set_notice(F &&f) {
+        detail::notify(std::forward<F>(f), [this](const weir_notice *notice) {
+            return weir_run_options_set_notice(*this, notice);
+        });
+        return *this;
+    }
+    /// Adds 1 to an eventfd of the caller's instead.
+    run_options &set_notice_fd(int event_fd) {
+        detail::notify_fd(event_fd, [this](const weir_notice *notice) {
+            return weir_run_options_set_notice(*this, notice);
+        });
+        return *this;
+    }
+    /// Nobody is told.
+    run_options &clear_notice() { return check(weir_run_options_set_notice(*this, nullptr)), *this; }
 };
 
 /// What is known of the run behind the calling thread's last failed call; code is WEIR_OK if that call was no run.
@@ -66,6 +83,15 @@ public:
     }
     bool done() const { return detail::value<std::int32_t>(weir_run_query, get()) != 0; }
     void cancel() const { check(weir_run_cancel(*this)); }
+    /// Calls f(status), or f(status, weir_run *), once when the run is done; before the return if it is. weir_notice says on which thread.
+    template <class F>
+    void notify(F &&f) const {
+        detail::notify(std::forward<F>(f), [this](const weir_notice *notice) { return weir_run_notify(*this, notice); });
+    }
+    /// Adds 1 to an eventfd of the caller's instead.
+    void notify_fd(int event_fd) const {
+        detail::notify_fd(event_fd, [this](const weir_notice *notice) { return weir_run_notify(*this, notice); });
+    }
     /// How the run failed, if it has.
     std::optional<weir::error> error() const {
         weir_status code = WEIR_OK;
