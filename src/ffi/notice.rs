@@ -82,10 +82,7 @@ pub(super) unsafe fn read(asked_by: &'static str, notice: *const weir_notice) ->
 ///
 /// # Safety
 /// As `read`.
-pub(super) unsafe fn read_opt(
-    asked_by: &'static str,
-    notice: *const weir_notice,
-) -> Result<Option<Arc<dyn Listener>>> {
+pub(super) unsafe fn read_opt(asked_by: &'static str, notice: *const weir_notice) -> Result<Option<Arc<dyn Listener>>> {
     if notice.is_null() {
         return Ok(None);
     }
