@@ -27,6 +27,15 @@ weir_example(dlopen_digits c/dlopen_digits.c digits/dataset.c)
 target_include_directories(dlopen_digits PRIVATE "${PROJECT_SOURCE_DIR}/include")
 target_link_libraries(dlopen_digits PRIVATE ${CMAKE_DL_LIBS})
 
+# An event loop of libuv's.
+find_path(WEIR_UV_INCLUDE_DIR uv.h)
+find_library(WEIR_UV_LIBRARY uv)
+if(WEIR_UV_INCLUDE_DIR AND WEIR_UV_LIBRARY)
+    weir_example(uv_digits c/uv_digits.c digits/network.c digits/dataset.c digits/pool.c)
+    target_include_directories(uv_digits SYSTEM PRIVATE "${WEIR_UV_INCLUDE_DIR}")
+    target_link_libraries(uv_digits PRIVATE weir::weir "${WEIR_UV_LIBRARY}" Threads::Threads)
+endif()
+
 # The pool, and what counts allocations, are those of the digits.
 weir_example(voice
     voice/voice.c voice/model.c voice/listener.c voice/weights.c voice/audio.c voice/segments.c voice/picture.c
