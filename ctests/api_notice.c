@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Completion without waiting: functions that are called and eventfds that are raised when a run or an event is over. Once each, with the
- * right outcome, when it is over and not before, whatever the pool and the stream are and whatever is released first.
+ * Completion without waiting: functions that are called and eventfds that are raised when a run or an event is over. Once
+ * each, with the right outcome, when it is over and not before, whatever the pool is and whatever is released first.
  */
 
 #include <errno.h>

@@ -331,7 +331,10 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
   /** weir_threadpool_create_seeded. */
   WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
-  /** An asynchronous stream whose pool cannot take single tasks, or that has no pool. */
+  /**
+   * An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of an
+   * engine whose device works on its own.
+   */
   WEIR_THREAD_ORIGIN_LANE = 3,
   /** An engine in mode WEIR_THREAD_MODE_PRIVATE. */
   WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
@@ -928,7 +931,7 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_builtin_pools;
   /** Threads running now in seeded pools. */
   uint64_t threads_of_seeded_pools;
-  /** Threads running now for one asynchronous stream each. */
+  /** Threads running now for one asynchronous stream, or for the notices of one engine, each. */
   uint64_t threads_of_lanes;
   /** Threads running now in private pools of engines. */
   uint64_t threads_of_engines;
@@ -1579,40 +1582,45 @@ typedef int32_t (*weir_host_fn)(void *arg);
 typedef void (*weir_destroy_fn)(void *ctx);
 
 /**
- * Is told that a run, or the record of an event, is over; called once for each. `status` is how it ended: WEIR_OK, the first node's
- * failure, CANCELLED, DEADLINE_EXCEEDED, or ABORTED if the stream had failed before. `run` is the run, borrowed for the call; NULL
- * for an event, and for a run of weir_program_run. Must not throw, longjmp or unwind.
+ * Is told that a run, or the record of an event, is over; called once for each. `status` is how it ended: WEIR_OK,
+ * the first node's failure, CANCELLED, DEADLINE_EXCEEDED, or ABORTED if the stream had failed before. `run` is the
+ * run, borrowed for the call; NULL for an event, and for a run of weir_program_run. Must not throw, longjmp or
+ * unwind.
  */
 typedef void (*weir_notify_fn)(void *ctx, weir_status status, struct weir_run *run);
 
 /**
- * How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For weir_run_notify,
- * weir_event_notify and weir_run_options_set_notice.
+ * How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
+ * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
  *
- * *When.* It is over by then: weir_run_query, or weir_event_query for the record that was meant, says 1, and a wait for it does not wait. With
- * another status than WEIR_OK, weir_last_error_message and weir_last_failure_get tell the failure inside of the function, and
- * weir_run_error, if there is a run.
+ * *When.* It is over by then: weir_run_query, or weir_event_query for the record that was meant, says 1, and a wait
+ * for it does not wait. With another status than WEIR_OK, weir_last_error_message and weir_last_failure_get tell the
+ * failure inside of the function, and weir_run_error, if there is a run.
  *
  * *Where.* The function is called
  *
- * - for work on a stream of the host's: in the thread that ends it, which is a worker of the stream's pool, the stream's lane, or a thread
- *   that waits for it or was refused by the pool. It is a part of the stream's work: the stream goes on when it has returned;
- * - for work on a stream of a device (not of a CPU engine): in a lane of the engine's, a thread that weir starts for the first such function and keeps as
- *   long as the engine (WEIR_THREAD_ORIGIN_LANE); one after the other, in the order of the ends that weir saw;
+ * - for work on a stream of the host's: in the thread that ends it, which is a worker of the stream's pool, the
+ *   stream's lane, or a thread that waits for it or was refused by the pool. It is a part of the stream's work: the
+ *   stream goes on when it has returned;
+ * - for work on a stream of a device (not of a CPU engine): in a lane of the engine's, a thread that weir starts for
+ *   the first such function and keeps as long as the engine (WEIR_THREAD_ORIGIN_LANE); one after the other, in the
+ *   order of the ends that weir saw;
  * - for what was over before the call that asks: in the calling thread, before that call returns.
  *
- * It is called on no device's thread, under no lock of weir's, and never inside of another such function on the same stack: there it comes behind that
- * one. So a function may begin the next run, and that one's the next, for ever.
+ * It is called on no device's thread, under no lock of weir's, and never inside of another such function on the same
+ * stack: there it comes behind that one. So a function may begin the next run, and that one's the next, for ever.
  *
- * *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work, start runs, ask, and let go of objects. It
- * should not block: the stream, or the engine's other notices, wait for it. A wait for one stream, event or run is as in a host function on that stream; waits for everything
+ * *What it may call.* Everything that a host function on that stream may (weir_enqueue_task): it may queue work,
+ * start runs, ask, and let go of objects. It should not block: the stream, or the engine's other notices, wait for
+ * it. A wait for one stream, event or run is as in a host function on that stream; waits for everything
  * (weir_sync_devices) are refused with FAILED_PRECONDITION.
  *
- * *The eventfd* gets 1 added, in the same thread, or in the one that finds the end if there is neither function nor release. It stays the host's, is not
- * blocking (EFD_NONBLOCK), and stays open until the notice is over; if its counter is full already nothing is added.
+ * *The eventfd* gets 1 added, in the same thread, or in the one that finds the end if there is neither function nor
+ * release. It stays the host's, is not blocking (EFD_NONBLOCK), and stays open until the notice is over; if its
+ * counter is full already nothing is added.
  *
- * *The end.* `release` is called once with `ctx` when weir will not use it again, behind the function and the eventfd. If the call that asks fails,
- * neither function nor release is called, and the host keeps `ctx`.
+ * *The end.* `release` is called once with `ctx` when weir will not use it again, behind the function and the
+ * eventfd. If the call that asks fails, neither function nor release is called, and the host keeps `ctx`.
  */
 typedef struct weir_notice {
   /** sizeof(weir_notice) of the caller's header. */
@@ -3973,19 +3981,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_query(const struct weir_event *ev
 WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(struct weir_event *event, uint64_t timeout_ns);
 
 /**
- * Has the host told when the event, as last recorded before this call, has been reached, as weir_run_notify does for a run. The status is the failure of the
- * stream that it was recorded on, up to there. If it was never recorded, or is reached, the host is told before the call returns. Recording again changes
- * nothing for notices of before, and releasing the event neither.
+ * Has the host told when the event, as last recorded before this call, has been reached, as weir_run_notify does for
+ * a run. The status is the failure of the stream that it was recorded on, up to there. If it was never recorded, or
+ * is reached, the host is told before the call returns. Recording again changes nothing for notices of before, and
+ * releasing the event neither.
  *
- * Thread safety: any thread. Blocking: never; the function and release, if the event is reached. Ownership: `notice` is read during the
- * call; its ctx is released with `release`.
- * Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED (also if the lane for notices of
- * an engine cannot be started).
+ * Thread safety: any thread. Blocking: never; the function and release, if the event is reached. Ownership: `notice`
+ * is read during the call; its ctx is released with `release`.
+ * Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
+ * RESOURCE_EXHAUSTED (also if the lane for notices of an engine cannot be started).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_event_notify(struct weir_event *event,
-                              const struct weir_notice *notice);
+WEIR_API WEIR_NODISCARD weir_status weir_event_notify(struct weir_event *event, const struct weir_notice *notice);
 
 /**
  * Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
@@ -6257,18 +6263,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_wait(struct weir_run *run, uint64_t
 WEIR_API WEIR_NODISCARD weir_status weir_run_query(const struct weir_run *run, int32_t *out_done);
 
 /**
- * Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says when and on which thread). A run that is
- * done is told of before the call returns. Any number of notices may wait for one run, and are told in their order. They are the run's
- * and not the handle's: they come also if all handles were released. To miss no run and save the call, see weir_run_options_set_notice.
+ * Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
+ * when and on which thread). A run that is done is told of before the call returns. Any number of notices may wait
+ * for one run, and are told in their order. They are the run's and not the handle's: they come also if all handles
+ * were released. To miss no run and save the call, see weir_run_options_set_notice.
  *
- * Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is read during the call;
- * its ctx is released with `release`.
- * Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is
+ * read during the call; its ctx is released with `release`.
+ * Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
+ * RESOURCE_EXHAUSTED.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_notify(struct weir_run *run,
-                            const struct weir_notice *notice);
+WEIR_API WEIR_NODISCARD weir_status weir_run_notify(struct weir_run *run, const struct weir_notice *notice);
 
 /**
  * Asks the run to end: kernels that run now come to their end, nothing else is begun, and the outputs are
@@ -6392,17 +6397,20 @@ weir_status weir_run_options_get_finish_independent(const struct weir_run_option
                                                     int32_t *out_finish);
 
 /**
- * Has the host told of the end of every run with these options, so that none is missed and no second call is needed: as if weir_run_notify were called in
- * weir_program_start, and the same for a run of weir_program_run on an asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody
- * is told. If the call that starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run
- * with a notice allocates no more than one without.
+ * Has the host told of the end of every run with these options, so that none is missed and no second call is needed:
+ * as if weir_run_notify were called in weir_program_start, and the same for a run of weir_program_run on an
+ * asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody is told. If the call that
+ * starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run with a
+ * notice allocates no more than one without.
  *
- * Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous one, and weir_program_run_many,
- * refuse such options (INVALID_ARGUMENT).
+ * Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous
+ * one, and weir_program_run_many, refuse such options (INVALID_ARGUMENT).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call; `release` is called once with its ctx, when the
- * options have another notice or are destroyed, and all runs with this one were told of.
- * Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call;
+ * `release` is called once with its ctx, when the options have another notice or are destroyed, and all runs with
+ * this one were told of.
+ * Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks);
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6412,7 +6420,8 @@ weir_status weir_run_options_set_notice(struct weir_run_options *options,
 /**
  * What weir_run_options_set_notice set; with neither function nor eventfd if nothing.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set; ctx stays the options'.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set;
+ * ctx stays the options'.
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
  */
 WEIR_API

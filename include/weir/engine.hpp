@@ -233,7 +233,8 @@ public:
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_event_synchronize(*this, timeout_ns));
     }
-    /// Calls f(status) once when the event, as last recorded, has been reached; before the return if it is. weir_notice says on which thread.
+    /// Calls f(status) once when the event, as last recorded, has been reached; before the return if it is.
+    /// weir_notice says on which thread.
     template <class F>
     void notify(F &&f) const {
         detail::notify(std::forward<F>(f), [this](const weir_notice *notice) { return weir_event_notify(*this, notice); });

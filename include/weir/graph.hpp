@@ -39,7 +39,8 @@ public:
     run_options &set_threadpool(const weir::threadpool &pool) {
         return check(weir_run_options_set_threadpool(*this, pool)), *this;
     }
-    /// Calls f(status), or f(status, weir_run *), when a run with these options on an asynchronous stream is over: once for each run.
+    /// Calls f(status), or f(status, weir_run *), when a run with these options on an asynchronous stream is over:
+    /// once for each run.
     template <class F>
     run_options &set_notice(F &&f) {
         detail::notify(std::forward<F>(f), [this](const weir_notice *notice) {
@@ -83,7 +84,8 @@ public:
     }
     bool done() const { return detail::value<std::int32_t>(weir_run_query, get()) != 0; }
     void cancel() const { check(weir_run_cancel(*this)); }
-    /// Calls f(status), or f(status, weir_run *), once when the run is done; before the return if it is. weir_notice says on which thread.
+    /// Calls f(status), or f(status, weir_run *), once when the run is done; before the return if it is. weir_notice
+    /// says on which thread.
     template <class F>
     void notify(F &&f) const {
         detail::notify(std::forward<F>(f), [this](const weir_notice *notice) { return weir_run_notify(*this, notice); });

@@ -39,7 +39,7 @@ pub struct weir_runtime_info {
     pub threads_of_builtin_pools: u64,
     /// Threads running now in seeded pools.
     pub threads_of_seeded_pools: u64,
-    /// Threads running now for one asynchronous stream each.
+    /// Threads running now for one asynchronous stream, or for the notices of one engine, each.
     pub threads_of_lanes: u64,
     /// Threads running now in private pools of engines.
     pub threads_of_engines: u64,
@@ -70,7 +70,8 @@ pub enum weir_thread_origin_value {
     WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
     /// weir_threadpool_create_seeded.
     WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
-    /// An asynchronous stream whose pool cannot take single tasks, or that has no pool.
+    /// An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of an
+    /// engine whose device works on its own.
     WEIR_THREAD_ORIGIN_LANE = 3,
     /// An engine in mode WEIR_THREAD_MODE_PRIVATE.
     WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,

@@ -93,14 +93,15 @@ pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_
     })
 }
 
-/// Has the host told when the event, as last recorded before this call, has been reached, as weir_run_notify does for a run. The status is the failure of the
-/// stream that it was recorded on, up to there. If it was never recorded, or is reached, the host is told before the call returns. Recording again changes
-/// nothing for notices of before, and releasing the event neither.
+/// Has the host told when the event, as last recorded before this call, has been reached, as weir_run_notify does for
+/// a run. The status is the failure of the stream that it was recorded on, up to there. If it was never recorded, or
+/// is reached, the host is told before the call returns. Recording again changes nothing for notices of before, and
+/// releasing the event neither.
 ///
-/// Thread safety: any thread. Blocking: never; the function and release, if the event is reached. Ownership: `notice` is read during the
-/// call; its ctx is released with `release`.
-/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED (also if the lane for notices of
-/// an engine cannot be started).
+/// Thread safety: any thread. Blocking: never; the function and release, if the event is reached. Ownership: `notice`
+/// is read during the call; its ctx is released with `release`.
+/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
+/// RESOURCE_EXHAUSTED (also if the lane for notices of an engine cannot be started).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_notify(event: *mut weir_event, notice: *const weir_notice) -> weir_status {

@@ -159,7 +159,8 @@ pub(super) fn into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) -> Resu
     Ok(())
 }
 
-/// As `into_c`, of something that has begun: it is there, so its handle is given in any case. Whether there was memory was checked before it began.
+/// As `into_c`, of something that has begun: it is there, so its handle is given in any case. Whether there was memory
+/// was checked before it began.
 pub(super) fn begun_into_c<H: Handle>(object: Ref<H::Inner>, out: &mut *mut H) {
     *out = Arc::into_raw(object).cast_mut().cast();
 }

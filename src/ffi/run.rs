@@ -319,13 +319,15 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
     })
 }
 
-/// Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says when and on which thread). A run that is
-/// done is told of before the call returns. Any number of notices may wait for one run, and are told in their order. They are the run's
-/// and not the handle's: they come also if all handles were released. To miss no run and save the call, see weir_run_options_set_notice.
+/// Has the host told when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
+/// when and on which thread). A run that is done is told of before the call returns. Any number of notices may wait
+/// for one run, and are told in their order. They are the run's and not the handle's: they come also if all handles
+/// were released. To miss no run and save the call, see weir_run_options_set_notice.
 ///
-/// Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is read during the call;
-/// its ctx is released with `release`.
-/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: never; the function and release, if the run is done. Ownership: `notice` is
+/// read during the call; its ctx is released with `release`.
+/// Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that is none or that blocks);
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir_notice) -> weir_status {

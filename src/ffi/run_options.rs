@@ -165,17 +165,20 @@ pub unsafe extern "C" fn weir_run_options_get_finish_independent(
     })
 }
 
-/// Has the host told of the end of every run with these options, so that none is missed and no second call is needed: as if weir_run_notify were called in
-/// weir_program_start, and the same for a run of weir_program_run on an asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody
-/// is told. If the call that starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run
-/// with a notice allocates no more than one without.
+/// Has the host told of the end of every run with these options, so that none is missed and no second call is needed:
+/// as if weir_run_notify were called in weir_program_start, and the same for a run of weir_program_run on an
+/// asynchronous stream, whose failure the stream keeps as well. NULL (the default) = nobody is told. If the call that
+/// starts a run returns WEIR_OK, the run is told of once; if not, it is not. From its second time on a run with a
+/// notice allocates no more than one without.
 ///
-/// Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous one, and weir_program_run_many,
-/// refuse such options (INVALID_ARGUMENT).
+/// Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous
+/// one, and weir_program_run_many, refuse such options (INVALID_ARGUMENT).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call; `release` is called once with its ctx, when the
-/// options have another notice or are destroyed, and all runs with this one were told of.
-/// Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks); RESOURCE_EXHAUSTED.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call;
+/// `release` is called once with its ctx, when the options have another notice or are destroyed, and all runs with
+/// this one were told of.
+/// Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is none or that blocks);
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_set_notice(
@@ -201,7 +204,8 @@ pub unsafe extern "C" fn weir_run_options_set_notice(
 
 /// What weir_run_options_set_notice set; with neither function nor eventfd if nothing.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set; ctx stays the options'.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set;
+/// ctx stays the options'.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
 #[must_use]
 #[unsafe(no_mangle)]

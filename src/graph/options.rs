@@ -68,7 +68,8 @@ impl RunOptions {
         match self.listener {
             None => Ok(()),
             Some(_) => Err(Error::invalid(
-                "the options have a notice, which is for runs on asynchronous streams; this one is over when the call returns",
+                "the options have a notice, which is for runs on asynchronous streams; this one is over when the call \
+                 returns",
             )),
         }
     }

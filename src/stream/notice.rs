@@ -1,16 +1,18 @@
 //! Telling the host that something is over, so that nobody has to wait for it.
 //!
-//! Who asks gives a `Listener`. What is going to be over, a run or the record of an event, holds a `Notice` for each and tells it
-//! once. The listener calls functions of the host's, so it matters on which thread:
+//! Who asks gives a `Listener`. What is going to be over, a run or the record of an event, holds a `Notice` for each
+//! and tells it once. The listener calls functions of the host's, so it matters on which thread:
 //!
-//! - What a queue of the host's ends is told by the thread that has the queue's turn. It puts the telling off until it is done with the item
-//!   (`put_off`), and then makes it (`tell_put_off`): the item counts as completed by then, and a failure is known.
-//! - What a device ends may be found by any thread, also by one of the device's, or by a thread that asks whether it is over. Those send the
-//!   telling to the engine's `NoticeLane`. The notice has a place there from its beginning, so sending takes no memory and cannot fail.
+//! - What a queue of the host's ends is told by the thread that has the queue's turn. It puts the telling off until it
+//!   is done with the item (`put_off`), and then makes it (`tell_put_off`): the item counts as completed by then, and
+//!   a failure is known.
+//! - What a device ends may be found by any thread, also by one of the device's, or by a thread that asks whether it
+//!   is over. Those send the telling to the engine's `NoticeLane`. The notice has a place there from its beginning, so
+//!   sending takes no memory and cannot fail.
 //! - What was over before is told by the thread that asks.
 //!
-//! No telling is made inside of another one on the same stack: who comes there puts it off, and the outer one goes on with it. So a chain of functions
-//! that each begin what the next one hears of needs no stack.
+//! No telling is made inside of another one on the same stack: who comes there puts it off, and the outer one goes on
+//! with it. So a chain of functions that each begin what the next one hears of needs no stack.
 #![forbid(unsafe_code)]
 
 use super::account::Account;
@@ -126,8 +128,8 @@ struct PutOff {
 }
 
 thread_local! {
-    /// Emptied, memory and all, before the thread leaves the library, so that it needs no destructor: registering one allocates
-    /// on each thread of the host's.
+    /// Emptied, memory and all, before the thread leaves the library, so that it needs no destructor: registering one
+    /// allocates on each thread of the host's.
     static PUT_OFF: ManuallyDrop<RefCell<PutOff>> =
         const { ManuallyDrop::new(RefCell::new(PutOff { first: None, rest: VecDeque::new() })) };
     static COUNT: Cell<usize> = const { Cell::new(0) };
@@ -180,7 +182,8 @@ fn tell_all() {
     INSIDE.set(false);
 }
 
-/// The thread for what the devices of one engine end. It holds nothing between tellings, and ends when the engine and all places have gone.
+/// The thread for what the devices of one engine end. It holds nothing between tellings, and ends when the engine and
+/// all places have gone.
 #[derive(Debug)]
 pub(super) struct NoticeLane {
     shared: Arc<Shared>,
