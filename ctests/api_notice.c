@@ -394,15 +394,16 @@ typedef struct chain {
     weir_stream *streams[2];
     weir_run_options *options; /* NULL: asks after the start */
     atomic_int left;
-    char *_Atomic low, *_Atomic high; /* of the stack */
 } chain;
 
 static void next_link(void *ctx, weir_status status, weir_run *run);
 
 static void begin_link(chain *c) {
     const weir_notice notice = {.struct_size = sizeof notice, .notify = next_link, .ctx = c};
-    weir_run *run = start(c->net, c->streams[atomic_load(&c->left) % 2], c->options);
-    if (c->options == NULL) CHECK_OK(weir_run_notify(run, &notice));
+    /* With options the chain may be over, and `c` gone, when the start is. */
+    const weir_run_options *options = c->options;
+    weir_run *run = start(c->net, c->streams[atomic_load(&c->left) % 2], options);
+    if (options == NULL) CHECK_OK(weir_run_notify(run, &notice));
     weir_run_release(run);
 }
 

@@ -21,7 +21,7 @@ use crate::abi::weir_notice;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{
-    Gate, Mutex, ambient,
+    Gate, Mutex, ambient, fork,
     thread::{self, Group, Origin},
 };
 use std::any::Any;
@@ -168,6 +168,7 @@ fn tell_all() {
     if INSIDE.replace(true) {
         return;
     }
+    let _outermost = Outermost;
     let next = || {
         PUT_OFF.with(|all| {
             let mut all = all.borrow_mut();
@@ -179,7 +180,15 @@ fn tell_all() {
         telling.make();
     }
     PUT_OFF.with(|all| drop(std::mem::take(&mut all.borrow_mut().rest)));
-    INSIDE.set(false);
+}
+
+/// This thread makes tellings, until this goes.
+struct Outermost;
+
+impl Drop for Outermost {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
 }
 
 /// The thread for what the devices of one engine end. It holds nothing between tellings, and ends when the engine and
@@ -236,6 +245,10 @@ impl NoticeLane {
 
 impl Drop for NoticeLane {
     fn drop(&mut self) {
+        // A child has no such thread, and the lock may have been taken in its parent.
+        if fork::forked() {
+            return;
+        }
         self.shared.list.lock().is_closed = true;
         self.shared.called.advance(1);
     }
@@ -275,6 +288,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if fork::forked() {
+            return;
+        }
         self.0.shared.list.lock().places -= 1;
     }
 }
