@@ -157,6 +157,7 @@ static weir_status compute_into(body *b, weir_kernel_context *context) {
         if (outs[0].n > 0) memcpy(data, outs[0].v, (size_t)outs[0].n * sizeof(float));
         return WEIR_OK;
     }
+    if (is_planted("result") && num_out > 0 && n->op == OP_MIX) outs[0].v[WIDTH - 1] += 1;
     for (size_t i = 0; i < num_out; i++) write_view(&out[i], &outs[i]);
     return WEIR_OK;
 }
@@ -279,6 +280,7 @@ static int32_t compute_async(void *user, weir_kernel_context *context, weir_comp
         return WEIR_OK;
     }
     j->when = b->node->manner == LATER_SOON ? 0 : clock_ns() + 30000 + (uint64_t)b->node->factor[0] * 10000;
+    if (is_planted("hang") && b->node->manner == LATER_LATE) return WEIR_OK; /* and is never completed */
     pthread_mutex_lock(&later.mutex);
     j->next = later.first;
     later.first = j;

@@ -171,7 +171,7 @@ static void add_nodes(building *b, const graph_plan *g, weir_value *values) {
         for (int k = 0; k < n->num_before && n->op != OP_CONSTANT; k++) {
             const node *from = &g->nodes[n->before[k]];
             if (from->op == OP_CONSTANT) continue;
-            MUST(weir_graph_add_control_edge(b->graph, nodes[n->before[k]], two ? first : nodes[i]));
+            if (!is_planted("order")) MUST(weir_graph_add_control_edge(b->graph, nodes[n->before[k]], two ? first : nodes[i]));
             bool bodies = (op_is_host(from->op) || from->op == OP_TASK) && (op_is_host(n->op) || n->op == OP_TASK);
             if (bodies) body->after[k] = &b->w->bodies[from->id];
         }

@@ -567,6 +567,7 @@ static void end_caller(caller *c) {
         weir_event_release(p->event);
         weir_run_options_destroy(p->options);
     }
+    if (is_planted("leak")) MUST(weir_stream_retain(c->streams[0]));
     for (int k = 0; k < c->plan->num_streams; k++) weir_stream_release(c->streams[k]);
     weir_stream_release(c->carrier);
 }

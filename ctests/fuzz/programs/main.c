@@ -5,6 +5,7 @@
  *     fuzz_programs [--seed N] [--programs N | --minutes M] [--jobs N] [--findings N] [--without FEATURE,...] [--patience S]
  *     fuzz_programs --one N [--drop n3,a2,...] [--without ...] [--repeat N]      does one program again
  *     fuzz_programs --show N [--drop ...]                                        says what it is
+ *     fuzz_programs --plant result|order|hang|leak ...                           with a mistake of its own, which must be found
  *
  * Programs have numbers, from the seed on. They are tried in processes of their own, each some dozens of them, so that one that hangs or
  * crashes is one finding. A finding is made smaller: what it does not need is left out as long as it comes back.
@@ -91,6 +92,7 @@ static void start_child(child *c, uint64_t first, uint64_t count, const char *dr
     const char *fixed[] = {self, "--report", a[0], "--first", a[1], "--count", a[2], "--repeat", a[3], "--patience", a[4]};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) arguments[n++] = fixed[i];
     if (options.without != NULL) arguments[n++] = "--without", arguments[n++] = options.without;
+    if (planted != NULL) arguments[n++] = "--plant", arguments[n++] = planted;
     if (drop != NULL && *drop != 0) arguments[n++] = "--drop", arguments[n++] = drop;
     arguments[n] = NULL;
     fflush(NULL);
@@ -312,6 +314,7 @@ int main(int argc, char **argv) {
         else if (strcmp(name, "--repeat") == 0) options.repeat = atoi(text);
         else if (strcmp(name, "--one") == 0) options.one = strtoull(text, NULL, 0), options.replay = true;
         else if (strcmp(name, "--show") == 0) options.one = strtoull(text, NULL, 0), options.show = true;
+        else if (strcmp(name, "--plant") == 0) planted = text;
         else if (strcmp(name, "--report") == 0) options.fd = atoi(text);
         else if (strcmp(name, "--first") == 0) options.first = strtoull(text, NULL, 0);
         else if (strcmp(name, "--count") == 0) options.count = strtoull(text, NULL, 0);

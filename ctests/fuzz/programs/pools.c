@@ -276,7 +276,7 @@ void own_pool_post(own_pool *p, void (*job)(void *), void *arg) {
 }
 
 void own_pool_end(own_pool *p) {
-    uint64_t limit = clock_ns() + (uint64_t)(10e9 * slowness);
+    uint64_t limit = clock_ns() + watch_limit_ns();
     while (atomic_load(&p->released) == 0) {
         weir_threadpool_release(NULL);
         doze_us(50);

@@ -18,6 +18,11 @@
 
 report *told;
 double slowness = 1;
+const char *planted;
+
+bool is_planted(const char *what) {
+    return planted != NULL && strcmp(planted, what) == 0;
+}
 
 static atomic_ullong progress;
 static _Atomic(const char *) phase = "nothing";
@@ -127,6 +132,10 @@ static void *watch(void *arg) {
         if (still > patience / 2 || now - start > (uint64_t)(3 * patience * 1e9)) stop("hang", text, true);
     }
     return NULL;
+}
+
+uint64_t watch_limit_ns(void) {
+    return (uint64_t)(0.4 * patience * 1e9);
 }
 
 void watch_start(double patience_s) {

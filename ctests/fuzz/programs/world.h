@@ -34,6 +34,12 @@ void watch_start(double patience_s);
 void watch_begin(const plan *p);
 void watch_end(void);
 extern double slowness;
+/* How long to wait for what must come, before the watchdog says that nothing comes. */
+uint64_t watch_limit_ns(void);
+
+/* What the fuzzer does wrong on purpose, to see that it is found: "result", "order", "hang", "leak"; NULL: nothing. */
+extern const char *planted;
+bool is_planted(const char *what);
 
 uint64_t clock_ns(void);
 void doze_us(int us);
