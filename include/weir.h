@@ -171,6 +171,12 @@ typedef enum weir_threadpool_flags {
    * always be called from inside a task.)
    */
   WEIR_THREADPOOL_NESTED = 4,
+  /**
+   * Work that was given to the pool runs on its own threads alone. Without it a thread that waits for such work
+   * does what has not begun of it, wherever it waits. Requires in_parallel. What the pool refuses is done by the
+   * thread that offered it all the same.
+   */
+  WEIR_THREADPOOL_OWN_THREADS_ONLY = 8,
 } weir_threadpool_flags;
 
 /** What weir_threadpool_conformance and weir_device_conformance say of a clause. */

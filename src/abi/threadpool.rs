@@ -36,6 +36,10 @@ pub enum weir_threadpool_flags {
     /// starts inside a task of the same pool runs in its caller. (schedule, and an asynchronous parallel_for, may
     /// always be called from inside a task.)
     WEIR_THREADPOOL_NESTED = 4,
+    /// Work that was given to the pool runs on its own threads alone. Without it a thread that waits for such work
+    /// does what has not begun of it, wherever it waits. Requires in_parallel. What the pool refuses is done by the
+    /// thread that offered it all the same.
+    WEIR_THREADPOOL_OWN_THREADS_ONLY = 8,
 }
 
 /// Hints for a closure handed to schedule. They never change a result.

@@ -18,6 +18,7 @@ use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, S
 use crate::memory::{Lane, View};
 use crate::stream::{Queue, Work, asleep};
 use crate::sync::{Gate, HandOff, Mutex, ambient};
+use crate::threadpool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -132,11 +133,7 @@ impl Work for LaterCall {
             return if self.is_over() { self.go_on(queue, true) } else { Poll::Pending };
         }
         let Some(held) = self.held.take() else { return self.end() };
-        if queue.is_synchronous()
-            && (ambient::within_any_pool()
-                || ambient::within_device()
-                || queue.pool().is_some_and(|pool| pool.in_parallel()))
-        {
+        if queue.is_synchronous() && (ambient::within_device() || threadpool::within_any()) {
             return Poll::Ready(Err(Error::precondition(format!(
                 "kernel '{}' completes later, and waiting for it here would block a worker of a thread pool; use an asynchronous stream",
                 held.kernel.name()

@@ -41,7 +41,8 @@ pub(super) unsafe fn host_pool(vtable: *const weir_threadpool_vtable, ctx: *mut 
     let vtable = unsafe { versioned::read(vtable, "vtable") }?;
     const KNOWN: u64 = weir_threadpool_flags::WEIR_THREADPOOL_ASYNCHRONOUS as u64
         | weir_threadpool_flags::WEIR_THREADPOOL_AUTO_BALANCING as u64
-        | weir_threadpool_flags::WEIR_THREADPOOL_NESTED as u64;
+        | weir_threadpool_flags::WEIR_THREADPOOL_NESTED as u64
+        | weir_threadpool_flags::WEIR_THREADPOOL_OWN_THREADS_ONLY as u64;
     flags(vtable.flags, KNOWN, "vtable->flags")?;
     // SAFETY: as demanded of the caller.
     unsafe { HostVtable::new(vtable, ctx) }

@@ -15,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::Poll;
 
 /// What a thread that drains may do.
@@ -33,6 +34,8 @@ enum Drained {
     Pending,
     /// The first item can go on, by other hands.
     ForHost,
+    /// There are more items, which others are to do.
+    Enough,
 }
 
 /// What became of an item that is to be issued.
@@ -59,12 +62,13 @@ impl Queue {
         }
     }
 
-    /// Sees to it that somebody drains.
+    /// Sees to it that somebody drains: a thread that waits for the queue, if there is one, else whoever the mode says.
     pub(super) fn call(self: &Arc<Self>) {
         match self.mode() {
+            Mode::Device(line) if !line.is_at_host() => self.drain(Hands::Issuer),
+            _ if self.call_waiter() => {}
             Mode::Lane(lane) => lane.call(Arc::clone(self)),
-            Mode::Device(line) if line.is_at_host() => self.call_host(line),
-            Mode::Device(_) => self.drain(Hands::Issuer),
+            Mode::Device(line) => self.call_host(line),
             Mode::Pool | Mode::Synchronous => {
                 if !self.call_pool() {
                     self.drain(Hands::Host);
@@ -73,10 +77,37 @@ impl Queue {
         }
     }
 
+    /// False if nobody waits who would drain.
+    fn call_waiter(&self) -> bool {
+        // ORDERING: SeqCst, as the turn's CALLED before it, and as the waiter's leaving with its look at the turn after it: either this sees
+        // that it has left, or it sees that the queue is called (`pass_on`).
+        let any = self.claimers().load(SeqCst) > 0;
+        if any {
+            self.nudge();
+        }
+        any
+    }
+
+    /// By a waiter that has left: nobody else was called in the belief that it would come.
+    pub(super) fn pass_on(self: &Arc<Self>) {
+        if self.turn().is_called() {
+            self.call();
+        }
+    }
+
     /// False if there is no pool that takes single jobs, or it refuses.
     fn call_pool(self: &Arc<Self>) -> bool {
-        let job = || Arc::clone(self) as Arc<dyn Job>;
-        self.pool().is_some_and(|pool| pool.can_spawn() && pool.spawn(job(), 0, 0, self.priority()))
+        let Some(pool) = self.pool().filter(|pool| pool.can_spawn()) else { return false };
+        // ORDERING: SeqCst, and the turn's CALLED before it: the closure takes the flag back before it looks at the turn.
+        if self.is_sent().swap(true, SeqCst) {
+            return true;
+        }
+        let accepted = pool.spawn(Arc::clone(self) as Arc<dyn Job>, 0, 0, self.priority());
+        if !accepted {
+            // Who has relied on the flag meanwhile relies on this thread now, which drains.
+            self.is_sent().store(false, SeqCst);
+        }
+        accepted
     }
 
     /// Brings hands that may run a function of the host's.
@@ -108,28 +139,47 @@ impl Queue {
 
     /// Drains the queue if its turn is free, on top of whatever this thread is doing.
     pub(super) fn drain_here(self: &Arc<Self>, hands: Hands) {
+        self.drain_until(hands, &|| false);
+    }
+
+    /// The same, up to the end of an item behind which there is `enough`: the rest is for whoever is called. False if the turn was not free.
+    pub(super) fn drain_until(self: &Arc<Self>, hands: Hands, enough: &dyn Fn() -> bool) -> bool {
         let _frame = ambient::enter(ambient::Work::Queue(self.id()));
-        let Some(mut turn) = self.turn().hold() else { return };
+        let Some(mut turn) = self.turn().hold() else { return false };
         loop {
-            let drained = self.drain_turn(&mut turn, hands);
+            let drained = self.drain_turn(&mut turn, hands, enough);
             if self.line().is_some_and(Line::is_abandoned) {
                 self.see_off();
             }
-            if let Drained::All = drained {
-                drop(turn);
-                if self.has_no_news() {
-                    return;
+            match drained {
+                Drained::All => {
+                    drop(turn);
+                    if self.has_no_news() {
+                        return true;
+                    }
+                    match self.turn().hold() {
+                        Some(again) => turn = again,
+                        None => return true,
+                    }
                 }
-                match self.turn().hold() {
-                    Some(again) => turn = again,
-                    None => return,
+                Drained::Enough => {
+                    drop(turn);
+                    if self.turn().call() {
+                        self.call();
+                    }
+                    return true;
                 }
-                continue;
-            }
-            match turn.park() {
-                Ok(()) if matches!(drained, Drained::ForHost) => return self.resume(),
-                Ok(()) => return,
-                Err(kept) => turn = kept,
+                Drained::Pending | Drained::ForHost => match turn.park() {
+                    Ok(()) => {
+                        if matches!(drained, Drained::ForHost) {
+                            self.resume();
+                        }
+                        // Who waits for this queue may have to wait for another one now.
+                        self.nudge();
+                        return true;
+                    }
+                    Err(kept) => turn = kept,
+                },
             }
         }
     }
@@ -222,10 +272,18 @@ impl Queue {
     }
 
     /// Runs items in order.
-    fn drain_turn(self: &Arc<Self>, turn: &mut TurnGuard<'_, Items>, hands: Hands) -> Drained {
+    fn drain_turn(
+        self: &Arc<Self>,
+        turn: &mut TurnGuard<'_, Items>,
+        hands: Hands,
+        enough: &dyn Fn() -> bool,
+    ) -> Drained {
         loop {
             self.take_news(turn);
             let Some(op) = turn.front() else { return Drained::All };
+            if enough() {
+                return Drained::Enough;
+            }
             if let Mode::Device(line) = self.mode() {
                 match self.issue(line, op, hands) {
                     Issued::Pending => return Drained::Pending,
@@ -250,6 +308,8 @@ impl Queue {
 
 impl Job for Queue {
     fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        // ORDERING: SeqCst, as in `call_pool`.
+        self.is_sent().store(false, SeqCst);
         self.drain(Hands::Host);
     }
 }

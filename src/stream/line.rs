@@ -153,6 +153,10 @@ impl Line {
         self.issued.wait(target, spin_ns, deadline);
     }
 
+    pub(super) fn issued_gate(&self) -> &Gate {
+        &self.issued
+    }
+
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }

@@ -228,7 +228,9 @@ impl Mark {
     pub fn wait(&self, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let queue = self.queue.upgrade();
         let sleep = |spin_ns, deadline| self.sleep(spin_ns, deadline);
-        let wait = Wait { what: "an event", done: &|| self.is_reached(), join: &|| false, sleep: &sleep, spin_ns };
+        let on_device = || self.on_device.get().is_some();
+        let wait =
+            Wait { what: "an event", done: &|| self.is_reached(), on_device: &on_device, sleep: &sleep, spin_ns };
         wait::until(&wait, queue.as_ref(), deadline)
     }
 }

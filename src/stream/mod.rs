@@ -54,7 +54,7 @@ pub use account::{Account, sync_all};
 pub use line::Line;
 pub use mark::Mark;
 pub use notice::{Listener, Notice, What};
-pub use queue::{Doer, Op, Queue, QueueAttr, Work};
+pub use queue::{Doer, Joined, Op, Queue, QueueAttr, Shared, Work};
 pub use snapshot::Aside;
 pub use together::{Scope, Synced, sync_each, time_ns};
 pub use wait::{Wait, asleep, help_briefly, until};

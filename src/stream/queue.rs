@@ -17,7 +17,7 @@ use crate::threadpool::ThreadPool;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
@@ -48,6 +48,23 @@ pub trait Work: Send + Sync {
 
     /// On a queue whose work a device does: the device is done with it, and whether it and all before it went well is known.
     fn over(self: Arc<Self>, _is_well: bool) {}
+}
+
+/// What an item of a queue has become that is under way on several threads: others may join in.
+pub trait Shared: Send + Sync {
+    /// Works in the part of this number as long as there is something to do.
+    fn join(self: Arc<Self>, part: u64) -> Joined;
+}
+
+/// What came of joining in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// Something was done.
+    Worked,
+    /// There was nothing to do; others are at it.
+    Others,
+    /// Nobody is at it: it waits for something that completes later, or is over.
+    Nobody,
 }
 
 /// An item of a queue.
@@ -130,6 +147,12 @@ pub struct Queue {
     program_waited_for: AtomicU32,
     /// How often the failure of a device's stream was cleared.
     epoch: AtomicU64,
+    /// Whether a closure is with the pool that has not come yet: it will do for every call until then.
+    is_sent: AtomicBool,
+    /// Threads that wait for this queue to get on, and drain it when it is called.
+    claimers: AtomicU32,
+    /// The first item, while several threads may be at it.
+    shared: Mutex<Option<(Arc<dyn Shared>, u64)>>,
 }
 
 impl std::fmt::Debug for Queue {
@@ -176,6 +199,9 @@ impl Queue {
             parked_on: Mutex::default(),
             program_waited_for: AtomicU32::new(0),
             epoch: AtomicU64::new(0),
+            is_sent: AtomicBool::new(false),
+            claimers: AtomicU32::new(0),
+            shared: Mutex::default(),
         });
         queue.account.add(&queue);
         Ok(queue)
@@ -204,6 +230,11 @@ impl Queue {
 
     pub fn is_synchronous(&self) -> bool {
         matches!(self.mode, Mode::Synchronous)
+    }
+
+    /// Whether its items are done by a certain thread: the one that submits them, or a lane.
+    pub(super) fn has_own_thread(&self) -> bool {
+        matches!(self.mode, Mode::Synchronous | Mode::Lane(_))
     }
 
     pub(super) fn mode(&self) -> &Mode {
@@ -304,6 +335,47 @@ impl Queue {
 
     pub(super) fn set_parked_on(&self, queue: Weak<Queue>) {
         *self.parked_on.lock() = queue;
+    }
+
+    /// Whether the first item waits for what a device does.
+    pub(super) fn waits_for_device(&self) -> bool {
+        self.line().is_some() || !self.parked_on.lock().ptr_eq(&Weak::new())
+    }
+
+    /// Whether there are items that a thread of the host's has to do, or to give to a device.
+    pub(super) fn has_more_on_host(&self) -> bool {
+        self.line().map_or_else(|| self.completed(), Line::issued) < self.submitted()
+    }
+
+    /// By the first item: others may join in, or no more.
+    pub fn share(&self, item: Option<(Arc<dyn Shared>, u64)>) {
+        let before = std::mem::replace(&mut *self.shared.lock(), item);
+        drop(before);
+        self.nudge();
+    }
+
+    /// Works in the first item, if several threads may be at it.
+    pub(super) fn join(&self) -> Joined {
+        let shared = self.shared.lock().clone();
+        shared.map_or(Joined::Nobody, |(item, part)| item.join(part))
+    }
+
+    /// What tells that the queue got on, was called, or is parked.
+    pub(super) fn progress_gate(&self) -> &Gate {
+        self.line().map_or(&*self.completed, Line::issued_gate)
+    }
+
+    /// Whoever waits for the queue is to look again.
+    pub fn nudge(&self) {
+        self.progress_gate().nudge();
+    }
+
+    pub(super) fn is_sent(&self) -> &AtomicBool {
+        &self.is_sent
+    }
+
+    pub(super) fn claimers(&self) -> &AtomicU32 {
+        &self.claimers
     }
 
     /// The program whose runs the first item waits for.
@@ -470,7 +542,8 @@ impl Queue {
             None => self.completed.wait(target, spin_ns, deadline),
             Some(line) => self.sleep(line, target, spin_ns, deadline),
         };
-        let wait = wait::Wait { what: "the work", done: &done, join: &|| false, sleep: &sleep, spin_ns };
+        let on_device = || self.line().is_some_and(|line| line.issued() >= target);
+        let wait = wait::Wait { what: "the work", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
         wait::until(&wait, Some(self), deadline)
     }
 

@@ -61,7 +61,7 @@ impl Queue {
         result
     }
 
-    /// Takes a synchronous queue's turn; waits while another thread has it, but not in a worker.
+    /// Takes a synchronous queue's turn; waits while another thread is at work with it, where no circle can close unseen.
     fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, Items>> {
         loop {
             let seen = self.completed();
@@ -69,15 +69,13 @@ impl Queue {
                 return Ok(turn);
             }
             let next = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
-            let worker = ambient::within_any_pool()
-                || ambient::within_device()
-                || self.pool().is_some_and(|pool| pool.in_parallel());
-            if !worker && ambient::within_any_queue() {
+            let must_not_sleep = ambient::within_device() || ambient::is_helping();
+            if !must_not_sleep && ambient::depth() > 0 {
                 run_later();
                 wait::nested("the turn", self, &next, self.spin_ns(), Deadline::NEVER)?;
                 continue;
             }
-            let limit = if worker { Deadline::after(self.spin_ns()) } else { Deadline::NEVER };
+            let limit = if must_not_sleep { Deadline::after(self.spin_ns()) } else { Deadline::NEVER };
             if !next(self.spin_ns(), limit) {
                 return Err(Error::precondition(format!(
                     "synchronous stream '{}' is in use by another thread, and waiting for it here would block a worker of a thread pool",

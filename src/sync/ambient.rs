@@ -137,6 +137,21 @@ pub fn within_any_pool() -> bool {
     any(|frame| matches!(frame, Work::Pool(_)))
 }
 
+/// Whether this thread is a helper somewhere on its stack: it does a part of a run or a region that another thread has begun, and what
+/// that one is inside of is not known here.
+pub fn is_helping() -> bool {
+    let depth = TOP.try_with(Cell::get).unwrap_or(0);
+    let in_run = |frame: Work| matches!(frame, Work::Bulk(_));
+    let helps = |stack: &[Cell<Work>]| {
+        (0..stack.len()).any(|i| {
+            matches!(stack[i].get(), Work::Pool(_))
+                && !matches!(stack.get(i + 1).map(Cell::get), Some(Work::Queue(_)))
+                && !(i > 0 && in_run(stack[i - 1].get()))
+        })
+    };
+    depth > DEPTH || STACK.try_with(|stack| helps(&stack[..depth])).unwrap_or(false)
+}
+
 /// Whether this thread is inside an item of any queue.
 pub fn within_any_queue() -> bool {
     any(|frame| matches!(frame, Work::Queue(_)))

@@ -6,6 +6,9 @@
 //! - Wait: look at `reached` for a bounded time; then add to `sleepers`, read `epoch`, look at `reached` again, and
 //!   sleep while `epoch` is unchanged.
 //!
+//! - Watch: add to `sleepers` and read `epoch`, look at whatever an advance or a nudge is a hint of, and sleep while
+//!   `epoch` is unchanged. A nudge is an advance by nothing.
+//!
 //! No wake is lost: each side writes, then has a SeqCst fence, then looks at what the other writes. The fences have
 //! an order, so either the waiter's second look sees the advance, or the advancer's look sees the waiter among
 //! `sleepers`, bumps `epoch` and wakes.
@@ -68,6 +71,33 @@ pub(super) fn sleep_until<W: Word>(
     reached
 }
 
+/// A look at something that a gate tells the changes of.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    gate: &'a Gate,
+    seen: u32,
+}
+
+impl Watch<'_> {
+    /// Whether there was an advance or a nudge.
+    pub fn is_over(&self) -> bool {
+        self.gate.epoch.load(Acquire) != self.seen
+    }
+
+    /// Sleeps until there is one, or the deadline. May return early for no reason.
+    pub fn sleep(&self, deadline: Deadline) {
+        if !deadline.is_past() {
+            futex::wait(&self.gate.epoch, self.seen, deadline.left());
+        }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.gate.sleepers.fetch_sub(1, Relaxed);
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Gate {
     reached: AtomicU64,
@@ -88,6 +118,20 @@ impl Gate {
     /// Adds to the count and wakes whoever waits.
     pub fn advance(&self, by: u64) {
         advance(&self.reached, &self.sleepers, &self.epoch, by);
+    }
+
+    /// Wakes whoever waits to look again.
+    pub fn nudge(&self) {
+        // ORDERING: the fence in `advance` is behind what the caller has changed, the one in `watch` in front of the look at it.
+        self.advance(0);
+    }
+
+    /// From here on every advance and nudge ends the `sleep` of the answer, also one that comes before it begins.
+    pub fn watch(&self) -> Watch<'_> {
+        self.sleepers.fetch_add(1, Relaxed);
+        // ORDERING: pairs with the fence in `advance`. Acquire as in `sleep_until`.
+        fence(SeqCst);
+        Watch { gate: self, seen: self.epoch.load(Acquire) }
     }
 
     /// Sets the count back to 0. Only while nobody waits or advances (the owner of a pooled object).

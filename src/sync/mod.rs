@@ -61,7 +61,7 @@ pub use board::Board;
 pub use budget::Budget;
 pub use claim::Claim;
 pub use door::{Door, Inside};
-pub use gate::Gate;
+pub use gate::{Gate, Watch};
 pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use keepsake::Keepsake;

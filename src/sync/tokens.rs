@@ -60,7 +60,7 @@ impl Tokens {
     pub fn open(&self, nodes: u32) -> u64 {
         // ORDERING: Relaxed load; the caller got the closed run through an Acquire of its own. Release store pairs
         // with `enter`.
-        let generation = ((self.0.load(Relaxed) >> GENERATION_SHIFT) + 1) & ((1 << (64 - GENERATION_SHIFT)) - 1);
+        let generation = self.next_generation();
         self.0.store(generation << GENERATION_SHIFT | INSIDE | u64::from(nodes), Release);
         generation
     }
@@ -68,6 +68,11 @@ impl Tokens {
     /// The run that is open now, or was the last to be. ORDERING: Relaxed; `enter` finds out which.
     pub fn generation(&self) -> u64 {
         self.0.load(Relaxed) >> GENERATION_SHIFT
+    }
+
+    /// The run that will be open next. Only by the owner of a closed word.
+    pub fn next_generation(&self) -> u64 {
+        (self.generation() + 1) & ((1 << (64 - GENERATION_SHIFT)) - 1)
     }
 
     /// A helper that was asked for in `generation` comes in.

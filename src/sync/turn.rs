@@ -99,6 +99,16 @@ impl<T> Turn<T> {
     pub fn is_parked(&self) -> bool {
         self.state.load(SeqCst) == PARKED
     }
+
+    /// Whether a closure is on its way that has not come yet.
+    pub fn is_called(&self) -> bool {
+        self.state.load(SeqCst) == CALLED
+    }
+
+    /// Whether a thread has it.
+    pub fn is_held(&self) -> bool {
+        matches!(self.state.load(SeqCst), HELD | NOTIFIED)
+    }
 }
 
 impl<T> TurnGuard<'_, T> {

@@ -12,10 +12,11 @@ use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
 use crate::sync::thread::{Group, Origin};
 use crate::sync::{Mutex, ambient, fork};
+use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::{Arc, Weak};
 
 /// What a kind of pool must provide. All functions may be called from any thread, also from tasks of the pool.
 pub trait Backend: Send + Sync + Debug {
@@ -117,7 +118,13 @@ impl ThreadPool {
         let most_threads = behind.max_threads().max(attr::num_processors()) + 1;
         let shell = Shell::new(most_threads);
         behind.watch_through(&shell.life);
-        Object::shared(ThreadPool { id, flags: behind.flags(), behind: Some(behind), checks, family, shell })
+        let knows_its_threads = behind.knows_its_threads();
+        let pool =
+            Object::shared(ThreadPool { id, flags: behind.flags(), behind: Some(behind), checks, family, shell });
+        if knows_its_threads {
+            LIVE.lock().push((id, Arc::downgrade(&pool)));
+        }
+        pool
     }
 
     /// The host's threads.
@@ -272,6 +279,11 @@ impl ThreadPool {
     /// Whether the calling thread belongs to the pool, as far as the pool itself knows.
     pub(in crate::threadpool) fn host_says_in_parallel(&self) -> bool {
         self.ask(false, |backend| backend.in_parallel())
+    }
+
+    /// Whether the calling thread may do work that was given to the pool.
+    pub fn may_work_here(&self) -> bool {
+        !self.has_flag(F::WEIR_THREADPOOL_OWN_THREADS_ONLY) || self.in_parallel()
     }
 
     /// Whether a call that waits for tasks of the pool may be made from the calling thread.
@@ -461,8 +473,24 @@ struct Buried {
     _counted: live::Counted,
 }
 
+/// The pools alive that know their threads, by their ids.
+static LIVE: Mutex<Vec<(u64, Weak<Object<ThreadPool>>)>> = Mutex::new(Vec::new());
+
+/// Whether the calling thread belongs to any pool, as far as pools know their threads. Asks all of them: for threads that are about to
+/// sleep.
+pub fn within_any() -> bool {
+    if ambient::within_any_pool() {
+        return true;
+    }
+    // A host's function is called without the lock, and the last reference goes without it.
+    let pools: SmallVec<[Ref<ThreadPool>; 8]> =
+        LIVE.lock().iter().filter_map(|(_, pool)| Weak::upgrade(pool)).collect();
+    pools.iter().any(|pool| pool.host_says_in_parallel())
+}
+
 impl Drop for ThreadPool {
     fn drop(&mut self) {
+        LIVE.lock().retain(|(id, _)| *id != self.id);
         // Of a pool that was closed nothing is left that could be released.
         let is_over = self.shell.life.ending.load(Acquire);
         let inside = !is_over && (ambient::within(ambient::Work::Pool(self.id)) || self.backend().in_parallel());

@@ -23,7 +23,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
 use crate::stream::{Queue, help_briefly};
 use crate::sync::{Gate, Places, ambient};
-use crate::threadpool::{PoolAttr, ThreadPool};
+use crate::threadpool::{self, PoolAttr, ThreadPool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -133,7 +133,7 @@ impl Admission {
         if self.places.enter_or_wait(|| Waiter::Thread(Arc::clone(&gate))) {
             return Ok(Some(self.admitted()));
         }
-        let in_work = ambient::depth() > 0 || asks.pool.is_some_and(|pool| pool.in_parallel());
+        let in_work = ambient::depth() > 0 || threadpool::within_any();
         let called = if in_work {
             let spin_ns = PoolAttr::default().spin_ns;
             help_briefly(&|| gate.reached() > 0, asks.pool, spin_ns)

@@ -19,7 +19,7 @@ use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::Program;
-use crate::stream::{Notice, Queue, What, Work};
+use crate::stream::{Notice, Queue, Shared, What, Work};
 use crate::sync::{Exit, HandOff};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -161,14 +161,18 @@ impl Flight {
         if step.has_calls() {
             *step.calls.stream.lock() = Some(Arc::clone(queue));
         }
+        if pool.is_some() {
+            *step.visitors.lock() = own.clone();
+            queue.share(Some((Arc::clone(&step) as Arc<dyn Shared>, step.tokens.next_generation())));
+        }
         let exit = step.open_and_work(pool);
         let exit = if exit == Exit::Open && step.has_calls() { step.work_until_asleep(pool) } else { exit };
         let _ = own.map(|pool| self.pool.put(pool));
-        self.worked(&step, exit)
+        self.worked(&step, exit, queue)
     }
 
     /// Something may have come back to a run that is under way.
-    fn go_on(self: &Arc<Self>) -> Poll<Result<()>> {
+    fn go_on(self: &Arc<Self>, queue: &Queue) -> Poll<Result<()>> {
         let Some(step) = self.step.take() else { return Poll::Pending };
         let _ = self.step.put(Arc::clone(&step));
         if !step.has_calls() {
@@ -177,14 +181,23 @@ impl Flight {
         let pool = self.pool.take();
         let exit = step.work_until_asleep(pool.as_ref());
         let _ = pool.map(|pool| self.pool.put(pool));
-        self.worked(&step, exit)
+        self.worked(&step, exit, queue)
     }
 
-    fn worked(self: &Arc<Self>, step: &Step, exit: Exit) -> Poll<Result<()>> {
+    /// Nobody joins in any more.
+    fn unshare(&self, step: &Step, queue: &Queue) {
+        let pool = step.visitors.lock().take();
+        if pool.is_some() {
+            queue.share(None);
+        }
+    }
+
+    fn worked(self: &Arc<Self>, step: &Step, exit: Exit, queue: &Queue) -> Poll<Result<()>> {
         match exit {
             Exit::Open => Poll::Pending,
             Exit::Closed => {
                 drop(step.waiter.take());
+                self.unshare(step, queue);
                 Poll::Ready(self.complete())
             }
         }
@@ -310,8 +323,14 @@ impl Flight {
 impl Work for Flight {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         match self.phase.load(Acquire) {
-            RUNNING => self.go_on(),
-            CLOSED => Poll::Ready(self.complete()),
+            RUNNING => self.go_on(queue),
+            CLOSED => {
+                if let Some(step) = self.step.take() {
+                    self.unshare(&step, queue);
+                    let _ = self.step.put(step);
+                }
+                Poll::Ready(self.complete())
+            }
             _ => self.enter_and_begin(queue),
         }
     }

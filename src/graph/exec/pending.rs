@@ -50,7 +50,7 @@ use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Rest, Scra
 use crate::memory::{View, heap};
 use crate::stream::Queue;
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
-use crate::threadpool::{Job, ThreadPool};
+use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -274,7 +274,7 @@ impl Step {
     }
 
     fn may_wait_for_calls(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
-        if ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel()) {
+        if threadpool::within_any() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
                 "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; make it a node of the graph, or run it on an asynchronous stream",
                 self.layout.name
@@ -343,8 +343,7 @@ impl Step {
     }
 
     /// Wakes the owner.
-    fn tell_the_owner(&self) {
-        let stream = self.calls.stream.lock().clone();
+    fn tell_the_owner(&self, stream: Option<Arc<Queue>>) {
         match stream {
             Some(queue) => queue.resume(),
             None if self.calls.rounds.tell() => {}
@@ -368,13 +367,18 @@ impl Caller for Step {
         let generation = self.tokens.generation();
         let inside = self.tokens.enter(generation) == Entry::Inside;
         let link = |next: Option<u32>| self.links[node as usize].store(next.unwrap_or(u32::MAX), Relaxed);
-        if self.calls.returns.push(node, link) {
-            self.tell_the_owner();
-        } else {
+        // Before the node can be taken up: from then on the run may end.
+        let stream = self.calls.stream.lock().clone();
+        let is_asleep = self.calls.returns.push(node, link);
+        if !is_asleep {
             self.ask_for_a_taker(pool.as_ref(), generation);
         }
+        // Out, before the owner is told: it may go to work on this very stack, and this thread is no company for it.
         if inside && self.tokens.leave(0) == Exit::Closed {
             self.close();
+        }
+        if is_asleep {
+            self.tell_the_owner(stream);
         }
     }
 }

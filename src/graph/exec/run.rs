@@ -343,8 +343,8 @@ impl Run {
     pub fn wait(&self, timeout_ns: u64) -> Result<()> {
         let sleep = |spin_ns, deadline| self.done.wait(1, spin_ns, deadline);
         let (spin_ns, deadline) = (self.queue.spin_ns(), Deadline::after(timeout_ns));
-        let (done, join) = (|| self.is_done(), || self.join());
-        let wait = Wait { what: "a run", done: &done, join: &join, sleep: &sleep, spin_ns };
+        let done = || self.is_done();
+        let wait = Wait { what: "a run", done: &done, on_device: &|| false, sleep: &sleep, spin_ns };
         until(&wait, Some(&self.queue), deadline)?;
         self.error().map_or(Ok(()), Err)?;
         self.pool().map_or(Ok(()), |pool| pool.intact())
@@ -356,16 +356,6 @@ impl Run {
             state.cancelled = true;
             state.step.as_ref().inspect(|step| step.stop());
         }
-    }
-
-    /// Works in the run here, if it has begun and lets others in; false if there was nothing to do.
-    fn join(&self) -> bool {
-        let entered = {
-            // While the handle has the step, it serves this run; and while somebody is inside, it goes on doing so.
-            let state = self.state();
-            state.step.clone().filter(|step| step.tokens.enter(step.tokens.generation()) == Entry::Inside)
-        };
-        entered.is_some_and(|step| step.visit(self.queue.pool()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -398,6 +388,7 @@ impl Run {
             let _ = run.error.set(error);
         }
         run.done.advance(1);
+        run.queue.nudge();
         // Who comes from here on finds it done.
         let notices = std::mem::take(&mut run.state().notices);
         let tell = |notice: Notice| notice.tell(run.error.get().cloned(), Some(Arc::clone(run) as What));

@@ -9,6 +9,9 @@
 //! between them (the weights that a network reads along its way), the older half would be what is needed last: there the list is dealt,
 //! in groups, and a moment's work at a time, so that both workers keep close to what is urgent.
 //!
+//! *How often.* Between two offers of a worker lies a node that it has run (`has_offered`). What it has offered it may take back itself
+//! at once, so without that rule a worker beside company that is busy would pass its list to and fro and run nothing.
+//!
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
 //! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts everything on
 //! offer and comes out, to go in again with all.
@@ -65,6 +68,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
             self.patience -= 1;
             return Go::On;
         }
+        if self.has_offered {
+            return Go::On;
+        }
         // ORDERING: Relaxed; all are hints, a helper too many finds nothing and leaves.
         let company = queue.is_empty() && step.tokens.inside() > 1;
         let may_call = step.away.load(Relaxed) == 1 && self.list.worth_ns > self.hop_ns();
@@ -77,11 +83,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if may_ask && self.role == Role::CallerInBulk {
             return Go::Out;
         }
-        let Some(offer) = self.cut() else {
+        let Some(offer) = self.cut(may_ask) else {
             self.patience = PATIENCE;
             return Go::On;
         };
-        if !queue.push(offer) {
+        self.has_offered = queue.push(offer);
+        if !self.has_offered {
             self.append(offer);
         } else if may_call && step.away.swap(0, Relaxed) == 1 {
             step.calls.news.advance(1);
@@ -99,14 +106,15 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if offered {
             self.list = EMPTY;
             self.out = true;
+            self.has_offered = true;
         }
         offered
     }
 
-    /// Cuts off the older half of the list (all of it if this worker is about to block in `parallel_for`). None if what would go is
-    /// not worth going.
-    fn cut(&mut self) -> Option<Offer> {
-        if self.role == Role::BulkCaller {
+    /// Cuts off the older half of the list (all of it if this worker asks for helpers and is about to block in `parallel_for`). None if
+    /// what would go is not worth going.
+    fn cut(&mut self, asks: bool) -> Option<Offer> {
+        if self.role == Role::BulkCaller && asks {
             let list = std::mem::replace(&mut self.list, EMPTY);
             return Some(Offer { first: list.first, worth_ns: clamp(list.worth_ns) });
         }

@@ -6,7 +6,7 @@ use super::merged::Merged;
 use super::orders::Orders;
 use super::pending::Calls;
 use super::queue::WorkQueue;
-use crate::base::{Desc, Error, Result};
+use crate::base::{Desc, Error, Ref, Result};
 use crate::graph::figures::{Tally, is_measured};
 use crate::graph::layout::{Layout, Place};
 use crate::graph::ways::Turn;
@@ -14,7 +14,7 @@ use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
 use crate::sync::{Gate, HandOff, Mutex, Ring, Slots, Tokens};
-use crate::threadpool::MAX_SLOTS;
+use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -121,6 +121,8 @@ pub struct Step {
     /// What waits for a failure, in a run that finishes the rest. Empty until there is one.
     pub(super) poisoned: Mutex<Vec<bool>>,
 
+    /// The pool of a run that is shared with those who wait for its stream.
+    pub(super) visitors: Mutex<Option<Ref<ThreadPool>>>,
     /// Who goes on when somebody else than the flight's thread closed the run.
     pub(super) waiter: HandOff<(Arc<Flight>, Arc<Queue>)>,
 }
@@ -202,6 +204,7 @@ impl Step {
             orders: Mutex::default(),
             tally: layout.tallies.open(),
             poisoned: Mutex::default(),
+            visitors: Mutex::default(),
             waiter: HandOff::default(),
         }))
     }

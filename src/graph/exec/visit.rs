@@ -6,6 +6,7 @@ use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
+use crate::stream::{Joined, Shared};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::sync::Arc;
@@ -32,6 +33,35 @@ impl Step {
             self.close();
         }
         done
+    }
+}
+
+/// Who waits for the stream of a run joins in.
+impl Shared for Step {
+    fn join(self: Arc<Self>, generation: u64) -> Joined {
+        let mut done = false;
+        if !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {
+            // The run is not over while this thread is inside.
+            let pool = self.visitors.lock().clone();
+            if pool.as_ref().is_none_or(|pool| pool.may_work_here()) {
+                done = self.visit(pool.as_ref());
+            } else if self.tokens.leave(0) == Exit::Closed {
+                self.close();
+            }
+        }
+        // Who is about to end the run, or to bring the owner, is at it, too.
+        let is_pending = || {
+            let tokens = &self.tokens;
+            tokens.generation() == generation
+                && !tokens.is_finished()
+                && tokens.inside() == 0
+                && !self.calls.returns.any()
+        };
+        match done {
+            true => Joined::Worked,
+            false if is_pending() => Joined::Nobody,
+            false => Joined::Others,
+        }
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Worker<'a, const MODE: u8> {
     pub(super) patience: u32,
     /// What all nodes were worth that this worker has taken from others.
     pub(super) taken_ns: u64,
+    /// It has put something on offer and run no node since.
+    pub(super) has_offered: bool,
     /// To leave as soon as there is nothing in hand.
     pub(super) out: bool,
     /// The last look at the clock. Careful workers alone keep it.
@@ -76,6 +78,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             done: 0,
             patience: 0,
             taken_ns: 0,
+            has_offered: false,
             out: false,
             at_ns: Cell::new(if MODE == CAREFUL { now_ns() } else { 0 }),
         }
@@ -179,6 +182,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.current = node;
             let after = self.run(node);
             self.current = NONE;
+            self.has_offered = false;
             match self.finish(node, after) {
                 Some(next) => node = next,
                 None => return,

@@ -1,7 +1,7 @@
 //! The host's pool: a copied vtable and its context.
 
 use super::Task;
-use crate::abi::{weir_task_hint, weir_threadpool_vtable};
+use crate::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
 use crate::base::{Error, Result};
 use crate::sync::{ambient, fork};
 use crate::threadpool::pool::Backend;
@@ -104,6 +104,11 @@ impl HostVtable {
         let num_threads = table.num_threads.ok_or_else(|| Error::null("vtable->num_threads"))?;
         if table.parallel_for.is_none() && table.schedule.is_none() {
             return Err(Error::invalid("vtable->parallel_for and vtable->schedule are both NULL, one is required"));
+        }
+        if table.flags & F::WEIR_THREADPOOL_OWN_THREADS_ONLY as u64 != 0 && table.in_parallel.is_none() {
+            return Err(Error::invalid(
+                "vtable->flags has WEIR_THREADPOOL_OWN_THREADS_ONLY, which requires vtable->in_parallel: without it weir cannot tell the pool's threads from others",
+            ));
         }
         Ok(HostVtable { adopted: AtomicBool::new(false), calls: HostCalls { table, ctx, num_threads } })
     }
