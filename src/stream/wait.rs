@@ -126,7 +126,7 @@ struct Waiter<'a, 'b> {
 
 /// How long a wait with a time-out leaves its work to the threads that were called for it: what it takes up itself it has to end, also
 /// when the time is over.
-const GRACE_NS: u64 = 1_000_000;
+const GRACE_NS: u64 = 50_000_000;
 
 /// Where the chain of what is waited for ends.
 struct Front {
