@@ -178,7 +178,7 @@ pub unsafe extern "C" fn weir_stream_record_cuda_event(
 
 /// Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in this call; a launch
 /// fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the folder that the environment variable WEIR_CUDA_CACHE
-/// names (empty = nowhere), else in weir/cuda where the user's caches are. attr may be NULL; without a name in it the kernel is called after its entry.
+/// names (empty = nowhere), else in weir/cuda where the user's caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the kernel is called after its entry.
 ///
 /// Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to *out_kernel; desc, what it
 /// points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.

@@ -93,6 +93,80 @@ fn a_source_is_compiled_once_and_then_read_from_disk() {
     });
 }
 
+/// The folder where the compiler's work is kept, and the one file in it.
+fn kept() -> (PathBuf, PathBuf) {
+    let folder = PathBuf::from(std::env::var_os("WEIR_CUDA_CACHE").unwrap());
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    (folder, files[0].clone())
+}
+
+#[test]
+fn what_is_kept_is_the_users_alone_and_what_is_not_is_compiled_again() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    with_compiler("attacked", &[], || {
+        let bench = Bench::new();
+        fills(&bench, SOURCE, 1);
+        let (folder, file) = kept();
+        let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().mode() & 0o7777;
+        assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
+        let elsewhere = folder.with_extension("elsewhere");
+        type Attack<'a> = (&'a str, Box<dyn Fn() + 'a>);
+        let mut attacks: Vec<Attack<'_>> = vec![
+            (
+                "others may write it",
+                Box::new(|| std::fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap()),
+            ),
+            (
+                "a link",
+                Box::new(|| {
+                    std::fs::rename(&file, &elsewhere).unwrap();
+                    symlink(&elsewhere, &file).unwrap();
+                }),
+            ),
+            (
+                "a FIFO",
+                Box::new(|| {
+                    std::fs::remove_file(&file).unwrap();
+                    let name = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+                    // SAFETY: a text that ends with a NUL.
+                    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+                }),
+            ),
+        ];
+        if std::fs::metadata(&folder).unwrap().uid() == 0 {
+            // Only root can give a file away.
+            attacks.push(("nobody's", Box::new(|| std::os::unix::fs::chown(&file, Some(65534), None).unwrap())));
+        }
+        // A FIFO that is opened as a file holds a test up for ever.
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let start = std::time::Instant::now();
+                while !is_over.load(std::sync::atomic::Ordering::SeqCst) {
+                    assert!(start.elapsed().as_secs() < 60 || std::process::abort(), "it hangs");
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+            });
+            for (i, (what, attack)) in attacks.iter().enumerate() {
+                attack();
+                fills(&bench, SOURCE, 2);
+                assert_eq!(compiled(), 2 + i as u64, "{what}");
+                assert!(std::fs::symlink_metadata(&file).unwrap().is_file() && mode(&file) == 0o600, "{what}");
+                fills(&bench, SOURCE, 3);
+                assert_eq!(compiled(), 2 + i as u64, "{what}: read from the new one");
+            }
+            is_over.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        let before = compiled();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        fills(&bench, SOURCE, 4);
+        assert_eq!(compiled(), before + 1, "a folder that others can write in");
+        let _ = std::fs::remove_file(&elsewhere);
+    });
+}
+
 #[test]
 fn nothing_is_kept_where_nothing_may_be() {
     with_compiler("nowhere", &[("WEIR_CUDA_CACHE", "")], || {

@@ -1,30 +1,32 @@
 //! Compiled kernels on disk, so that a source is compiled once for each kind of devices.
 //!
-//! A file is named after a sum of what was compiled, and holds all of that in front of the image. So what is found is the image of just that
-//! source, whatever the sum; and a file that was cut off is not taken. It is written under another name first.
+//! A file belongs to all that its image was made from: the source, the options, the device's architecture, the compiler, the driver and this
+//! library. `disk` says how it is found, and why it is this user's.
 //!
 //! The folder is what WEIR_CUDA_CACHE names, else weir/cuda where the user's caches are. An empty name means none. A folder that cannot
-//! be written is as good as none: then kernels are compiled again.
+//! be written, or that others can write, is as good as none: then kernels are compiled again.
 #![forbid(unsafe_code)]
 
+use super::disk::{self, Disk};
 use super::nvrtc::{self, Source};
 use crate::base::Result;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::path::PathBuf;
 
-/// The image of a source, from disk or from the compiler.
-pub(super) fn image(source: &Source<'_>) -> Result<Vec<u8>> {
-    let (major, minor) = nvrtc::version()?;
-    let key = key(source, major, minor);
-    let path = folder(&|name| std::env::var_os(name)).map(|folder| folder.join(format!("{:016x}.image", sum(&key))));
-    if let Some(image) = path.as_deref().and_then(|path| read(path, &key)) {
+/// Of all files together.
+const LIMIT: u64 = 256 << 20;
+
+/// The image of a source, from disk or from the compiler. `driver` is the driver's version.
+pub(super) fn image(source: &Source<'_>, driver: i32) -> Result<Vec<u8>> {
+    let key = key(source, nvrtc::version()?, driver);
+    let disk = folder(&disk::variable).and_then(|folder| Disk::open(&folder, LIMIT).ok());
+    if let Some(image) = disk.as_ref().and_then(|disk| disk.read(&key)) {
         return Ok(image);
     }
     let image = nvrtc::compile(source)?;
-    if let Some(path) = path {
+    if let Some(disk) = disk {
         // Without it the next one compiles again.
-        let _ = write(&path, &key, &image);
+        let _ = disk.write(&key, &image);
     }
     Ok(image)
 }
@@ -42,78 +44,45 @@ fn folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     }
 }
 
-/// All that an image depends on.
-fn key(source: &Source<'_>, major: i32, minor: i32) -> Vec<u8> {
-    let mut key = format!("weir image 1\nnvrtc {major}.{minor}\narch {}\n", source.arch).into_bytes();
+/// All that an image depends on. No text in it has a NUL, so two that differ are never written alike.
+fn key(source: &Source<'_>, (major, minor): (i32, i32), driver: i32) -> Vec<u8> {
+    let (weir, arch, count) = (env!("CARGO_PKG_VERSION"), source.arch, source.options.len());
+    let head = format!("weir {weir}\nnvrtc {major}.{minor}\ndriver {driver}\narch {arch}\noptions {count}\n");
+    let mut key = head.into_bytes();
     for option in source.options {
         key.extend_from_slice(option.as_bytes_with_nul());
     }
-    key.push(b'\n');
     key.extend_from_slice(source.text.to_bytes_with_nul());
     key
-}
-
-/// FNV-1a (Fowler, Noll and Vo).
-fn sum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
-}
-
-/// Sizes of what follows and its sum, the key, the image.
-fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
-    let data = std::fs::read(path).ok()?;
-    let (head, rest) = data.split_at_checked(24)?;
-    let number = |at: usize| head[at..at + 8].try_into().ok().map(u64::from_le_bytes);
-    let (key_bytes, image_bytes, expected) = (number(0)?, number(8)?, number(16)?);
-    let is_whole = key_bytes == key.len() as u64 && key_bytes.checked_add(image_bytes) == Some(rest.len() as u64);
-    let image = rest.get(key.len()..)?;
-    (is_whole && rest.starts_with(key) && sum(image) == expected).then(|| image.to_vec())
-}
-
-fn write(path: &Path, key: &[u8], image: &[u8]) -> std::io::Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut data = Vec::new();
-    for number in [key.len() as u64, image.len() as u64, sum(image)] {
-        data.extend_from_slice(&number.to_le_bytes());
-    }
-    data.extend_from_slice(key);
-    data.extend_from_slice(image);
-    let draft = path.with_extension(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
-    let written = std::fs::write(&draft, &data).and_then(|()| std::fs::rename(&draft, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&draft);
-    }
-    written
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CString;
+    use std::ffi::{CStr, CString};
 
     #[test]
-    fn a_file_counts_only_whole_and_for_the_very_same_source() {
-        let folder = std::env::temp_dir().join(format!("weir-compiled-{}", std::process::id()));
-        let path = folder.join("some").join("a.image");
-        let options = [CString::new("-DX=1").unwrap()];
-        let source = |text, arch| Source { text, options: &options, arch };
-        let [one, two] = [c"__global__", c"__global__ "].map(|text| key(&source(text, 90), 12, 4));
-        assert_ne!(key(&source(c"__global__", 80), 12, 4), one);
-        assert!(read(&path, &one).is_none());
-        write(&path, &one, b"image").unwrap();
-        assert_eq!(read(&path, &one).unwrap(), b"image");
-        assert!(read(&path, &two).is_none());
-        let whole = std::fs::read(&path).unwrap();
-        for cut in [0, 10, whole.len() - 1] {
-            std::fs::write(&path, &whole[..cut]).unwrap();
-            assert!(read(&path, &one).is_none(), "{cut}");
+    fn whatever_an_image_depends_on_is_in_its_key() {
+        let keys = |text: &CStr, options: &[&str], arch, nvrtc, driver| {
+            let options: Vec<_> = options.iter().map(|&option| CString::new(option).unwrap()).collect();
+            key(&Source { text, options: &options, arch }, nvrtc, driver)
+        };
+        let all = [
+            keys(c"x", &["-a"], 90, (12, 4), 12040),
+            keys(c"x ", &["-a"], 90, (12, 4), 12040),
+            keys(c"x", &["-a", "-b"], 90, (12, 4), 12040),
+            keys(c"x", &["-a-b"], 90, (12, 4), 12040),
+            keys(c"-a", &["x"], 90, (12, 4), 12040),
+            keys(c"x", &[], 90, (12, 4), 12040),
+            keys(c"x", &["-a"], 80, (12, 4), 12040),
+            keys(c"x", &["-a"], 90, (12, 5), 12040),
+            keys(c"x", &["-a"], 90, (13, 4), 12040),
+            keys(c"x", &["-a"], 90, (12, 4), 12050),
+        ];
+        for (i, one) in all.iter().enumerate() {
+            assert!(all[..i].iter().all(|other| other != one), "{i}");
         }
-        let mut changed = whole.clone();
-        *changed.last_mut().unwrap() ^= 1;
-        std::fs::write(&path, &changed).unwrap();
-        assert!(read(&path, &one).is_none());
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(all[0], keys(c"x", &["-a"], 90, (12, 4), 12040));
     }
 
     #[test]

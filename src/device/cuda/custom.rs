@@ -241,7 +241,10 @@ unsafe fn image(desc: &weir_cuda_kernel_desc, facts: &Facts) -> Result<Vec<u8>> 
             });
             let options: Vec<_> = options.collect::<Result<_>>()?;
             let [major, minor] = facts.capability;
-            compiled::image(&Source { text: &c_text()?, options: &options, arch: major * 10 + minor })
+            compiled::image(
+                &Source { text: &c_text()?, options: &options, arch: major * 10 + minor },
+                facts.driver_version,
+            )
         }
         kind => Err(Error::invalid(format!("desc->source_kind is {kind}, which is no form of source"))),
     }

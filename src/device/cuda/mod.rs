@@ -3,7 +3,7 @@
 //! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
 //! - `context`: whose context is current, calls, and what happens when a device is lost.
 //! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
-//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`: kernels and their launches, also such as are kept; those of the host's, from source to image.
+//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`, `disk`: kernels and their launches, also such as are kept; those of the host's, from source to image.
 //! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules that ship with the library.
 //! - `product`, `blas`: matrix products by cuBLASLt.
 //! - `graph`, `conditional`: recordings, as graphs of the driver's; their branches and loops.
@@ -19,6 +19,11 @@ mod conditional;
 mod context;
 mod custom;
 mod device;
+#[cfg(target_os = "linux")]
+mod disk;
+#[cfg(not(target_os = "linux"))]
+#[path = "disk/nowhere.rs"]
+mod disk;
 mod downcast;
 mod driver;
 mod event;
