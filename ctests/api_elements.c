@@ -105,6 +105,31 @@ static void test_functions(const station *t) {
     check_function(t, WEIR_ELTWISE_SOFTPLUS, 1, 0, softplus);
 }
 
+/* Each type but s64, as the header says. */
+static void test_types(const station *t) {
+    for (weir_dtype dtype = WEIR_F32; dtype <= WEIR_S64; dtype++) {
+        weir_tensor *truth = make_tensor(t->engine, make_desc(WEIR_BOOL, 1, 3, 0, 0)), *from = make_tensor(t->engine, vector_desc(3));
+        weir_tensor *a = make_tensor(t->engine, make_desc(dtype, 1, 3, 0, 0)), *y = make_tensor(t->engine, make_desc(dtype, 1, 3, 0, 0));
+        weir_kernel *select = NULL, *to = NULL, *back = NULL;
+        CHECK_OK(weir_kernel_create_select(t->engine, NULL, NULL, &select));
+        weir_status expected = dtype == WEIR_S64 ? WEIR_INVALID_ARGUMENT : WEIR_OK;
+        CHECK_EQ(weir_enqueue(t->stream, select, (weir_tensor *[]){truth, a, a}, 3, &y, 1), expected);
+        weir_convert_desc desc = {.struct_size = sizeof desc, .dtype = dtype};
+        CHECK_EQ(weir_kernel_create_convert(t->engine, &desc, NULL, &to), expected);
+        if (to) CHECK_OK(weir_enqueue(t->stream, to, &from, 1, &y, 1));
+        desc.dtype = WEIR_F32;
+        CHECK_OK(weir_kernel_create_convert(t->engine, &desc, NULL, &back));
+        CHECK_EQ(weir_enqueue(t->stream, back, &a, 1, &from, 1), expected);
+        weir_kernel_release(select);
+        weir_kernel_release(to);
+        weir_kernel_release(back);
+        weir_tensor_release(truth);
+        weir_tensor_release(from);
+        weir_tensor_release(a);
+        weir_tensor_release(y);
+    }
+}
+
 /* max(a - b, 0) where a > b, else b: with a row b for all rows of a. */
 static void test_compare_and_select(const station *t) {
     enum { ROWS = 40, COLUMNS = 90 };
@@ -225,6 +250,7 @@ static void test_all_on(weir_threadpool *pool) {
     station t = {.engine = make_engine(pool)};
     t.stream = make_stream(t.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     test_functions(&t);
+    test_types(&t);
     test_compare_and_select(&t);
     test_quantization(&t);
     test_storage_types(&t);

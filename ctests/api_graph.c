@@ -323,6 +323,40 @@ static void test_long_and_wide(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+/* Who needs no node passes NULL, for a task as for a kernel; of a merge's values the index may be left out. */
+static void test_outputs_that_nobody_wants(void) {
+    weir_engine *engine = make_engine(NULL);
+    weir_kernel *kernel = sum_kernel(engine, 1, 1);
+    weir_graph *graph = make_graph("unwanted");
+    atomic_int runs = 0;
+    weir_value sides[2], merged = {0};
+    weir_value x = add_input(graph, "x", vector_desc(1)), which = add_input(graph, "which", make_desc(WEIR_S32, 0, 0, 0, 0));
+    CHECK_OK(weir_graph_add_task(graph, "task", count_run, &runs, NULL, 0, NULL));
+    CHECK_OK(weir_graph_add_switch(graph, "switch", x, which, &sides[0], &sides[1], NULL));
+    sides[0] = add_unary(graph, "side", kernel, sides[0], NULL);
+    CHECK_OK(weir_graph_add_merge(graph, "merge", sides, 2, &merged, NULL, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", merged));
+    weir_program *program = compile(graph, engine);
+    weir_tensor *in[2] = {make_tensor(engine, vector_desc(1)), make_tensor(engine, make_desc(WEIR_S32, 0, 0, 0, 0))};
+    weir_tensor *out = make_tensor(engine, vector_desc(1));
+    void *index = NULL;
+    CHECK_OK(weir_tensor_get_data(in[1], &index));
+    for (int32_t run = 1; run <= 2; run++) {
+        *(int32_t *)index = run - 1;
+        floats(in[0])[0] = 4;
+        CHECK_OK(weir_program_run(program, NULL, in, 2, &out, 1, NULL));
+        CHECK_EQ(atomic_load(&runs), run);
+        CHECK(floats(out)[0] == (run == 1 ? 5 : 4));
+    }
+    weir_tensor_release(in[0]);
+    weir_tensor_release(in[1]);
+    weir_tensor_release(out);
+    weir_program_release(program);
+    weir_graph_destroy(graph);
+    weir_kernel_release(kernel);
+    weir_engine_release(engine);
+}
+
 static uint32_t random_state = 1;
 
 static uint32_t random_below(uint32_t n) {
@@ -410,6 +444,7 @@ int main(void) {
     test_wrong_inputs();
     test_other_engine_of_the_device();
     test_foreign_value();
+    test_outputs_that_nobody_wants();
     check_order(NULL);
     test_odd_outputs();
     test_compile_again();

@@ -47,7 +47,8 @@ static void rows_of_threads(void) {
     ROW(weir_engine_attr_set_thread_count, (WRONG(graph), 2), INVALID, "attr: expected an engine_attr, got a graph");
     ROW(weir_engine_attr_set_thread_count, (both, 257), INVALID, "count is 257, expected 0 to 256");
     ROW(weir_engine_attr_set_thread_count, (both, UINT32_MAX), INVALID, "count is 4294967295");
-    ROW(weir_engine_attr_set_thread_count, (other_kind, 2), PRECONDITION, "attr is for a cuda");
+    ROW(weir_engine_attr_set_thread_count, (other_kind, 2),
+        PRECONDITION, "attr is for a cuda engine, only a cpu engine takes a number of threads");
     ROW(weir_engine_attr_get_thread_count, (NULL, &out.u32), INVALID, "attr is NULL");
     ROW(weir_engine_attr_get_thread_count, (both, NULL), INVALID, "out_count is NULL");
     ROW(weir_engine_attr_get_thread_count, (WRONG(run), &out.u32), INVALID, "attr: expected an engine_attr, got a run");

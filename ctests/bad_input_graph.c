@@ -109,7 +109,6 @@ static void rows_of_kernels_and_tasks(const builder *b) {
     ROW(weir_graph_add_task, (graph, BAD_UTF8, never_called, NULL, never_destroyed, 0, &out.node),
         INVALID, "name is not UTF-8");
     ROW(weir_graph_add_task, (graph, "t", NULL, NULL, never_destroyed, 0, &out.node), INVALID, "fn is NULL");
-    ROW(weir_graph_add_task, (graph, "t", never_called, NULL, never_destroyed, 0, NULL), INVALID, "out_node is NULL");
     ROW(weir_graph_add_task, (graph, "x", never_called, NULL, never_destroyed, 0, &out.node),
         WEIR_ALREADY_EXISTS, "'x'");
 }
@@ -180,7 +179,6 @@ static void rows_of_control_flow(const builder *b) {
     ROW(weir_graph_add_merge, (graph, "m", &x, 0, &out.value, &out.value, NULL), INVALID, "num_inputs is 0");
     ROW(weir_graph_add_merge, (graph, "m", NULL, 1, &out.value, &out.value, NULL), INVALID, "inputs is NULL");
     ROW(weir_graph_add_merge, (graph, "m", &x, 1, NULL, &out.value, NULL), INVALID, "out_value is NULL");
-    ROW(weir_graph_add_merge, (graph, "m", &x, 1, &out.value, NULL, NULL), INVALID, "out_index is NULL");
 }
 
 static void rows_of_compile(void) {

@@ -84,13 +84,15 @@ struct DLManagedTensorVersioned;
 #define WEIR_API
 #endif
 
-/* A status that is ignored is a mistake. */
+/* A status that is ignored is a mistake. For a parser that knows no attributes, define it as nothing before. */
+#if !defined(WEIR_NODISCARD)
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define WEIR_NODISCARD [[nodiscard]]
 #elif defined(__GNUC__)
 #define WEIR_NODISCARD __attribute__((warn_unused_result))
 #else
 #define WEIR_NODISCARD
+#endif
 #endif
 
 
@@ -1713,7 +1715,7 @@ typedef struct weir_host_kernel_desc {
   size_t scratch_bytes;
   /** OR of weir_kernel_flags. */
   uint64_t flags;
-  /** The beginning of a body that completes later. Such kernels run as nodes of graphs. */
+  /** The beginning of a body that completes later. Such kernels run as nodes of graphs and on streams (weir_enqueue). */
   weir_compute_async_fn compute_async;
 } weir_host_kernel_desc;
 
@@ -1954,7 +1956,7 @@ typedef struct weir_binary_desc {
 
 /**
  * Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs: condition, bool;
- * a and b of one type, which may be any. Output: of that type.
+ * a and b of one type, which may be each but s64. Output: of that type.
  */
 typedef struct weir_select_desc {
   /** sizeof(weir_select_desc) of the caller's header. */
@@ -1962,7 +1964,7 @@ typedef struct weir_select_desc {
 } weir_select_desc;
 
 /**
- * A tensor in another storage type: x scale + shift, from and to any type. Input: x. Output: the same shape.
+ * A tensor in another storage type: x scale + shift, from and to each type but s64. Input: x. Output: the same shape.
  *
  * Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything but 0 is 1.
  * With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
@@ -1970,7 +1972,7 @@ typedef struct weir_select_desc {
 typedef struct weir_convert_desc {
   /** sizeof(weir_convert_desc) of the caller's header. */
   size_t struct_size;
-  /** The type of the output. */
+  /** The type of the output, not s64. */
   weir_dtype dtype;
   /** The factor; 0 stands for 1. */
   float scale;
@@ -3130,9 +3132,13 @@ weir_status weir_engine_attr_get_thread_mode(const struct weir_engine_attr *attr
  * another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has
+ * one thread of weir's or none, as its mode says.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(struct weir_engine_attr *attr, uint32_t count);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_thread_count(struct weir_engine_attr *attr,
+                                              uint32_t count);
 
 /**
  * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: their
@@ -4742,7 +4748,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(struct weir_st
 /**
  * Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in this call; a launch
  * fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the folder that the environment variable WEIR_CUDA_CACHE
- * names (empty = nowhere), else in weir/cuda where the user's caches are. attr may be NULL; without a name in it the kernel is called after its entry.
+ * names (empty = nowhere), else in weir/cuda where the user's caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the kernel is called after its entry.
  *
  * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to *out_kernel; desc, what it
  * points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
@@ -5532,7 +5538,8 @@ weir_status weir_graph_add_program(struct weir_graph *graph,
 /**
  * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
  * done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
- * is called with arg when graph and programs are gone. Calls of several runs may overlap.
+ * is called with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the node, for
+ * control edges.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
  * is given.
@@ -5673,7 +5680,7 @@ weir_status weir_graph_add_while(struct weir_graph *graph,
  * Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
  * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is skipped, and its
  * outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can be said
- * as graphs, weir_graph_add_cond costs less.
+ * as graphs, weir_graph_add_cond costs less. out_node (may be NULL) receives the node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent,
@@ -5690,10 +5697,10 @@ weir_status weir_graph_add_switch(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). The shape is what the inputs have in common:
+ * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]; out_index may be NULL). The shape is what the inputs have in common:
  * one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent it is skipped; a
  * skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
- * the run (FAILED_PRECONDITION) that names the nodes which made them.
+ * the run (FAILED_PRECONDITION) that names the nodes which made them. out_node (may be NULL) receives the node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).

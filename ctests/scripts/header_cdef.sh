@@ -21,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 for name in stdbool.h stddef.h stdint.h; do
     : >"$work/$name"
 done
-"${CC:-cc}" -E -P -U__GNUC__ -nostdinc "-I$work" "$header" >"$work/weir.cdef"
+"${CC:-cc}" -E -P -DWEIR_NODISCARD= -nostdinc "-I$work" "$header" >"$work/weir.cdef"
 
 "$python" - "$work/weir.cdef" "$library" <<'EOF'
 import re

@@ -124,7 +124,7 @@ pub struct weir_binary_desc {
 }
 
 /// Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs: condition, bool;
-/// a and b of one type, which may be any. Output: of that type.
+/// a and b of one type, which may be each but s64. Output: of that type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_select_desc {
@@ -132,7 +132,7 @@ pub struct weir_select_desc {
     pub struct_size: usize,
 }
 
-/// A tensor in another storage type: x scale + shift, from and to any type. Input: x. Output: the same shape.
+/// A tensor in another storage type: x scale + shift, from and to each type but s64. Input: x. Output: the same shape.
 ///
 /// Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything but 0 is 1.
 /// With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
@@ -141,7 +141,7 @@ pub struct weir_select_desc {
 pub struct weir_convert_desc {
     /// sizeof(weir_convert_desc) of the caller's header.
     pub struct_size: usize,
-    /// The type of the output.
+    /// The type of the output, not s64.
     pub dtype: weir_dtype,
     /// The factor; 0 stands for 1.
     pub scale: f32,

@@ -61,7 +61,7 @@ pub struct weir_host_kernel_desc {
     pub scratch_bytes: usize,
     /// OR of weir_kernel_flags.
     pub flags: u64,
-    /// The beginning of a body that completes later. Such kernels run as nodes of graphs.
+    /// The beginning of a body that completes later. Such kernels run as nodes of graphs and on streams (weir_enqueue).
     pub compute_async: weir_compute_async_fn,
 }
 

@@ -55,12 +55,12 @@ pub struct KernelAttr {
     pub cost_ns: u64,
 }
 
-/// Only CPU engines have threads of their own.
+/// Only of a CPU engine's threads the number can be chosen: another engine has one at most.
 fn check_cpu(kind: DeviceKind) -> Result<()> {
     match kind {
         DeviceKind::CPU => Ok(()),
         other => Err(Error::precondition(format!(
-            "attr is for a {} engine, only a cpu engine has a thread mode",
+            "attr is for a {} engine, only a cpu engine takes a number of threads",
             other.name()
         ))),
     }

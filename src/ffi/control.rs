@@ -164,7 +164,7 @@ pub unsafe extern "C" fn weir_graph_add_while(
 /// Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
 /// out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is skipped, and its
 /// outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can be said
-/// as graphs, weir_graph_add_cond costs less.
+/// as graphs, weir_graph_add_cond costs less. out_node (may be NULL) receives the node.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent,
@@ -194,10 +194,10 @@ pub unsafe extern "C" fn weir_graph_add_switch(
     })
 }
 
-/// Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]). The shape is what the inputs have in common:
+/// Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]; out_index may be NULL). The shape is what the inputs have in common:
 /// one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent it is skipped; a
 /// skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
-/// the run (FAILED_PRECONDITION) that names the nodes which made them.
+/// the run (FAILED_PRECONDITION) that names the nodes which made them. out_node (may be NULL) receives the node.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
@@ -215,12 +215,14 @@ pub unsafe extern "C" fn weir_graph_add_merge(
     guard("weir_graph_add_merge", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let (value, index) = (checked_out(out_value, "out_value")?, checked_out(out_index, "out_index")?);
+            let value = checked_out(out_value, "out_value")?;
             let graph = handle::borrow_mut(graph, "graph")?;
             let inputs = values(inputs, num_inputs, "inputs")?;
             let node = graph.add_merge(string(name, "name")?, &inputs)?;
             value.set(node.output(0).into());
-            index.set(node.output(1).into());
+            if !out_index.is_null() {
+                out_index.write(node.output(1).into());
+            }
             give(node, &mut [], out_node);
             Ok(())
         }

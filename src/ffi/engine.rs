@@ -137,7 +137,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
 /// another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has
+/// one thread of weir's or none, as its mode says.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engine_attr, count: u32) -> weir_status {

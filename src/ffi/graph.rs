@@ -179,7 +179,8 @@ pub unsafe extern "C" fn weir_graph_add_program(
 
 /// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
 /// done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
-/// is called with arg when graph and programs are gone. Calls of several runs may overlap.
+/// is called with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the node, for
+/// control edges.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
 /// is given.
@@ -197,13 +198,15 @@ pub unsafe extern "C" fn weir_graph_add_task(
 ) -> weir_status {
     guard("weir_graph_add_task", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, graph, name) =
-            unsafe { (checked_out(out_node, "out_node")?, handle::borrow_mut(graph, "graph")?, string(name, "name")?) };
+        let (graph, name) = unsafe { (handle::borrow_mut(graph, "graph")?, string(name, "name")?) };
         let f = r#fn.ok_or_else(|| Error::null("fn"))?;
         let task = task::HostTask::new(f, arg, destroy);
         let node = graph.add_task(name, Arc::clone(&task) as Arc<dyn Task>, cost_ns)?;
         task.adopt();
-        out.set(node.into());
+        if !out_node.is_null() {
+            // SAFETY: the caller's pointer, as documented.
+            unsafe { out_node.write(node.into()) }
+        }
         Ok(())
     })
 }
