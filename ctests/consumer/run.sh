@@ -8,6 +8,7 @@
 #   find_package       installs, moves the tree, find_package
 #   pkg_config         installs through DESTDIR, moves the tree, pkg-config and make
 #   plugin             as find_package, with examples/plugin: its device is checked, and reads digits
+#   some_targets       builds an example alone in a tree of its own, in the cargo directory of <build>, and installs that tree
 #   add_subdirectory   builds weir as a part of another project, in the cargo directory of <build>
 #
 # CC and CXX name the compilers.
@@ -97,6 +98,22 @@ pkg_config)
         LDFLAGS="-Wl,-rpath,$lib_dir" consumer
     check_needed "$work/consumer"
     "$work/consumer"
+    ;;
+some_targets)
+    # The same settings as in <build>, so that cargo finds its work done.
+    cargo_dir=$(sed -n 's/^WEIR_CARGO_TARGET_DIR:PATH=//p' "$build_dir/CMakeCache.txt")
+    static=$(sed -n 's/^WEIR_BUILD_STATIC:BOOL=//p' "$build_dir/CMakeCache.txt")
+    cmake -S "$source_dir" -B "$work/build" -DCMAKE_BUILD_TYPE="$config" -DWEIR_CARGO_TARGET_DIR="$cargo_dir" \
+        -DWEIR_BUILD_STATIC="$static" -DWEIR_BUILD_TESTS=OFF -DWEIR_BUILD_EXAMPLES=ON >"$work/log" || fail "$(cat "$work/log")"
+    cmake --build "$work/build" --target dlopen_digits weir_cargo
+    cmake --install "$work/build" --config "$config" --prefix "$work/first" >"$work/log" || fail "$(cat "$work/log")"
+    [ ! -e "$work/first/bin/weir_conformance" ] || fail "weir_conformance was installed and not built"
+    move_tree "$work/first"
+    "$work/build/examples/dlopen_digits" "$lib_dir/$soname" >/dev/null
+    # A tree that has it installs it.
+    cmake --build "$work/build" --target weir_conformance
+    cmake --install "$work/build" --config "$config" --prefix "$work/second" >"$work/log" || fail "$(cat "$work/log")"
+    "$work/second/bin/weir_conformance" --builtin 1 >/dev/null
     ;;
 add_subdirectory)
     # The same settings as in <build>, so that cargo finds its work done.
