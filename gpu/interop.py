@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tensors on a GPU between weir and PyTorch, CuPy and JAX, by DLPack and ctypes.
 
-    interop.py [libweir.so]
+    interop.py [--fake] [libweir.so]
 
-A library that is not there, or that sees no GPU, is skipped. For each of the others: its tensor comes in without a copy, weir computes on
+A library that is not there, or that sees no GPU, is skipped; with --fake, on the fake driver, all of them are. For each of the others: its tensor comes in without a copy, weir computes on
 the library's own stream, and the result goes out without a copy.
 """
 
@@ -13,7 +13,9 @@ import gc
 import sys
 from ctypes import byref, c_char_p, c_int64, c_uint32, c_uint64, c_void_p, py_object
 
-weir = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libweir.so.0.1")
+IS_FAKE = "--fake" in sys.argv
+libraries = [argument for argument in sys.argv[1:] if argument != "--fake"]
+weir = ctypes.CDLL(libraries[0] if libraries else "libweir.so.0.1")
 weir.weir_last_error_message.restype = c_char_p
 capsule_new = ctypes.pythonapi.PyCapsule_New
 capsule_new.restype, capsule_new.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
@@ -112,6 +114,9 @@ def main():
         print(f"SKIPPED: no CUDA device ({weir.weir_last_error_message().decode()})")
         return
     call("weir_kernel_create_relu", engine, None, None, byref(relu))
+    if IS_FAKE:
+        print("- nobody else is asked: the driver is the fake one, which is weir's alone")
+        return
     failed = False
     for name, run in (("PyTorch", with_torch), ("CuPy", with_cupy), ("JAX", with_jax)):
         try:

@@ -203,7 +203,7 @@ else
     note sanitizer "not run: no compute-sanitizer" 0
 fi
 if have python3; then
-    step interop 40 python3 gpu/interop.py
+    step interop 40 python3 gpu/interop.py ${fake:+--fake}
 else
     note interop "not run: no python3" 0
 fi
