@@ -31,13 +31,13 @@ static void rows_of_cuda(void) {
     weir_engine_attr *attr = NULL;
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
     ROW(weir_engine_attr_set_cuda_context, (NULL, NULL), INVALID, "attr is NULL");
-    ROW(weir_engine_attr_set_cuda_context, (WRONG(engine), NULL), INVALID, "attr is not");
+    ROW(weir_engine_attr_set_cuda_context, (WRONG(engine), NULL), INVALID, "attr: expected an engine_attr, got an engine");
     ROW(weir_engine_attr_set_cuda_context, (attr, &info), WEIR_UNIMPLEMENTED, "attr: ");
     weir_engine_attr_destroy(attr);
 
     ROW(weir_stream_wrap_cuda, (NULL, NULL, NULL, NEW(stream)), INVALID, "engine is NULL");
     ROW(weir_stream_wrap_cuda, (WRONG(tensor), NULL, NULL, NEW(stream)), INVALID, "engine: expected an engine");
-    ROW(weir_stream_wrap_cuda, (good.engine, NULL, WRONG(engine), NEW(stream)), INVALID, "attr is not");
+    ROW(weir_stream_wrap_cuda, (good.engine, NULL, WRONG(engine), NEW(stream)), INVALID, "attr: expected a stream_attr, got an engine");
     ROW(weir_stream_wrap_cuda, (good.engine, NULL, NULL, NULL), INVALID, "out_stream is NULL");
     ROW(weir_stream_wrap_cuda, (good.engine, NULL, NULL, NEW(stream)), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
 
@@ -56,7 +56,7 @@ static void rows_of_kernels(void) {
     ROW(weir_kernel_create_cuda, (WRONG(tensor), &d, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
     ROW(weir_kernel_create_cuda, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
     ROW(weir_kernel_create_cuda, (good.engine, UNALIGNED, NULL, NEW(kernel)), INVALID, "desc is not aligned");
-    ROW(weir_kernel_create_cuda, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "attr is not");
+    ROW(weir_kernel_create_cuda, (good.engine, &d, WRONG(engine), NEW(kernel)), INVALID, "attr: expected a kernel_attr, got an engine");
     ROW(weir_kernel_create_cuda, (good.engine, &d, NULL, NULL), INVALID, "out_kernel is NULL");
     ROW(weir_kernel_create_cuda, (good.engine, &d, NULL, NEW(kernel)), WEIR_UNIMPLEMENTED, "engine cpu:0: ");
     d.struct_size = 8;

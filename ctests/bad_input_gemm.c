@@ -34,7 +34,7 @@ static void rows_of_sgemm(void) {
     ROW(weir_sgemm, (0, 0, max, 1, 0, 1, a, 1, b, 1, 0, c, 1, NULL), RANGE, "c has 9223372036854775807 rows");
     ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, a + 3, 2, NULL), INVALID, "c overlaps a");
     ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, b, 2, NULL), INVALID, "c overlaps b");
-    ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, WRONG(engine)), INVALID, "pool: expected a threadpool (it is");
+    ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, WRONG(engine)), INVALID, "pool: expected a threadpool, got an engine");
     ROW(weir_sgemm, (0, 0, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, NO_OBJECT), INVALID, "pool: expected a threadpool");
     for (size_t i = 0; i < 64; i++) CHECK(c[i] == 7.0f);
 }

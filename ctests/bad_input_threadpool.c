@@ -159,7 +159,7 @@ static void rows_of_reference_pools(void) {
     ROW(weir_threadpool_attr_set_num_threads, (good.threadpool_attr, 257), INVALID, "num_threads is 257");
     ROW(weir_threadpool_attr_get_num_threads, (NULL, &out.i32), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_get_num_threads, (good.threadpool_attr, NULL), INVALID, "out_num_threads is NULL");
-    ROW(weir_threadpool_attr_get_num_threads, (WRONG(event), &out.i32), INVALID, "(it is a event)");
+    ROW(weir_threadpool_attr_get_num_threads, (WRONG(event), &out.i32), INVALID, "expected a threadpool_attr, got an event");
     ROW(weir_threadpool_attr_set_spin_ns, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_threadpool_attr_set_spin_ns, (WRONG(stream_attr), 1), INVALID, "attr: expected a threadpool_attr");
     ROW(weir_threadpool_attr_set_spin_ns, (good.threadpool_attr, 1000000001), INVALID, "spin_ns is 1000000001");
@@ -175,7 +175,7 @@ static void rows_of_pools(void) {
     ROW(weir_threadpool_retain, (UNALIGNED), INVALID, "pool: expected a threadpool, got no weir object");
     ROW(weir_threadpool_get_num_threads, (NULL, &out.i32), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_num_threads, (good.threadpool, NULL), INVALID, "out_num_threads is NULL");
-    ROW(weir_threadpool_get_num_threads, (WRONG(threadpool_attr), &out.i32), INVALID, "(it is a threadpool_attr)");
+    ROW(weir_threadpool_get_num_threads, (WRONG(threadpool_attr), &out.i32), INVALID, "expected a threadpool, got a threadpool_attr");
     ROW(weir_threadpool_get_id, (NULL, &out.u64), INVALID, "pool is NULL");
     ROW(weir_threadpool_get_id, (good.threadpool, NULL), INVALID, "out_id is NULL");
     ROW(weir_threadpool_get_id, (WRONG(stream), &out.u64), INVALID, "pool: expected a threadpool, got a stream");
@@ -242,7 +242,7 @@ static void rows_of_regions(void) {
 
     weir_threadpool_costs costs = {.struct_size = sizeof costs};
     ROW(weir_threadpool_close, (NULL, 0), INVALID, "pool is NULL");
-    ROW(weir_threadpool_close, (WRONG(graph), 0), INVALID, "pool is not a threadpool");
+    ROW(weir_threadpool_close, (WRONG(graph), 0), INVALID, "pool: expected a threadpool, got a graph");
     ROW(weir_threadpool_measure, (NULL), INVALID, "pool is NULL");
     ROW(weir_threadpool_measure, (WRONG(graph)), INVALID, "pool: expected a threadpool");
     ROW(weir_threadpool_get_costs, (NULL, &costs), INVALID, "pool is NULL");
