@@ -29,6 +29,10 @@ typedef struct pending {
     weir_run_options *options;
     weir_event *event;
     uint8_t flags[MAX_PROGRAM_OUTS];
+    bool asks;      /* to be told of its end */
+    bool will_tell; /* and is going to be */
+    bool of_run;
+    atomic_int tells, releases;
 } pending;
 
 typedef struct caller {
@@ -204,6 +208,51 @@ static void judge(pending *p, weir_status status) {
     finding("status", "a%d ends with %s", a->id, what_said(status));
 }
 
+/* ---- Notices ----------------------------------------------------------------------------------- */
+
+static void told_of_end(void *ctx, weir_status status, weir_run *run) {
+    pending *p = ctx;
+    int32_t done = 0;
+    watch_progress();
+    if (atomic_fetch_add(&p->tells, 1) > 0) finding("notice", "a%d: told twice", p->act->id);
+    if ((run != NULL) != p->of_run) finding("notice", "a%d: told of %s", p->act->id, run != NULL ? "a run" : "no run");
+    if (run != NULL) MUST(weir_run_query(run, &done));
+    if (run != NULL && done == 0) finding("notice", "a%d: told before the run is over", p->act->id);
+    bool can_end = status == WEIR_OK || is_late_failure(status) || status == WEIR_FAILED_PRECONDITION;
+    if (!can_end) finding("notice", "a%d: told of %s", p->act->id, weir_status_name(status));
+    status = weir_sync_devices_timeout(1000);
+    /* In the call that asks, of what is over already, the caller may be a thread of the host's own. */
+    bool legal = status == WEIR_FAILED_PRECONDITION;
+    if (!legal) finding("sync-inside", "weir_sync_devices in a notice says %s", weir_status_name(status));
+}
+
+static void told_for_the_last_time(void *ctx) {
+    pending *p = ctx;
+    if (atomic_fetch_add(&p->releases, 1) > 0) finding("notice", "a%d: released twice", p->act->id);
+}
+
+static weir_notice notice_of(pending *p, bool of_run) {
+    p->asks = true;
+    p->of_run = of_run;
+    return (weir_notice){.struct_size = sizeof(weir_notice), .notify = told_of_end, .ctx = p, .release = told_for_the_last_time};
+}
+
+/* Behind the end of the options, streams and runs. */
+static void check_notices(const caller *c) {
+    uint64_t limit = clock_ns() + watch_limit_ns();
+    for (int i = 0; i < c->plan->num_acts; i++) {
+        pending *p = (pending *)&c->pendings[i];
+        while (p->asks && (atomic_load(&p->releases) == 0 || atomic_load(&p->tells) < p->will_tell)) {
+            if (clock_ns() > limit) {
+                finding("notice", "a%d: told %d times, expected %d, released %d times", p->act->id, atomic_load(&p->tells), p->will_tell,
+                        atomic_load(&p->releases));
+            }
+            doze_us(30);
+        }
+        if (p->asks && atomic_load(&p->tells) != p->will_tell) finding("notice", "a%d: told of what was not begun", p->act->id);
+    }
+}
+
 /* ---- Acts -------------------------------------------------------------------------------------- */
 
 static void make_options(pending *p) {
@@ -265,8 +314,15 @@ static void note_queued(pending *p, weir_status status) {
 static void act_run_stream(caller *c, pending *p) {
     p->stream = p->act->stream;
     make_run(p, 1);
+    bool asks = p->act->tell == BY_OPTIONS && is_asynchronous(c, p->stream);
+    if (asks) {
+        weir_notice notice = notice_of(p, false);
+        MUST(weir_run_options_set_notice(p->options, &notice));
+    }
     if (may_fail(c->w, p->act)) taint(c, p->stream);
-    note_queued(p, run_now(p, c->streams[p->stream]));
+    weir_status status = run_now(p, c->streams[p->stream]);
+    p->will_tell = asks && status == WEIR_OK;
+    note_queued(p, status);
 }
 
 /* A synchronous stream starts no runs. */
@@ -282,12 +338,21 @@ static void act_start(caller *c, pending *p) {
     p->stream = k;
     make_run(p, 1);
     p->tainted = c->tainted[k];
+    if (a->tell == BY_OPTIONS) {
+        weir_notice notice = notice_of(p, true);
+        MUST(weir_run_options_set_notice(p->options, &notice));
+    }
     weir_status status = weir_program_start(w->program, c->streams[k], w->inputs[a->set], (size_t)w->plan->graph->num_inputs, p->outs,
                                             (size_t)p->num_out, p->options, &p->run);
     if (status != WEIR_OK) {
         judge(p, status);
         return;
     }
+    if (a->tell == BY_CALL) {
+        weir_notice notice = notice_of(p, true);
+        MUST(weir_run_notify(p->run, &notice));
+    }
+    p->will_tell = a->tell != NOT_TOLD;
     if (a->then == CANCEL_SOON) doze_us(20 * a->count);
     if (a->then == CANCEL_NOW || a->then == CANCEL_SOON) MUST(weir_run_cancel(p->run));
     if (a->then == LET_GO) {
@@ -388,7 +453,8 @@ static void act_task_calls(caller *c, pending *p) {
     if (status != WEIR_OK) p->settled = true;
 }
 
-static void act_event(caller *c, const act *a) {
+static void act_event(caller *c, pending *p) {
+    const act *a = p->act;
     weir_engine *engine = NULL;
     weir_event *event = NULL;
     MUST(weir_stream_get_engine(c->streams[a->stream], &engine));
@@ -396,6 +462,11 @@ static void act_event(caller *c, const act *a) {
     if (c->tainted[a->stream]) taint(c, a->other);
     weir_status status = weir_event_record(event, c->streams[a->stream]);
     if (status != WEIR_OK && !c->tainted[a->stream]) finding("status", "weir_event_record says %s", what_said(status));
+    if (status == WEIR_OK && a->tell != NOT_TOLD) {
+        weir_notice notice = notice_of(p, false);
+        p->will_tell = true;
+        MUST(weir_event_notify(event, &notice));
+    }
     if (a->other != a->stream) {
         status = weir_stream_wait_event(c->streams[a->other], event);
         if (status != WEIR_OK && !c->tainted[a->other] && !c->inside) finding("status", "weir_stream_wait_event says %s", what_said(status));
@@ -470,7 +541,7 @@ static void perform(caller *c, int i) {
     case ACT_TASK: act_task(c, a->stream); break;
     case ACT_TASK_RUNS:
     case ACT_TASK_WAITS: act_task_calls(c, p); break;
-    case ACT_EVENT: act_event(c, a); break;
+    case ACT_EVENT: act_event(c, p); break;
     case ACT_SYNC_STREAM: (void)sync_stream(c, a->stream); break;
     case ACT_SYNC_ENGINE: {
         int d = c->plan->streams[a->stream].device;
@@ -591,5 +662,7 @@ void callers_run(world *w) {
     watch_phase("what callers left is waited for");
     for (int i = 0; i < n; i++) finish_caller(&callers[i]);
     for (int i = 0; i < n; i++) end_caller(&callers[i]);
+    watch_phase("notices come");
+    for (int i = 0; i < n; i++) check_notices(&callers[i]);
     free(callers);
 }

@@ -399,6 +399,13 @@ plan *plan_draw(uint64_t number, const drops *dropped) {
     for (int r = 0; r < ROLES; r++) draw_pool(&d, &p->pools[r], (role)r);
     p->num_callers = roll(&d, 1, MAX_CALLERS);
     for (int i = 0; i < p->num_callers; i++) draw_caller(&d, p, &p->callers[i], i);
+    /* What came later is drawn from dice of its own, so that the numbers keep their programs. */
+    dice more = {number * UINT64_C(0xD1342543DE82EF95) + 1};
+    for (int i = 0; i < p->num_callers; i++) {
+        for (int k = 0; k < p->callers[i].num_acts; k++) {
+            p->callers[i].acts[k].tell = chance(&more, 70) ? NOT_TOLD : chance(&more, 50) ? BY_OPTIONS : BY_CALL;
+        }
+    }
     plan_leave_out(p, dropped);
     return p;
 }

@@ -190,6 +190,9 @@ typedef enum act_kind {
     ACT_KINDS
 } act_kind;
 
+/* How the host is told of the end of a run or an event. */
+typedef enum tell { NOT_TOLD, BY_OPTIONS, BY_CALL } tell;
+
 typedef enum after_start { WAIT_NOW, WAIT_LATER, CANCEL_NOW, CANCEL_SOON, LET_GO } after_start;
 
 typedef struct act {
@@ -204,6 +207,7 @@ typedef struct act {
     after_start then;
     int count;
     manner manner;
+    tell tell;
     bool dropped;
 } act;
 
@@ -259,6 +263,7 @@ typedef enum feature {
     F_PLACED_OPTIONS, /* deterministic and finish_independent of programs with devices or later kernels */
     F_PORTS,       /* inputs and outputs on devices */
     F_POOLS,       /* pools at all */
+    F_NOTICE,      /* the host is told of ends */
     FEATURES
 } feature;
 
