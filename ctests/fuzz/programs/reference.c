@@ -202,6 +202,8 @@ static void run_graph(const graph_plan *g, const val *inputs, val *outputs, outc
         for (int k = 0; k < n->num_before; k++) {
             skipped[i] |= skipped[n->before[k]];
             failed[i] |= failed[n->before[k]];
+            /* What has failed inside may be what nobody needs, and is left out then. */
+            out->unsure |= failed[n->before[k]] && g->nodes[n->before[k]].num_graphs > 0;
         }
         if (skipped[i]) {
             if (n->op == OP_SWITCH) run_switch(n, ins, outs, out, true);
