@@ -661,6 +661,37 @@ static void test_device(weir_emulation emulation, weir_status status) {
     EVENTUALLY(notice_lane() == 0);
 }
 
+/* The record lies in a queue that is held up when the host asks: the device does not know of it yet. */
+static void test_not_issued(void) {
+    weir_engine *host = make_engine(NULL), *engine = make_emulated((weir_emulation){0});
+    weir_stream *first = make_stream(host, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL), *second = NULL;
+    weir_event *open = make_event(host, 0), *event = make_event(engine, 0);
+    weir_tensor *tensor = make_tensor(engine, vector_desc(64));
+    gate g = {0};
+    ear e = {.event = event}, alone = {0};
+    const weir_notice notice = notice_of(&e), another = notice_of(&alone);
+    CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &second));
+    CHECK_OK(weir_enqueue_task(first, pass_gate, &g, NULL));
+    CHECK_OK(weir_event_record(open, first));
+    CHECK_OK(weir_stream_wait_event(second, open));
+    CHECK_OK(weir_enqueue_fill(second, tensor, 0));
+    CHECK_OK(weir_event_record(event, second));
+    CHECK_OK(weir_event_notify(event, &notice));
+    CHECK_OK(weir_event_notify(event, &another));
+    CHECK_EQ(atomic_load(&e.calls), 0);
+    open_gate(&g);
+    check_heard(&e, WEIR_OK);
+    check_heard(&alone, WEIR_OK);
+    CHECK_EQ(e.thread, notice_lane());
+    weir_tensor_release(tensor);
+    weir_event_release(open);
+    weir_event_release(event);
+    weir_stream_release(first);
+    weir_stream_release(second);
+    weir_engine_release(engine);
+    weir_engine_release(host);
+}
+
 /* A program that the device does all of: issued as kernels are, or, with a handle, driven by the host. */
 static void test_device_program(int with_cpu) {
     const weir_runtime_info before = runtime_info();
@@ -817,6 +848,7 @@ int main(void) {
         test_device((weir_emulation){.fail_operation = 2}, WEIR_INTERNAL);
         test_device((weir_emulation){.lose_operation = 2}, WEIR_DEVICE_LOST);
     }
+    test_not_issued();
     test_device_program(0);
     test_device_program(1);
     test_device_failure();

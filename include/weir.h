@@ -6187,7 +6187,7 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
  * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
  * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
- * output; the text names input or output); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED; when
+ * output; the text names input or output; options with a notice and no asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED; when
  * it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
  */
 WEIR_API
@@ -6231,7 +6231,7 @@ weir_status weir_program_start(struct weir_program *program,
  * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
  * during the call; options may be NULL.
  * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
- * with flags for absent outputs.
+ * with flags for absent outputs or with a notice.
  */
 WEIR_API
 WEIR_NODISCARD
