@@ -145,7 +145,10 @@ fn what_is_kept_is_the_users_alone_and_what_is_not_is_compiled_again() {
             scope.spawn(|| {
                 let start = std::time::Instant::now();
                 while !is_over.load(std::sync::atomic::Ordering::SeqCst) {
-                    assert!(start.elapsed().as_secs() < 60 || std::process::abort(), "it hangs");
+                    if start.elapsed().as_secs() > 60 {
+                        eprintln!("it hangs");
+                        std::process::abort();
+                    }
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }
             });
