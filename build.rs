@@ -46,6 +46,7 @@ const HEADER_SOURCES: &[&str] = &[
     "src/ffi/stream.rs",
     "src/ffi/event.rs",
     "src/ffi/sync.rs",
+    "src/ffi/domain.rs",
     "src/ffi/buffer.rs",
     "src/ffi/tensor.rs",
     "src/ffi/pinned.rs",
@@ -144,6 +145,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "An event marks a point in a stream, for other streams and threads to wait for, and for time.",
     ),
     ("weir_sync_devices", "Everything at once", "One call before you read the clock."),
+    (
+        "weir_domain_create",
+        "Domain",
+        "Two users of the library in one process, a framework and a plug-in of it, say, need not wait for each other nor be told of each other's failures: each makes a domain, its engines in it, and waits for the domain. Who asks for none is in the default domain. A late failure is told once by its stream, once by its engine, once by its domain and once by weir_sync_devices; none of them takes it away from another. docs/waiting.md has the rules.",
+    ),
     (
         "weir_buffer_create",
         "Buffer",

@@ -169,7 +169,8 @@ fn idle() {
     let streams = bench.streams.len();
     println!("nothing to wait for: {ENGINES} emulated engines of {STREAMS} streams each, and the CPU's with 2");
     let sync = each(31, 2000, c::sync_devices);
-    let status = each(31, 500, || drop(weir::engine::sync_each(u64::MAX, 64).unwrap()));
+    let status =
+        each(31, 500, || drop(weir::engine::sync_each(weir::engine::Extent::Everything, u64::MAX, 64).unwrap()));
     let engine = each(31, 2000, || bench.streams[0].engine().synchronize(u64::MAX).unwrap());
     let all = each(31, 2000, || bench.streams.iter().for_each(|stream| stream.synchronize(u64::MAX).unwrap()));
     println!("weir_sync_devices           {sync:6.0} ns");

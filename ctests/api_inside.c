@@ -14,6 +14,7 @@
 enum { WIDTH = 16, ENGINES = 16 };
 
 static weir_engine *synced; /* the engine that weir_engine_synchronize is asked for */
+static weir_domain *empty;  /* a domain that nothing waits for */
 static atomic_int refusals; /* rounds of refusals */
 
 static int32_t nothing(void *arg) {
@@ -34,6 +35,12 @@ static void be_refused(void) {
     CHECK_CODE(weir_sync_devices_status(WEIR_TIMEOUT_INFINITE, results, ENGINES, &count), WEIR_FAILED_PRECONDITION, text);
     CHECK_CODE(weir_engine_synchronize(synced, 0), WEIR_FAILED_PRECONDITION, text);
     CHECK_CODE(weir_engine_synchronize(synced, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
+    CHECK_CODE(weir_sync_domain(empty, 0), WEIR_FAILED_PRECONDITION, text);
+    CHECK_TEXT(weir_last_error_message(), "weir_sync_domain: synchronising a domain would wait for itself here");
+    CHECK_CODE(weir_sync_domain_status(empty, WEIR_TIMEOUT_INFINITE, results, ENGINES, &count), WEIR_FAILED_PRECONDITION, text);
+    CHECK_OK(weir_async_scope_begin_in(empty, &scope));
+    CHECK_CODE(weir_async_scope_end(scope, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
     CHECK_OK(weir_async_scope_begin(&scope));
     CHECK_CODE(weir_async_scope_end(scope, WEIR_TIMEOUT_INFINITE), WEIR_FAILED_PRECONDITION, text);
     CHECK_CODE(weir_time_ns(NULL, nothing, NULL, 1, &time), WEIR_FAILED_PRECONDITION, text);
@@ -375,6 +382,7 @@ int main(void) {
     weir_runtime_info before = runtime_info();
     weir_engine *plain = make_engine(NULL);
     synced = plain;
+    CHECK_OK(weir_domain_create("empty", &empty));
     test_stream(plain, 0);
     test_stream(plain, WEIR_STREAM_ASYNCHRONOUS); /* a lane */
     test_graph(plain, 1, 0);
@@ -399,6 +407,7 @@ int main(void) {
     }
     test_devices(plain);
     weir_engine_release(plain);
+    weir_domain_release(empty);
     check_released(&before);
     puts("nothing waits for itself");
     return 0;

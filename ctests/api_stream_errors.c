@@ -47,6 +47,7 @@ static void check_late_error(weir_threadpool *pool) {
 
     CHECK_CODE(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "upload");
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
+    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "engine cpu:0: stream 'upload'"); /* each reporter tells it once */
     CHECK_OK(weir_sync_devices());
     check_error(healthy, WEIR_OK, "");
     CHECK_EQ(atomic_load(&healthy_runs), 10);
@@ -59,6 +60,7 @@ static void check_late_error(weir_threadpool *pool) {
 
     CHECK_OK(weir_enqueue_task(stream, fail_with_data_loss, NULL, NULL)); /* a second failure is a new one */
     CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "upload");
+    CHECK_CODE(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "upload");
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
     CHECK_CODE(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "upload");
     weir_stream_release(healthy);
@@ -89,6 +91,9 @@ static void test_error_of_released_stream(void) {
     test_pool_let_go(host);
     CHECK_CODE(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "gone");
     CHECK_OK(weir_engine_synchronize(engine, WEIR_TIMEOUT_INFINITE));
+    CHECK_CODE(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, "gone");
+    CHECK_CODE(weir_sync_devices(), WEIR_DATA_LOSS, "gone");
+    CHECK_OK(weir_sync_domain(NULL, WEIR_TIMEOUT_INFINITE));
     weir_engine_release(engine);
     weir_threadpool_release(pool);
     test_pool_destroy(host);

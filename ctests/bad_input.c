@@ -62,9 +62,9 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 208 (at least 120)");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 216 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 208");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 216");
     info.struct_size = SIZE_MAX;
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 18446744073709551615");
     CHECK(info.struct_size == SIZE_MAX && info.allocations == 0 && info.attrs == 0);
@@ -112,6 +112,7 @@ static void make_objects(void) {
     CHECK_OK(weir_threadpool_create_inline(&good.threadpool));
     CHECK_OK(weir_threadpool_attr_create(&good.threadpool_attr));
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &good.engine_attr));
+    CHECK_OK(weir_domain_create("good", &good.domain));
     CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &good.stream_attr));
     CHECK_OK(weir_kernel_attr_create(&good.kernel_attr));
     CHECK_OK(weir_compile_options_create(&good.compile_options));
@@ -176,6 +177,7 @@ static void release_objects(void) {
     weir_stream_release(good.asynchronous);
     weir_stream_release(good.stream);
     weir_engine_attr_destroy(good.engine_attr);
+    weir_domain_release(good.domain);
     weir_engine_release(good.engine);
     weir_threadpool_attr_destroy(good.threadpool_attr);
     weir_threadpool_release(good.threadpool);

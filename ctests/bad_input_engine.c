@@ -136,6 +136,61 @@ static void rows_of_engines(void) {
     ROW(weir_sync_devices_timeout, (WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
 }
 
+static void rows_of_domains(void) {
+    char buffer[8];
+    weir_engine_attr *attr = NULL;
+    weir_engine *engine = NULL;
+    weir_engine_sync synced = {.struct_size = sizeof synced}, short_synced = {.struct_size = 8};
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_CPU, &attr));
+    CHECK_OK(weir_engine_attr_set_domain(attr, good.domain));
+    CHECK_OK(weir_engine_attr_set_name(attr, "named"));
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, attr, &engine));
+
+    ROW(weir_domain_create, (NULL, NEW(domain)), INVALID, "name is NULL");
+    ROW(weir_domain_create, ("d", NULL), INVALID, "out_domain is NULL");
+    ROW(weir_domain_create, ("", NEW(domain)), INVALID, "name is empty");
+    ROW(weir_domain_create, (BAD_UTF8, NEW(domain)), INVALID, "name is not UTF-8");
+    ROW(weir_domain_create, ("a/b", NEW(domain)), INVALID, "name 'a/b' has '/' in it");
+    ROW(weir_domain_create, ("good#2", NEW(domain)), INVALID, "name 'good#2' has '#' in it");
+    ROW(weir_domain_create, ("a name of twenty-five byte", NEW(domain)), INVALID, "name has 26 bytes, expected at most 24");
+    ROW(weir_domain_retain, (NULL), INVALID, "domain is NULL");
+    ROW(weir_domain_retain, (WRONG(engine)), INVALID, "domain: expected a domain, got an engine");
+    ROW(weir_domain_release, (NULL));
+    ROW(weir_domain_release, (WRONG(engine)));
+    ROW(weir_domain_get_name, (NULL, buffer, 8, &out.size), INVALID, "domain is NULL");
+    ROW(weir_domain_get_name, (good.domain, NULL, 8, &out.size), INVALID, "buffer is NULL, but capacity is 8");
+    ROW(weir_domain_get_name, (good.domain, NULL, 0, NULL), INVALID, "out_length is NULL");
+    ROW(weir_domain_get_name, (WRONG(event), buffer, 8, &out.size), INVALID, "domain: expected a domain, got an event");
+
+    ROW(weir_engine_attr_set_domain, (NULL, good.domain), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_domain, (attr, WRONG(stream)), INVALID, "domain: expected a domain, got a stream");
+    ROW(weir_engine_attr_set_domain, (WRONG(domain), good.domain), INVALID, "attr: expected an engine_attr, got a domain");
+    ROW(weir_engine_attr_get_domain, (NULL, NEW(domain)), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_domain, (attr, NULL), INVALID, "out_domain is NULL");
+    ROW(weir_engine_attr_get_domain, (WRONG(run), NEW(domain)), INVALID, "attr: expected an engine_attr, got a run");
+    ROW(weir_engine_attr_set_name, (NULL, "e"), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_name, (attr, NULL), INVALID, "name is NULL");
+    ROW(weir_engine_attr_set_name, (attr, BAD_UTF8), INVALID, "name is not UTF-8");
+    ROW(weir_engine_attr_set_name, (attr, "cpu:0"), INVALID, "name 'cpu:0' has ':' in it");
+    ROW(weir_engine_attr_set_name, (WRONG(graph), "e"), INVALID, "attr: expected an engine_attr, got a graph");
+    ROW(weir_engine_attr_get_name, (NULL, buffer, 8, &out.size), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_get_name, (attr, NULL, 8, &out.size), INVALID, "buffer is NULL, but capacity is 8");
+    ROW(weir_engine_attr_get_name, (WRONG(graph), buffer, 8, &out.size), INVALID, "attr: expected an engine_attr, got a graph");
+    ROW(weir_engine_get_name, (NULL, buffer, 8, &out.size), INVALID, "engine is NULL");
+    ROW(weir_engine_get_name, (engine, NULL, 8, &out.size), INVALID, "buffer is NULL, but capacity is 8");
+    ROW(weir_engine_get_name, (WRONG(domain), buffer, 8, &out.size), INVALID, "engine: expected an engine, got a domain");
+    ROW(weir_sync_domain, (NULL, WEIR_TIMEOUT_INFINITE), WEIR_OK, NULL);
+    ROW(weir_sync_domain, (WRONG(engine), 0), INVALID, "domain: expected a domain, got an engine");
+    ROW(weir_sync_domain_status, (NULL, 0, &synced, 1, NULL), INVALID, "out_count is NULL");
+    ROW(weir_sync_domain_status, (good.domain, 0, NULL, 1, &out.size), INVALID, "results is NULL");
+    ROW(weir_sync_domain_status, (good.domain, 0, &short_synced, 1, &out.size), INVALID, "results->struct_size is 8");
+    ROW(weir_sync_domain_status, (WRONG(engine), 0, &synced, 1, &out.size), INVALID, "domain: expected a domain, got an engine");
+    ROW(weir_async_scope_begin_in, (good.domain, NULL), INVALID, "out_scope is NULL");
+    ROW(weir_async_scope_begin_in, (WRONG(kernel), &out.u64), INVALID, "domain: expected a domain, got a kernel");
+    weir_engine_release(engine);
+    weir_engine_attr_destroy(attr);
+}
+
 static void rows_of_emulation(void) {
     weir_engine_attr *attr = NULL;
     weir_emulation sane = {.struct_size = sizeof sane, .seed = 1}, emulation = sane;
@@ -193,5 +248,6 @@ void bad_input_engine(void) {
     rows_of_threads();
     rows_of_create();
     rows_of_engines();
+    rows_of_domains();
     rows_of_emulation();
 }

@@ -70,6 +70,7 @@ static void check_refusals(inherited *i) {
     REFUSED(weir_engine_synchronize(i->engine, WEIR_TIMEOUT_INFINITE));
     REFUSED(weir_sync_devices());
     REFUSED(weir_sync_devices_timeout(0));
+    REFUSED(weir_sync_domain(NULL, 0));
     REFUSED(weir_event_record(i->event, i->stream));
     REFUSED(weir_event_synchronize(i->event, WEIR_TIMEOUT_INFINITE));
     REFUSED(weir_enqueue(i->stream, i->kernel, &i->tensor, 1, &i->tensor, 1));

@@ -134,6 +134,28 @@ static void test_events() {
     engine.synchronize();
 }
 
+static void test_domains() {
+    const weir::domain domain("library");
+    const weir::engine other = weir::engine::cpu();
+    const weir::engine own(WEIR_ENGINE_CPU, 0, weir::engine_attr().set_domain(domain).set_name("own"));
+    weir::engine_attr attr;
+    attr.set_domain(domain).set_name("x");
+    EXPECT(attr.domain().get() == domain.get() && attr.name() == "x");
+    EXPECT(domain.name() == "library" && weir::domain("library").name() == "library#2");
+    EXPECT(own.name() == "library/own" && other.name() == "cpu:0");
+    EXPECT_THROWS(weir::domain("a/b"), WEIR_INVALID_ARGUMENT, "name 'a/b' has '/' in it");
+    const weir::stream ours(own, WEIR_STREAM_ASYNCHRONOUS), theirs(other, WEIR_STREAM_ASYNCHRONOUS);
+    const weir::async_scope scope(domain);
+    theirs.enqueue([] { return WEIR_DATA_LOSS; });
+    EXPECT_THROWS(theirs.synchronize(), WEIR_DATA_LOSS, "");
+    domain.synchronize();
+    ours.enqueue([] { return WEIR_NOT_FOUND; });
+    EXPECT_THROWS(scope.end(), WEIR_NOT_FOUND, "engine library/own");
+    domain.synchronize(); // told by its scope
+    EXPECT_THROWS(weir::domain().synchronize(), WEIR_DATA_LOSS, "engine cpu:0");
+    EXPECT_THROWS(weir::sync_devices(), WEIR_DATA_LOSS, "engine library/own");
+}
+
 static void test_tensors() {
     const weir::engine engine = weir::engine::cpu();
     weir::tensor zeros(engine, weir::desc(WEIR_F32, {2, 3}));
@@ -228,6 +250,7 @@ int main() {
     test_threads();
     test_tasks();
     test_events();
+    test_domains();
     test_tensors();
     test_kernels();
     test_emulated();

@@ -52,6 +52,7 @@ static int32_t scratch_compute(void *user, weir_kernel_context *context) {
 
 typedef struct cast {
     weir_threadpool *pool;
+    weir_domain *domain;
     weir_engine_attr *engine_attr;
     weir_engine *engine;
     weir_stream_attr *stream_attr;
@@ -113,6 +114,9 @@ static weir_status make_devices(cast *c) {
     atomic_fetch_add(&pools_made, 1);
     TRY(weir_engine_attr_create(WEIR_ENGINE_CPU, &c->engine_attr));
     TRY(weir_engine_attr_set_threadpool(c->engine_attr, c->pool));
+    TRY(weir_domain_create("a-name-of-some-length", &c->domain));
+    TRY(weir_engine_attr_set_domain(c->engine_attr, c->domain));
+    TRY(weir_engine_attr_set_name(c->engine_attr, "another-name"));
     TRY(weir_engine_create(WEIR_ENGINE_CPU, 0, c->engine_attr, &c->engine));
     TRY(weir_stream_attr_create(WEIR_ENGINE_CPU, &c->stream_attr));
     TRY(weir_stream_attr_set_name(c->stream_attr, "a name that is long enough to need memory of its own"));
@@ -191,6 +195,7 @@ static weir_status run_program(cast *c) {
     TRY(told(weir_program_run(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, c->options)));
     TRY(told(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, c->options, &c->other)));
     TRY(weir_sync_devices());
+    TRY(weir_sync_domain(c->domain, WEIR_TIMEOUT_INFINITE));
 out:
     return status;
 }
@@ -212,6 +217,7 @@ static void release_all(cast *c) {
     weir_stream_attr_destroy(c->stream_attr);
     weir_engine_release(c->engine);
     weir_engine_attr_destroy(c->engine_attr);
+    weir_domain_release(c->domain);
     weir_threadpool_release(c->pool);
 }
 

@@ -28,6 +28,7 @@
  *   copies              weir_enqueue_copy, weir_enqueue_fill
  *   event               weir_event_create, weir_event_record, weir_stream_wait_event
  *   everything at once  weir_sync_devices, weir_sync_devices_status, weir_async_scope_begin, weir_time_ns
+ *   domain              weir_domain_create, weir_engine_attr_set_domain, weir_sync_domain, weir_engine_get_name
  *   buffer              weir_buffer_create, weir_buffer_import, weir_tensor_create_on_buffer
  *   tensor              weir_tensor_desc, weir_tensor_create, weir_tensor_create_from
  *   kernel              weir_kernel_create_*, weir_enqueue, weir_kernel_context_*
@@ -834,6 +835,9 @@ typedef struct weir_compile_options weir_compile_options;
  */
 typedef struct weir_completion weir_completion;
 
+/** What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain, release. */
+typedef struct weir_domain weir_domain;
+
 /** A device that runs kernels and owns memory. Shared: create, retain, release. */
 typedef struct weir_engine weir_engine;
 
@@ -957,6 +961,8 @@ typedef struct weir_runtime_info {
   uint64_t resources;
   /** Those of them whose engine is gone: see weir_resource_get_leaks. */
   uint64_t leaked_resources;
+  /** Domains alive, those too that only engines refer to. */
+  uint64_t domains;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */
@@ -1653,7 +1659,7 @@ typedef struct weir_engine_sync {
   weir_status status;
   /** 0. */
   uint32_t reserved;
-  /** "engine cpu:0". */
+  /** The engine's name behind a word: "engine cpu:0", "engine torch/encoder". */
   char engine[64];
   /** The text of the failure, as far as it fits. */
   char message[256];
@@ -2425,7 +2431,7 @@ typedef struct weir_run_failure {
   char node[128];
   /** The node of that loop, or "". */
   char loop_node[128];
-  /** The engine that the node ran on ("cpu:0"), or "". */
+  /** The engine that the node ran on (its name, "cpu:0"), or "". */
   char engine[64];
 } weir_run_failure;
 
@@ -3271,15 +3277,18 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
 
 /**
  * Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
- * Returns the engine's first late error that no engine or device synchronisation has returned yet; the streams
- * keep theirs.
+ * Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams, domains and
+ * weir_sync_devices report, nor they from it.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
  * = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
  * work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_synchronize(struct weir_engine *engine,
+                                    uint64_t timeout_ns);
 
 
 /* ---- Device ------------------------------------------------------------------------------------------------------
@@ -4026,8 +4035,8 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
 /**
  * Waits until everything is done that was queued before this call, on every stream of every engine, and for
  * nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
- * first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
- * and the texts of all; the streams keep theirs. What devices do for runs of programs is covered, too.
+ * first late error of each engine that this call, in any of its forms, has not returned yet: the first one's code, and the texts of all. It
+ * takes nothing away from what streams, engines and domains report themselves. What devices do for runs of programs is covered, too.
  *
  * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as are all waits for
  * everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize may be possible there.
@@ -4070,6 +4079,7 @@ weir_status weir_sync_devices_status(uint64_t timeout_ns,
 /**
  * Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes may lie inside one another,
  * and in several threads; a failure is told by the first that ends. *out_scope is a number, and nothing has to be released.
+ * weir_async_scope_begin_in is for the streams of a domain alone.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
@@ -4079,8 +4089,10 @@ weir_status weir_async_scope_begin(uint64_t *out_scope);
 
 /**
  * Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the scope began
- * that no device synchronisation has returned, with the texts of the others. Failures from before the scope are left for
- * weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
+ * that neither another scope nor weir_sync_devices has returned, with the texts of the others. weir_sync_devices does not return these again;
+ * failures from before the scope are left for it, and domains, engines and streams report theirs all the same. In a scope of
+ * weir_async_scope_begin_in all this is said of the domain's streams and weir_sync_domain. Of streams that failed and were released inside of the
+ * scope the latest 64 are told. If the time is over the scope goes on, and may be ended again.
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
  * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
@@ -4093,7 +4105,7 @@ weir_status weir_async_scope_end(uint64_t scope,
 /**
  * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream has nothing to do to one
  * when it has done everything again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. There is no time without the
- * wait: if `fn` has queued something on another stream and that is not done, the call fails. Take the median, and give the
+ * wait: if something was queued meanwhile on another stream of the same domain and that is not done, the call fails. Take the median, and give the
  * first ones to caches and clocks.
  *
  * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
@@ -4107,6 +4119,156 @@ weir_status weir_time_ns(struct weir_stream *stream,
                          void *arg,
                          size_t repetitions,
                          uint64_t *out_times);
+
+
+/* ---- Domain ------------------------------------------------------------------------------------------------------
+ * Two users of the library in one process, a framework and a plug-in of it, say, need not wait for each other
+ * nor be told of each other's failures: each makes a domain, its engines in it, and waits for the domain. Who
+ * asks for none is in the default domain. A late failure is told once by its stream, once by its engine, once by
+ * its domain and once by weir_sync_devices; none of them takes it away from another. docs/waiting.md has the
+ * rules.
+ */
+
+/**
+ * Makes a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
+ * other: if another domain alive has the name, this one's is followed by a number, as in "torch#2". Engines are put
+ * into a domain by weir_engine_attr_set_domain.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
+ * Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_domain_create(const char *name, struct weir_domain **out_domain);
+
+/**
+ * Takes one more reference.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_domain_retain(struct weir_domain *domain);
+
+/**
+ * Gives up one reference. NULL does nothing. Settings and engines hold references of their own.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+ */
+WEIR_API void weir_domain_release(struct weir_domain *domain);
+
+/**
+ * Copies the domain's name, which no other domain alive has, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_domain_get_name(const struct weir_domain *domain,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *out_length);
+
+/**
+ * The domain that the engine is made in. NULL: the default domain, that of all who ask for none.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
+ * own.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_domain(struct weir_engine_attr *attr,
+                                        struct weir_domain *domain);
+
+/**
+ * The domain that was set, or NULL.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never.
+ * Ownership: *out_domain is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+ * Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_domain(const struct weir_engine_attr *attr,
+                                        struct weir_domain **out_domain);
+
+/**
+ * The engine's name in texts, in place of its device's: as of weir_domain_create, or "" for none (the default). If
+ * another engine of the domain has it, this one's is followed by a number, as in "encoder#2". Engines that are given
+ * none share their device's name, "cpu:0".
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
+ * INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_name(struct weir_engine_attr *attr, const char *name);
+
+/**
+ * Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_name(const struct weir_engine_attr *attr,
+                                      char *buffer,
+                                      size_t capacity,
+                                      size_t *out_length);
+
+/**
+ * Copies the engine's name as all texts say it, as weir_last_error_copy copies its text: the one that it was given,
+ * else its device's, behind the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains
+ * never have the same name; in one domain engines that were given none may.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+ * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_get_name(const struct weir_engine *engine,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *out_length);
+
+/**
+ * Waits until everything is done that was queued before this call on the streams of the domain's engines, and for
+ * nothing later, nor for what others queue elsewhere. NULL: the default domain. Returns the first late error of each
+ * of these engines that this call and weir_sync_domain_status have not returned yet: the first one's code, and the
+ * texts of all. It takes nothing away from what streams, engines and weir_sync_devices report, nor they from it.
+ *
+ * What runs of programs have given to these engines up to now is covered, whoever runs them; the rest of such a run is
+ * if it was started on a stream of the domain. Work that waits for another domain's (an event, a run over engines of
+ * both) is waited for with that.
+ *
+ * Inside of what weir has called this is refused, as of weir_sync_devices.
+ *
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed; in
+ * a thread of a pool that the work needs it helps or refuses. Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_sync_domain(const struct weir_domain *domain, uint64_t timeout_ns);
+
+/**
+ * As weir_sync_domain, with an answer for each engine of the domain, as of weir_sync_devices_status.
+ *
+ * Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
+ * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
+ * weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for);
+ * INVALID_ARGUMENT (NULL, struct_size).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_sync_domain_status(const struct weir_domain *domain,
+                                    uint64_t timeout_ns,
+                                    struct weir_engine_sync *results,
+                                    size_t capacity,
+                                    size_t *out_count);
+
+/**
+ * Begins a scope, as weir_async_scope_begin, of what fails late on streams of the domain's engines. NULL: the default
+ * domain. weir_async_scope_end waits for these streams alone, and what it tells weir_sync_domain does not tell again.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const struct weir_domain *domain, uint64_t *out_scope);
 
 
 /* ---- Buffer ------------------------------------------------------------------------------------------------------

@@ -56,6 +56,18 @@ public:
     }
 };
 
+/// What one user of the library waits for and is told of, beside other users in the process. An empty one is the default domain.
+class domain : public shared<weir_domain> {
+public:
+    using shared::shared;
+    domain() noexcept = default;
+    explicit domain(const std::string &name) { check(weir_domain_create(name.c_str(), out())); }
+    /// No other domain alive has this name.
+    std::string name() const { return detail::text(weir_domain_get_name, get()); }
+    /// Waits for everything that was queued before this call on streams of the domain's engines.
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_sync_domain(get(), timeout_ns)); }
+};
+
 /// Settings for an engine of one kind.
 class engine_attr : public owned<weir_engine_attr> {
 public:
@@ -66,6 +78,16 @@ public:
     engine_attr &set_threadpool(const weir::threadpool &pool) {
         return check(weir_engine_attr_set_threadpool(*this, pool)), *this;
     }
+    /// The domain that the engine is made in; the default one if that is empty.
+    engine_attr &set_domain(const weir::domain &domain) {
+        return check(weir_engine_attr_set_domain(*this, domain)), *this;
+    }
+    /// The engine's name in texts, "" for its device's.
+    engine_attr &set_name(const std::string &name) {
+        return check(weir_engine_attr_set_name(*this, name.c_str())), *this;
+    }
+    weir::domain domain() const { return detail::lent<weir::domain>(weir_engine_attr_get_domain, get()); }
+    std::string name() const { return detail::text(weir_engine_attr_get_name, get()); }
     /// Where the engine's threads come from; weir starts some in modes PRIVATE and KIND.
     engine_attr &set_thread_mode(weir_thread_mode mode) {
         return check(weir_engine_attr_set_thread_mode(*this, mode)), *this;
@@ -137,6 +159,8 @@ public:
         return detail::value<std::uint32_t>(weir_engine_count, kind);
     }
 
+    /// As texts say it: "cpu:0", in a domain "torch/cpu:0".
+    std::string name() const { return detail::text(weir_engine_get_name, get()); }
     weir_engine_kind kind() const { return detail::value<weir_engine_kind>(weir_engine_get_kind, get()); }
     std::uint32_t index() const { return detail::value<std::uint32_t>(weir_engine_get_index, get()); }
     weir::threadpool threadpool() const {
@@ -338,6 +362,8 @@ inline std::vector<weir_thread_info> runtime_threads() {
 class async_scope {
 public:
     async_scope() : number_(detail::value<std::uint64_t>(weir_async_scope_begin)) {}
+    /// Of the domain's streams alone.
+    explicit async_scope(const domain &of) : number_(detail::value<std::uint64_t>(weir_async_scope_begin_in, of.get())) {}
     /// Waits for all that was queued; throws the first failure since the beginning.
     void end(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_async_scope_end(number_, timeout_ns)); }
 

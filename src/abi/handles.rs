@@ -9,6 +9,10 @@ pub struct weir_threadpool {
 pub struct weir_threadpool_attr {
     _opaque: [u8; 0],
 }
+/// What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain, release.
+pub struct weir_domain {
+    _opaque: [u8; 0],
+}
 /// A device that runs kernels and owns memory. Shared: create, retain, release.
 pub struct weir_engine {
     _opaque: [u8; 0],

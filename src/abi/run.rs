@@ -22,7 +22,7 @@ pub struct weir_run_failure {
     pub node: [std::ffi::c_char; 128],
     /// The node of that loop, or "".
     pub loop_node: [std::ffi::c_char; 128],
-    /// The engine that the node ran on ("cpu:0"), or "".
+    /// The engine that the node ran on (its name, "cpu:0"), or "".
     pub engine: [std::ffi::c_char; 64],
 }
 

@@ -57,6 +57,8 @@ pub struct weir_runtime_info {
     pub resources: u64,
     /// Those of them whose engine is gone: see weir_resource_get_leaks.
     pub leaked_resources: u64,
+    /// Domains alive, those too that only engines refer to.
+    pub domains: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

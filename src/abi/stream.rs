@@ -79,7 +79,7 @@ pub struct weir_engine_sync {
     pub status: weir_status,
     /// 0.
     pub reserved: u32,
-    /// "engine cpu:0".
+    /// The engine's name behind a word: "engine cpu:0", "engine torch/encoder".
     pub engine: [c_char; 64],
     /// The text of the failure, as far as it fits.
     pub message: [c_char; 256],

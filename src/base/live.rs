@@ -26,9 +26,10 @@ pub enum Counter {
     Allocators,
     Buffers,
     Resources,
+    Domains,
 }
 
-const KINDS: usize = Counter::Resources as usize + 1;
+const KINDS: usize = Counter::Domains as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Objects alive, by kind.
@@ -48,6 +49,7 @@ pub struct Counts {
     pub allocators: u64,
     pub buffers: u64,
     pub resources: u64,
+    pub domains: u64,
 }
 
 /// One object in the counts, until it is dropped.
@@ -87,5 +89,6 @@ pub fn counts() -> Counts {
         allocators: of(Counter::Allocators),
         buffers: of(Counter::Buffers),
         resources: of(Counter::Resources),
+        domains: of(Counter::Domains),
     }
 }

@@ -81,6 +81,7 @@ pub mod tag {
         "allocator" = ALLOCATOR: 18,
         "buffer" = BUFFER: 19,
         "resource" = RESOURCE: 20,
+        "domain" = DOMAIN: 21,
     }
     use super::DEAD;
 }

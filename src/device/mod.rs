@@ -407,7 +407,7 @@ pub trait Factory: Send + Sync {
     fn open(&self, index: u32, settings: &Settings) -> Result<Arc<dyn Device>>;
 }
 
-/// The refusal of a device that lacks something.
-pub fn unimplemented(device: &dyn Device, what: impl std::fmt::Display) -> Error {
-    Error::new(crate::base::Code::Unimplemented, format!("engine {} has no {what}", label(device)))
+/// The refusal of an engine or a device whose device lacks something.
+pub fn unimplemented(label: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(crate::base::Code::Unimplemented, format!("engine {label} has no {what}"))
 }

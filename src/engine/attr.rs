@@ -7,6 +7,7 @@ use crate::base::{Error, Kind, Ref, Result, live};
 use crate::device::DeviceKind;
 use crate::device::emulated::Emulation;
 use crate::memory::HostAllocator;
+use crate::stream::{Domain, check_name};
 use crate::threadpool::{PoolAttr, ThreadPool};
 
 /// Most streams of an engine that a program's work may be spread over.
@@ -33,6 +34,10 @@ pub struct EngineAttr {
     pub(super) pinned_limit: Option<u64>,
     /// None = the environment may decide.
     pub memory_mode: Option<MemoryMode>,
+    /// None = the default domain.
+    pub domain: Option<Ref<Domain>>,
+    /// "" = the device's, "cpu:0".
+    name: String,
 }
 
 #[derive(Clone, Debug)]
@@ -80,7 +85,22 @@ impl EngineAttr {
             memory_limit: None,
             pinned_limit: None,
             memory_mode: None,
+            domain: None,
+            name: String::new(),
         }
+    }
+
+    /// "" = the device's.
+    pub fn set_name(&mut self, name: &str) -> Result<()> {
+        if !name.is_empty() {
+            check_name(name)?;
+        }
+        name.clone_into(&mut self.name);
+        Ok(())
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// None = the device's own memory.

@@ -44,6 +44,7 @@ impl Kind for Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.account.close();
         self.resources.close();
     }
 }
@@ -87,10 +88,13 @@ impl Engine {
             attr.emulation = Some(*device.emulation());
         }
         fork::arm();
+        let account = match attr.name() {
+            "" => Account::open_engine(&device::label(&*device), attr.domain.as_ref(), false),
+            given => Account::open_engine(given, attr.domain.as_ref(), true),
+        };
         let pool = threads::settle(&mut attr, index)?;
-        let account = Account::open(format!("engine {}:{index}", kind.name()));
-        let memory = memory::open(&mut attr, &device)?;
-        let host_memory = memory::open_host(&attr, &device);
+        let memory = memory::open(&mut attr, &device, account.label())?;
+        let host_memory = memory::open_host(&attr, &device, account.label());
         let resources = Registry::open(account.label().to_owned(), Arc::clone(&device));
         let (attr, registrations) = (Object::new(attr), Arc::default());
         Ok(Object::shared(Engine {
@@ -120,9 +124,9 @@ impl Engine {
         [self.kind().value(), self.index()]
     }
 
-    /// "cpu:0"
+    /// "cpu:0"; with a domain "torch/cpu:0"; with a name of its own "encoder" or "torch/encoder".
     pub fn label(&self) -> String {
-        format!("{}:{}", self.kind().name(), self.index())
+        self.account.name().to_owned()
     }
 
     /// The settings, with what they left open as it was settled.

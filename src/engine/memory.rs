@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::threads::Variable;
 use crate::abi::{weir_memory_info, weir_memory_mode, weir_memory_mode_value as V};
 use crate::base::{Error, Ref, Result};
-use crate::device::{Accelerator, Device, DeviceKind, Pinning, label};
+use crate::device::{Accelerator, Device, DeviceKind, Pinning};
 use crate::memory::{ALIGNMENT, HostMemory, Pool, PoolAttr, Source, Tag};
 use std::sync::Arc;
 
@@ -110,20 +110,20 @@ impl Source for PinnedMemory {
 
 /// Memory of the host's for copies of an engine whose device works on its own: pinned where the device knows such memory. None where
 /// the engine's own memory is the host's.
-pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>) -> Option<Arc<Pool>> {
+pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>, label: &str) -> Option<Arc<Pool>> {
     let is_pinned = device.accelerator()?.pinning().is_some();
     let (source, what): (Box<dyn Source>, _) = match is_pinned {
         true => (Box::new(PinnedMemory(Arc::clone(device))), "pinned memory"),
         false => (Box::new(HostMemory), "memory of the host"),
     };
     let limit = attr.pinned_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    let name = format!("engine {}, {what}", label(&**device));
+    let name = format!("{label}, {what}");
     let direct = attr.memory_mode == Some(MemoryMode::Direct);
     Some(Pool::new(PoolAttr { name, alignment: ALIGNMENT, limit, direct }, source))
 }
 
-/// The memory of an engine on this device; then `attr` says how it is kept.
-pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Arc<Pool>> {
+/// The memory of the engine with this label, on this device; then `attr` says how it is kept.
+pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>, label: &str) -> Result<Arc<Pool>> {
     let mode = match attr.memory_mode {
         Some(mode) => mode,
         None => {
@@ -143,7 +143,7 @@ pub(super) fn open(attr: &mut EngineAttr, device: &Arc<dyn Device>) -> Result<Ar
         None => Box::new(HostMemory),
     };
     let limit = attr.memory_limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    let name = format!("engine {}", label(&**device));
+    let name = label.to_owned();
     Ok(Pool::new(PoolAttr { name, alignment, limit, direct: mode == MemoryMode::Direct }, source))
 }
 

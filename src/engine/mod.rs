@@ -45,7 +45,7 @@ pub use threads::{ThreadMode, checked_thread_count};
 pub use variable::{device_sum, side_of};
 
 pub use crate::device::count;
-pub use crate::stream::{Scope, Synced, sync_all as sync_devices, sync_each, time_ns};
+pub use crate::stream::{Domain, DomainId, Extent, Scope, Synced, sync_all, sync_each, time_ns};
 
 use crate::abi::weir_engine_kind;
 use crate::base::Result;

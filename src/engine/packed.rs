@@ -30,7 +30,7 @@ impl PackedWeights {
         }
         if engine.accelerator().is_some() {
             let what = "packed weights, which are a form of the host's; its kernels take plain ones";
-            return Err(device::unimplemented(&**engine.device(), what));
+            return Err(device::unimplemented(&engine.label(), what));
         }
         let packed = Arc::new(Packed::new(tensor.view(), transposed)?);
         Ok(Object::shared(PackedWeights { engine, packed }))

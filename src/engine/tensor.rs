@@ -115,7 +115,7 @@ impl Tensor {
         release: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<Ref<Tensor>> {
         if engine.accelerator().is_some() {
-            return Err(device::unimplemented(&**engine.device(), "dynamic tensors"));
+            return Err(device::unimplemented(&engine.label(), "dynamic tensors"));
         }
         let named = |error: Error| error.within("desc");
         let pattern = pattern.check_open().map_err(named)?;

@@ -356,8 +356,8 @@ pub unsafe extern "C" fn weir_engine_get_info(
 }
 
 /// Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
-/// Returns the engine's first late error that no engine or device synchronisation has returned yet; the streams
-/// keep theirs.
+/// Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams, domains and
+/// weir_sync_devices report, nor they from it.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
 /// = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.

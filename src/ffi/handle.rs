@@ -26,6 +26,7 @@ handles! {
     weir_threadpool => crate::threadpool::ThreadPool,
     weir_threadpool_attr => crate::threadpool::PoolAttr,
     weir_allocator => crate::memory::HostAllocator,
+    weir_domain => crate::engine::Domain,
     weir_engine => crate::engine::Engine,
     weir_engine_attr => crate::engine::EngineAttr,
     weir_stream => crate::engine::Stream,

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn weir_kernel_create_named(
             let kernel = Arc::new(Named(HostKernel::new(&signature!(desc, desc.operation))?));
             if engine.accelerator().is_none() {
                 let what = format!("kernel '{operation}' of its own");
-                return Err(device::unimplemented(&**engine.device(), what));
+                return Err(device::unimplemented(&engine.label(), what));
             }
             let default = KernelAttr::default();
             let attr = attr.map_or(&default, |attr| &**attr);

@@ -25,6 +25,7 @@ mod device;
 mod dlpack;
 mod dlpack_device;
 mod dlpack_layout;
+mod domain;
 mod dynamic;
 mod emulation;
 mod engine;

@@ -4,14 +4,14 @@ use super::argument::{array_mut, out_value};
 use super::guard::guard;
 use super::{handle, versioned};
 use crate::abi::*;
-use crate::base::{Error, text};
-use crate::engine;
+use crate::base::{Error, Result, text};
+use crate::engine::{self, Extent};
 use std::ffi::c_void;
 
 /// Waits until everything is done that was queued before this call, on every stream of every engine, and for
 /// nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
-/// first late error of each engine that no engine or device synchronisation has returned yet: the first one's code,
-/// and the texts of all; the streams keep theirs. What devices do for runs of programs is covered, too.
+/// first late error of each engine that this call, in any of its forms, has not returned yet: the first one's code, and the texts of all. It
+/// takes nothing away from what streams, engines and domains report themselves. What devices do for runs of programs is covered, too.
 ///
 /// Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as are all waits for
 /// everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize may be possible there.
@@ -23,7 +23,7 @@ use std::ffi::c_void;
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_sync_devices() -> weir_status {
-    guard("weir_sync_devices", || engine::sync_devices(WEIR_TIMEOUT_INFINITE))
+    guard("weir_sync_devices", || engine::sync_all(Extent::Everything, WEIR_TIMEOUT_INFINITE))
 }
 
 /// As weir_sync_devices, for at most timeout_ns (0 = look once).
@@ -33,7 +33,7 @@ pub extern "C" fn weir_sync_devices() -> weir_status {
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_sync_devices_timeout(timeout_ns: u64) -> weir_status {
-    guard("weir_sync_devices_timeout", || engine::sync_devices(timeout_ns))
+    guard("weir_sync_devices_timeout", || engine::sync_all(Extent::Everything, timeout_ns))
 }
 
 /// As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine must have
@@ -55,42 +55,58 @@ pub unsafe extern "C" fn weir_sync_devices_status(
 ) -> weir_status {
     guard("weir_sync_devices_status", || {
         // SAFETY: the caller's pointers, as documented.
-        let out = unsafe {
-            let out = out_value(out_count, "out_count")?;
-            if capacity > 0 {
-                versioned::write_array(results, &[], "results")?;
-            }
-            out
-        };
-        let synced = match engine::sync_each(timeout_ns, capacity)? {
-            Ok(synced) => synced,
-            Err(engines) => {
-                out.set(engines);
-                return Err(Error::out_of_range(format!("capacity is {capacity}, there are {engines} engines")));
-            }
-        };
-        let entry = |engine: &engine::Synced| {
-            let failure = engine.result.as_ref().err();
-            weir_engine_sync {
-                struct_size: 0,
-                status: failure.map_or(0, |error| error.code().status()),
-                reserved: 0,
-                engine: text::fixed(&engine.engine),
-                message: text::fixed(failure.map_or("", |error| error.message())),
-            }
-        };
-        let entries: Vec<_> = synced.iter().map(entry).collect();
-        if !entries.is_empty() {
-            // SAFETY: the caller's array, as documented; it has room for all.
-            unsafe { versioned::write_array(results, &entries, "results") }?;
-        }
-        out.set(entries.len());
-        synced.into_iter().try_for_each(|engine| engine.result)
+        unsafe { sync_each(Extent::Everything, timeout_ns, results, capacity, out_count) }
     })
+}
+
+/// Waits for these engines, with an answer for each.
+///
+/// # Safety
+/// `results` is NULL or has `capacity` writable entries, the first of which says how far they are apart; `out_count` is NULL or writable.
+pub(super) unsafe fn sync_each(
+    extent: Extent,
+    timeout_ns: u64,
+    results: *mut weir_engine_sync,
+    capacity: usize,
+    out_count: *mut usize,
+) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let out = unsafe {
+        let out = out_value(out_count, "out_count")?;
+        if capacity > 0 {
+            versioned::write_array(results, &[], "results")?;
+        }
+        out
+    };
+    let synced = match engine::sync_each(extent, timeout_ns, capacity)? {
+        Ok(synced) => synced,
+        Err(engines) => {
+            out.set(engines);
+            return Err(Error::out_of_range(format!("capacity is {capacity}, there are {engines} engines")));
+        }
+    };
+    let entry = |engine: &engine::Synced| {
+        let failure = engine.result.as_ref().err();
+        weir_engine_sync {
+            struct_size: 0,
+            status: failure.map_or(0, |error| error.code().status()),
+            reserved: 0,
+            engine: text::fixed(&engine.engine),
+            message: text::fixed(failure.map_or("", |error| error.message())),
+        }
+    };
+    let entries: Vec<_> = synced.iter().map(entry).collect();
+    if !entries.is_empty() {
+        // SAFETY: the caller's array; it has room for all.
+        unsafe { versioned::write_array(results, &entries, "results") }?;
+    }
+    out.set(entries.len());
+    synced.into_iter().try_for_each(|engine| engine.result)
 }
 
 /// Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes may lie inside one another,
 /// and in several threads; a failure is told by the first that ends. *out_scope is a number, and nothing has to be released.
+/// weir_async_scope_begin_in is for the streams of a domain alone.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
@@ -98,14 +114,16 @@ pub unsafe extern "C" fn weir_sync_devices_status(
 pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_status {
     guard("weir_async_scope_begin", || {
         // SAFETY: the caller's pointer, as documented.
-        unsafe { out_value(out_scope, "out_scope") }?.set(engine::Scope::begin().number());
+        unsafe { out_value(out_scope, "out_scope") }?.set(engine::Scope::begin(Extent::Everything).number());
         Ok(())
     })
 }
 
 /// Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the scope began
-/// that no device synchronisation has returned, with the texts of the others. Failures from before the scope are left for
-/// weir_sync_devices; the streams keep theirs. If the time is over the scope goes on, and may be ended again.
+/// that neither another scope nor weir_sync_devices has returned, with the texts of the others. weir_sync_devices does not return these again;
+/// failures from before the scope are left for it, and domains, engines and streams report theirs all the same. In a scope of
+/// weir_async_scope_begin_in all this is said of the domain's streams and weir_sync_domain. Of streams that failed and were released inside of the
+/// scope the latest 64 are told. If the time is over the scope goes on, and may be ended again.
 ///
 /// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
 /// Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
@@ -117,7 +135,7 @@ pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_stat
 
 /// Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream has nothing to do to one
 /// when it has done everything again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. There is no time without the
-/// wait: if `fn` has queued something on another stream and that is not done, the call fails. Take the median, and give the
+/// wait: if something was queued meanwhile on another stream of the same domain and that is not done, the call fails. Take the median, and give the
 /// first ones to caches and clocks.
 ///
 /// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of

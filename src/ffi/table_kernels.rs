@@ -29,7 +29,7 @@ unsafe fn create(
     resource.check_engine(engine.resources(), "table")?;
     let kernel = table_kernel(operation, engine.resources(), resource)?;
     if engine.accelerator().is_some() {
-        return Err(device::unimplemented(&**engine.device(), "kernels of tables, which are in the host's memory"));
+        return Err(device::unimplemented(&engine.label(), "kernels of tables, which are in the host's memory"));
     }
     let default = KernelAttr::default();
     handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)

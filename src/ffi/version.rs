@@ -148,6 +148,7 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             buffers: alive.buffers,
             resources: alive.resources,
             leaked_resources: crate::resource::leak_count() as u64,
+            domains: alive.domains,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }

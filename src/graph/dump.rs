@@ -27,6 +27,8 @@ impl DumpFormat {
 struct Item {
     name: String,
     kind: String,
+    /// The engine whose work it is, of a step of a program.
+    engine: Option<String>,
     /// "key": value pairs beyond name and kind, values as JSON.
     facts: Vec<(&'static str, String)>,
     /// Indices of items that this one waits for, with data (true) or without.
@@ -42,6 +44,7 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
         .map(|node| Item {
             name: node.name.clone(),
             kind: node.kind().to_owned(),
+            engine: None,
             facts: match &node.body {
                 BuilderBody::Input(desc) => vec![("desc", json_string(&desc.text()))],
                 BuilderBody::Constant(tensor) => vec![("desc", json_string(&tensor.desc().text()))],
@@ -58,7 +61,7 @@ pub(super) fn graph(graph: &Graph, format: DumpFormat) -> String {
         .collect();
     for (name, (node, _)) in &graph.outputs {
         let before = vec![(*node, true)];
-        items.push(Item { name: name.clone(), kind: "output".to_owned(), facts: vec![], before });
+        items.push(Item { name: name.clone(), kind: "output".to_owned(), engine: None, facts: vec![], before });
     }
     render(&graph.name, &items, format)
 }
@@ -121,7 +124,8 @@ fn item(layout: &Layout, index: usize) -> Item {
         Body::Merge(_) => "merge".to_owned(),
     };
     facts.push(("cost_ns", layout.costs[index].load(Relaxed).to_string()));
-    Item { name: layout.name_of(index as u32).to_owned(), kind, facts, before: Vec::new() }
+    let engine = layout.is_step(index as u32).then(|| layout.engine_of(index as u32));
+    Item { name: layout.name_of(index as u32).to_owned(), kind, engine, facts, before: Vec::new() }
 }
 
 fn places(args: &[Arg]) -> String {
@@ -150,7 +154,8 @@ fn render(name: &str, items: &[Item], format: DumpFormat) -> String {
 fn dot(name: &str, items: &[Item]) -> String {
     let mut text = format!("digraph {} {{\n  node [shape=box];\n", dot_string(name));
     for (index, item) in items.iter().enumerate() {
-        let label = format!("{}\n{}", item.name, item.kind);
+        let on = item.engine.as_ref().map_or(String::new(), |engine| format!("\non {engine}"));
+        let label = format!("{}\n{}{on}", item.name, item.kind);
         let _ = writeln!(text, "  n{index} [label={}];", dot_string(&label));
     }
     for (index, item) in items.iter().enumerate() {
@@ -167,6 +172,9 @@ fn json(name: &str, items: &[Item]) -> String {
     for (index, item) in items.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };
         let _ = write!(text, "{comma}\n{{\"name\":{},\"kind\":{}", json_string(&item.name), json_string(&item.kind));
+        if let Some(engine) = &item.engine {
+            let _ = write!(text, ",\"engine\":{}", json_string(engine));
+        }
         for (key, value) in &item.facts {
             let _ = write!(text, ",\"{key}\":{value}");
         }

@@ -402,7 +402,7 @@ impl Layout {
         !matches!(self.bodies[node as usize], End | Test(_) | Next(_) | Guard(_) | Retire(_) | Move(_))
     }
 
-    /// The label of the engine whose work a node is.
+    /// The name of the engine whose work a node is.
     pub fn engine_of(&self, node: u32) -> String {
         let of_kernel = match self.bodies[node as usize] {
             Body::Kernel(index) => self.kernels[index as usize].kernel.engine(),

@@ -79,6 +79,13 @@ fn facts(layout: &Layout) -> Vec<Group> {
     let of_runs = |counter: fn(&RunCounts) -> &AtomicU64| {
         Count(placed.runs.as_ref().map_or(0, |runs| counter(runs).load(Relaxed) as usize))
     };
+    let mut names = vec![layout.engines[0].label()];
+    for node in 0..layout.len() as u32 {
+        let engine = layout.engine_of(node);
+        if !names.contains(&engine) {
+            names.push(engine);
+        }
+    }
     let refusal = placed.runs.as_ref().and_then(|runs| runs.refusal.get().cloned());
     let way = placed.runs.as_ref().map_or("no other engine does any of them", |runs| runs.pick.verdict().text());
     let times = placed.runs.as_ref().map_or([None; 4], |runs| runs.pick.times());
@@ -118,6 +125,7 @@ fn facts(layout: &Layout) -> Vec<Group> {
         (
             "engines",
             vec![
+                ("names", "the program's engines, the host's first", Text(Some(names.join(", ")))),
                 ("nodes", "done by engines other than the host's", Count(placed.nodes as usize)),
                 ("uploads", "copies to them", Count(placed.uploads as usize)),
                 ("fetches", "copies from them", Count(placed.fetches as usize)),

@@ -316,6 +316,11 @@ impl Pool {
         (usage.peak_in_use, usage.peak_reserved) = (usage.in_use, usage.reserved);
     }
 
+    /// "engine cpu:0", for texts.
+    pub fn name(&self) -> &str {
+        &self.attr.name
+    }
+
     pub fn limit(&self) -> usize {
         self.attr.limit
     }

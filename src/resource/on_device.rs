@@ -12,7 +12,6 @@ use crate::base::time::Deadline;
 use crate::base::{Desc, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, StreamAttr, Then, Transfer,
-    label,
 };
 use crate::memory::{Block, Pool, Tag, View};
 use crate::sync::{Mutex, ambient, fork};
@@ -198,8 +197,8 @@ impl OnDevice {
     fn wait_for(&self, work: impl FnOnce(&dyn DeviceStream) -> Result<()>) -> Result<()> {
         if ambient::depth() > 0 {
             return Err(Error::precondition(format!(
-                "the variable is on engine {}, and waiting for it here could block a worker of a thread pool",
-                label(&*self.device)
+                "the variable is on {}, and waiting for it here could block a worker of a thread pool",
+                self.pool.name()
             )));
         }
         self.by_host(|stream| {

@@ -1,48 +1,91 @@
-//! What one engine's queues have in common: the list of them, and the failures that no device synchronisation has
-//! reported. And the list of all accounts.
+//! What one engine's queues have in common: the list of them, and their late failures. And the list of all accounts.
 
+use super::domain::{Domain, DomainId, numbered};
+use super::late::{Failures, Reporter};
 use super::notice::NoticeLane;
 use super::queue::Queue;
 use super::snapshot::{Aside, Snapshot};
 use super::together::refuse_inside;
 use crate::base::time::Deadline;
-use crate::base::{Error, Result};
+use crate::base::{Error, Ref, Result};
 use crate::sync::{Mutex, OnceLock};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+/// In front of an engine's name.
+const ENGINE: &str = "engine ";
+
 pub struct Account {
-    /// "engine cpu:0"
+    /// "engine cpu:0", "engine torch/cpu:0"
     label: String,
+    /// The engine is there. ORDERING: Relaxed; whether a name has become free just now does not matter.
+    is_open: AtomicBool,
+    domain: DomainId,
     queues: Mutex<Vec<Weak<Queue>>>,
-    late: Mutex<Vec<Late>>,
+    failures: Failures,
     asides: Mutex<Vec<Weak<dyn Aside>>>,
     /// Tells the host what the engine's device has ended. Started for the first who asks.
     notices: OnceLock<Arc<NoticeLane>>,
 }
 
-/// A failure to report, in the order in which the queues failed. It is noted when the queue fails and not when it dies:
-/// the thread that ran it may hold it for a moment longer than one that failed after it.
-#[derive(Debug)]
-struct Late {
-    /// Later failures have larger numbers.
+/// An account in the list of all.
+struct Entry {
+    /// Later ones have larger numbers.
     number: u64,
-    queue: u64,
-    /// The queue has died, so nobody can clear this failure any more.
-    is_final: bool,
-    error: Error,
+    domain: DomainId,
+    account: Weak<Account>,
 }
 
-/// How many failures there were on all engines. ORDERING: Relaxed; a failure and who asks for it have an order by the queue's
-/// completion or none.
-static FAILURES: AtomicU64 = AtomicU64::new(0);
+/// In the order in which they were made.
+static ACCOUNTS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// The number that the next failure gets.
-pub(super) fn failures() -> u64 {
-    FAILURES.load(Relaxed)
+/// Which engines a synchronisation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Everything,
+    Domain(DomainId),
 }
 
-static ACCOUNTS: Mutex<Vec<Weak<Account>>> = Mutex::new(Vec::new());
+impl Extent {
+    pub(super) fn has(self, domain: DomainId) -> bool {
+        match self {
+            Extent::Everything => true,
+            Extent::Domain(own) => own == domain,
+        }
+    }
+
+    /// Who reports the failures of these engines.
+    pub(super) fn reporter(self) -> Reporter {
+        match self {
+            Extent::Everything => Reporter::Everything,
+            Extent::Domain(_) => Reporter::Domain,
+        }
+    }
+
+    /// For refusals.
+    pub(super) fn synchronising(self) -> &'static str {
+        match self {
+            Extent::Everything => "synchronising all engines",
+            Extent::Domain(_) => "synchronising a domain",
+        }
+    }
+
+    /// The accounts of these engines that are alive.
+    pub(super) fn accounts(self) -> Vec<Arc<Account>> {
+        let accounts = ACCOUNTS.lock();
+        accounts.iter().filter(|entry| self.has(entry.domain)).filter_map(|entry| entry.account.upgrade()).collect()
+    }
+
+    /// The next of them behind number `behind`, which is then its own. Others may come and go meanwhile.
+    fn next(self, behind: &mut u64) -> Option<Arc<Account>> {
+        let accounts = ACCOUNTS.lock();
+        let first = accounts.partition_point(|entry| entry.number <= *behind);
+        accounts[first..].iter().filter(|entry| self.has(entry.domain)).find_map(|entry| {
+            *behind = entry.number;
+            entry.account.upgrade()
+        })
+    }
+}
 
 impl std::fmt::Debug for Account {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -51,18 +94,57 @@ impl std::fmt::Debug for Account {
 }
 
 impl Account {
+    /// Of a thing that is no engine's.
     pub fn open(label: String) -> Arc<Account> {
-        let lists = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (queues, late, asides) = lists;
-        let account = Arc::new(Account { label, queues, late, asides, notices: OnceLock::new() });
         let mut all = ACCOUNTS.lock();
-        all.retain(|account| account.strong_count() > 0);
-        all.push(Arc::downgrade(&account));
+        Account::add_to(&mut all, label, DomainId::DEFAULT)
+    }
+
+    /// Of an engine of this name, behind the domain's. If it `is_unique` and another engine of the domain has it, a
+    /// number follows.
+    pub fn open_engine(name: &str, domain: Option<&Ref<Domain>>, is_unique: bool) -> Arc<Account> {
+        let label = match domain {
+            None => format!("{ENGINE}{name}"),
+            Some(domain) => format!("{ENGINE}{}/{name}", domain.name()),
+        };
+        let domain = DomainId::of(domain);
+        let mut all = ACCOUNTS.lock();
+        let others: Vec<_> =
+            all.iter().filter(|entry| entry.domain == domain).filter_map(|entry| entry.account.upgrade()).collect();
+        let is_taken = |label: &str| others.iter().any(|other| other.label == label && other.is_open.load(Relaxed));
+        let label = if is_unique { numbered(label, is_taken) } else { label };
+        let account = Account::add_to(&mut all, label, domain);
+        // One of the others may end here, and not under the lock.
+        drop(all);
         account
     }
 
+    fn add_to(all: &mut Vec<Entry>, label: String, domain: DomainId) -> Arc<Account> {
+        let (queues, asides) = (Mutex::default(), Mutex::default());
+        let (is_open, failures) = (AtomicBool::new(true), Failures::default());
+        let notices = OnceLock::new();
+        let account = Arc::new(Account { label, is_open, domain, queues, failures, asides, notices });
+        all.retain(|entry| entry.account.strong_count() > 0);
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        // ORDERING: Relaxed; the list's lock orders the numbers.
+        let number = LAST.fetch_add(1, Relaxed) + 1;
+        all.push(Entry { number, domain, account: Arc::downgrade(&account) });
+        account
+    }
+
+    /// "engine cpu:0"
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    /// "cpu:0"
+    pub fn name(&self) -> &str {
+        self.label.strip_prefix(ENGINE).unwrap_or(&self.label)
+    }
+
+    /// The engine goes, and its name with it; its queues may be there for a moment longer.
+    pub fn close(&self) {
+        self.is_open.store(false, Relaxed);
     }
 
     pub(super) fn notice_lane(&self) -> Result<&Arc<NoticeLane>> {
@@ -73,29 +155,18 @@ impl Account {
         self.notices.get().ok_or_else(|| Error::internal("a lane that is not there"))
     }
 
+    pub(super) fn domain(&self) -> DomainId {
+        self.domain
+    }
+
     pub(super) fn add(&self, queue: &Arc<Queue>) {
         let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
     }
 
-    /// Queue number `queue` has failed.
-    pub(super) fn failed(&self, queue: u64, error: Error) {
-        let number = FAILURES.fetch_add(1, Relaxed);
-        self.late.lock().push(Late { number, queue, is_final: false, error });
-    }
-
-    /// Its failure was cleared.
-    pub(super) fn cleared(&self, queue: u64) {
-        self.late.lock().retain(|late| late.queue != queue);
-    }
-
-    /// It is gone. Of failures that cannot be cleared the first will do, so that the list does not grow for ever.
-    pub(super) fn gone(&self, queue: u64) {
-        let mut late = self.late.lock();
-        late.iter_mut().filter(|late| late.queue == queue).for_each(|late| late.is_final = true);
-        let mut has_final = false;
-        late.retain(|late| !late.is_final || !std::mem::replace(&mut has_final, true));
+    pub(super) fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// Work past the queues is this engine's, too.
@@ -118,22 +189,10 @@ impl Account {
         asides
     }
 
-    /// The first failure that no device synchronisation has reported. The others count as reported with it.
-    pub(super) fn tell(&self) -> Option<Error> {
-        let late = std::mem::take(&mut *self.late.lock());
-        late.into_iter().next().map(|first| first.error.within(&self.label))
-    }
-
-    /// The failures from this number on that no device synchronisation has reported, with their numbers; they count as reported.
-    pub(super) fn take_since(&self, first: u64) -> Vec<(u64, Error)> {
-        let (taken, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut *self.late.lock()).into_iter().partition(|late| late.number >= first);
-        // What has failed meanwhile lies behind.
-        let mut late = self.late.lock();
-        let newer = std::mem::replace(&mut *late, kept);
-        late.extend(newer);
-        drop(late);
-        taken.into_iter().map(|late| (late.number, late.error.within(&self.label))).collect()
+    /// The first failure that this reporter has not told. The others count as told with it.
+    pub(super) fn tell(&self, reporter: Reporter) -> Option<Error> {
+        let news = self.failures.tell(reporter, 0);
+        news.into_iter().next().map(|(_, first)| first.within(&self.label))
     }
 
     /// All queues, each with how much was submitted to it.
@@ -149,26 +208,26 @@ impl Account {
         let mut snapshot = Snapshot::default();
         snapshot.add(self);
         snapshot.taken().wait(deadline)?;
-        self.tell().map_or(Ok(()), Err)
+        self.tell(Reporter::Engine).map_or(Ok(()), Err)
     }
 }
 
-/// Waits for everything queued so far, on every queue of every engine. All targets are taken before the first wait.
-/// The first error of each engine that no device synchronisation has reported yet comes back, as one error with the
-/// first one's code.
-pub fn sync_all(timeout_ns: u64) -> Result<()> {
-    refuse_inside("synchronising all engines")?;
+/// Waits for everything queued so far, on every queue of these engines. All targets are taken before the first wait.
+/// The first error of each engine that this reporter has not told yet comes back, as one error with the first one's
+/// code.
+pub fn sync_all(extent: Extent, timeout_ns: u64) -> Result<()> {
+    refuse_inside(extent.synchronising())?;
     let deadline = Deadline::after(timeout_ns);
     let mut snapshot = Snapshot::default();
-    let mut at = 0;
-    while let Some(account) = nth_account(&mut at) {
+    let mut behind = 0;
+    while let Some(account) = extent.next(&mut behind) {
         snapshot.add(&account);
     }
     snapshot.taken().wait(deadline)?;
     let mut all: Option<Error> = None;
-    let mut at = 0;
-    while let Some(account) = nth_account(&mut at) {
-        if let Some(error) = account.tell() {
+    let mut behind = 0;
+    while let Some(account) = extent.next(&mut behind) {
+        if let Some(error) = account.tell(extent.reporter()) {
             all = Some(match all {
                 None => error,
                 Some(first) => Error::new(first.code(), format!("{}; {}", first.message(), error.message())),
@@ -176,39 +235,4 @@ pub fn sync_all(timeout_ns: u64) -> Result<()> {
         }
     }
     all.map_or(Ok(()), Err)
-}
-
-/// All accounts that are alive.
-pub(super) fn all() -> Vec<Arc<Account>> {
-    ACCOUNTS.lock().iter().filter_map(Weak::upgrade).collect()
-}
-
-/// The next account that is alive, from position `at` on.
-fn nth_account(at: &mut usize) -> Option<Arc<Account>> {
-    let accounts = ACCOUNTS.lock();
-    while let Some(account) = accounts.get(*at) {
-        *at += 1;
-        if let Some(account) = account.upgrade() {
-            return Some(account);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_to_fail_is_told_whoever_dies_first() {
-        let account = Account::open("engine".to_owned());
-        (1..=4).for_each(|queue| account.failed(queue, Error::invalid(format!("failure {queue}"))));
-        account.cleared(1);
-        account.gone(3);
-        account.gone(2);
-        account.gone(4);
-        assert_eq!(account.late.lock().len(), 1);
-        assert_eq!(account.tell().unwrap().message(), "engine: failure 2");
-        assert!(account.tell().is_none());
-    }
 }

@@ -37,9 +37,11 @@
 
 mod account;
 mod cycle;
+mod domain;
 mod drain;
 mod lane;
 mod latch;
+mod late;
 mod line;
 mod look;
 mod mark;
@@ -50,7 +52,8 @@ mod synchronous;
 mod together;
 mod wait;
 
-pub use account::{Account, sync_all};
+pub use account::{Account, Extent, sync_all};
+pub use domain::{Domain, DomainId, check_name};
 pub use line::Line;
 pub use mark::Mark;
 pub use notice::{Listener, Notice, What};

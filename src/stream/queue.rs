@@ -1,6 +1,7 @@
 //! An in-order queue. The module's essay says who runs what.
 
 use super::account::Account;
+use super::domain::DomainId;
 use super::drain::Hands;
 use super::lane::Lane;
 use super::latch::Latch;
@@ -276,6 +277,10 @@ impl Queue {
         Lane::start(&self.name, &self.id.to_string())
     }
 
+    pub(super) fn domain(&self) -> DomainId {
+        self.account.domain()
+    }
+
     pub fn submitted(&self) -> u64 {
         // ORDERING: SeqCst, so that a synchronisation in one thread covers what another had submitted before, by
         // whatever order the two know of.
@@ -424,7 +429,7 @@ impl Queue {
             // ORDERING: Relaxed; what is issued before the latch is cleared is skipped, and who issues later sees both.
             self.epoch.fetch_add(1, Relaxed);
         }
-        self.latch.clear(self.submitted(), || self.account.cleared(self.id));
+        self.latch.clear(self.submitted(), || self.account.failures().clear(self.id));
     }
 
     /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
@@ -460,7 +465,7 @@ impl Queue {
 
     /// Keeps the error if it is the queue's first.
     pub(super) fn fail(&self, error: Error) {
-        self.latch.set(error, |first| self.account.failed(self.id, first.clone()));
+        self.latch.set(error, |first| self.account.failures().add(self.id, first.clone()));
     }
 
     /// Why the item in hand must be skipped, if it must.
@@ -563,7 +568,7 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.latch.is_failed() {
-            self.account.gone(self.id);
+            self.account.failures().end(self.id);
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Synchronisation of all engines with an answer for each, scopes, and time.
+//! Synchronisation of all engines, or of a domain's, with an answer for each, scopes, and time.
 
-use super::account::{Account, all};
+use super::account::{Account, Extent};
+use super::domain::DomainId;
 use super::queue::Queue;
 use super::snapshot::Snapshot;
 use crate::base::time::{Deadline, now_ns};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// One engine, and how its synchronisation ended.
 #[derive(Debug)]
 pub struct Synced {
-    /// "engine cpu:0"
+    /// "engine cpu:0", "engine torch/cpu:0"
     pub engine: String,
     pub result: Result<()>,
 }
@@ -31,10 +32,10 @@ pub(super) fn refuse_inside(what: &str) -> Result<()> {
 /// As `sync_all`, with an answer for each engine, in the order in which they were made. All targets are taken before the first
 /// wait, so the engines go on while one is waited for; those that the deadline leaves behind say so, the others have ended.
 /// With more engines than `most` nothing is waited for, and the answer is how many there are.
-pub fn sync_each(timeout_ns: u64, most: usize) -> Result<std::result::Result<Vec<Synced>, usize>> {
-    refuse_inside("synchronising all engines")?;
+pub fn sync_each(extent: Extent, timeout_ns: u64, most: usize) -> Result<std::result::Result<Vec<Synced>, usize>> {
+    refuse_inside(extent.synchronising())?;
     let deadline = Deadline::after(timeout_ns);
-    let accounts = all();
+    let accounts = extent.accounts();
     if accounts.len() > most {
         return Ok(Err(accounts.len()));
     }
@@ -48,67 +49,87 @@ pub fn sync_each(timeout_ns: u64, most: usize) -> Result<std::result::Result<Vec
         .collect();
     let taken: Vec<_> = snapshots.into_iter().map(|(account, snapshot)| (account, snapshot.taken())).collect();
     let end = |(account, snapshot): (Arc<Account>, Snapshot)| {
-        let result = snapshot.wait(deadline).and_then(|()| account.tell().map_or(Ok(()), Err));
+        let result = snapshot.wait(deadline).and_then(|()| account.tell(extent.reporter()).map_or(Ok(()), Err));
         Synced { engine: account.label().to_owned(), result }
     };
     Ok(Ok(taken.into_iter().map(end).collect()))
 }
 
-/// A stretch of a program whose asynchronous failures are its own.
+/// A stretch of a program whose asynchronous failures are its own: a part of what the synchronisation of the same engines reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
+    extent: Extent,
     /// Failures have numbers; those from this one on are the scope's.
     first: u64,
 }
 
+/// A scope's number: above these bits stands whose it is (0 = everything's, else the domain's number and one), in them the first failure.
+const FIRST_BITS: u32 = 40;
+
 impl Scope {
-    pub fn begin() -> Scope {
-        Scope { first: super::account::failures() }
+    pub fn begin(extent: Extent) -> Scope {
+        Scope { extent, first: super::late::failures() }
     }
 
     pub fn number(self) -> u64 {
-        self.first
+        let whose = match self.extent {
+            Extent::Everything => 0,
+            Extent::Domain(domain) => u64::from(domain.number()) + 1,
+        };
+        // Behind so many failures a scope tells of some from before it, too.
+        whose << FIRST_BITS | self.first.min((1 << FIRST_BITS) - 1)
     }
 
     /// The scope with this number.
     pub fn of(number: u64) -> Scope {
-        Scope { first: number }
+        let extent = match (number >> FIRST_BITS) as u32 {
+            0 => Extent::Everything,
+            whose => Extent::Domain(DomainId::from_number(whose - 1)),
+        };
+        Scope { extent, first: number & ((1 << FIRST_BITS) - 1) }
     }
 
-    /// Waits for all that was queued on any engine, and gives the first failure since the scope began; the others are told with it.
-    /// Failures from before stay for who synchronises devices. None of them is told if the time is over.
+    /// Waits for all that was queued on these engines, and gives the first failure since the scope began; the others are told with it.
+    /// Failures from before stay for who synchronises them. None of them is told if the time is over.
     pub fn end(self, timeout_ns: u64) -> Result<()> {
         refuse_inside("ending an asynchronous scope")?;
         let deadline = Deadline::after(timeout_ns);
-        let accounts = all();
+        let accounts = self.extent.accounts();
         let mut snapshot = Snapshot::default();
         accounts.iter().for_each(|account| snapshot.add(account));
         snapshot.taken().wait(deadline)?;
-        let mut failures: Vec<_> = accounts.iter().flat_map(|account| account.take_since(self.first)).collect();
+        let mut failures: Vec<_> = accounts.iter().flat_map(|account| self.tell(account)).collect();
         failures.sort_by_key(|failure| failure.0);
         let Some((first, rest)) = failures.split_first() else { return Ok(()) };
         let more = rest.iter().map(|(_, error)| format!("; {}", error.message())).collect::<String>();
         Err(Error::new(first.1.code(), format!("{}{more}", first.1.message())))
     }
+
+    fn tell(self, account: &Account) -> impl Iterator<Item = (u64, Error)> {
+        let news = account.failures().tell(self.extent.reporter(), self.first);
+        news.into_iter().map(|(number, error)| (number, error.within(account.label())))
+    }
 }
 
 /// Times `call`, so often as there are places: from a moment when the stream (all streams without one) is idle to one when it is
-/// again. No time without that: work of the call's that another stream has not done by then is a failure.
+/// again. No time without that: work of the call's that another stream of its domain has not done by then is a failure.
 pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnMut() -> Result<()>) -> Result<()> {
     refuse_inside("timing")?;
     let settle = || match queue {
         Some(queue) => queue.synchronize(crate::abi::WEIR_TIMEOUT_INFINITE),
-        None => super::sync_all(crate::abi::WEIR_TIMEOUT_INFINITE),
+        None => super::sync_all(Extent::Everything, crate::abi::WEIR_TIMEOUT_INFINITE),
     };
+    // What another user queues meanwhile is not the call's.
+    let extent = queue.map_or(Extent::Everything, |queue| Extent::Domain(queue.domain()));
     for time in times {
         settle()?;
-        let before: Vec<(u64, u64)> = all().iter().flat_map(|account| account.submitted()).collect();
+        let before: Vec<(u64, u64)> = extent.accounts().iter().flat_map(|account| account.submitted()).collect();
         let start = now_ns();
         call()?;
         settle()?;
         *time = now_ns() - start;
         let mut others = Vec::new();
-        all().iter().for_each(|account| account.each_queue(|queue| others.push(queue)));
+        extent.accounts().iter().for_each(|account| account.each_queue(|queue| others.push(queue)));
         for other in others {
             let seen = before.iter().find(|(id, _)| *id == other.id()).map_or(0, |(_, submitted)| *submitted);
             let target = other.submitted();

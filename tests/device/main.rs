@@ -1,6 +1,7 @@
 //! Streams whose work a device does, on a device that the test works by hand.
 
 mod by_hand;
+mod domains;
 mod graphs;
 #[path = "../kit/mod.rs"]
 mod kit;
@@ -36,15 +37,7 @@ impl Bench {
 
     /// Waits while the device works.
     fn wait<R: Send + 'static>(&self, f: impl FnOnce() -> R + Send + 'static) -> R {
-        let waits = apart(f);
-        let begun = std::time::Instant::now();
-        loop {
-            self.device.run();
-            match waits.recv_timeout(Duration::from_millis(1)) {
-                Ok(result) => return result,
-                Err(_) => assert!(begun.elapsed() < LONG, "a wait has not ended"),
-            }
-        }
+        wait_while(|| self.device.run(), f)
     }
 
     fn synchronize(&self, stream: &Ref<Stream>) -> Result<()> {
@@ -102,6 +95,19 @@ fn apart<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> mpsc::Rec
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(f()));
     told
+}
+
+/// The same, while this thread does something again and again.
+fn wait_while<R: Send + 'static>(meanwhile: impl Fn(), f: impl FnOnce() -> R + Send + 'static) -> R {
+    let waits = apart(f);
+    let begun = std::time::Instant::now();
+    loop {
+        meanwhile();
+        match waits.recv_timeout(Duration::from_millis(1)) {
+            Ok(result) => return result,
+            Err(_) => assert!(begun.elapsed() < LONG, "a wait has not ended"),
+        }
+    }
 }
 
 const A_WHILE: Duration = Duration::from_millis(30);

@@ -79,7 +79,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     let open = || device::open(kind, index, &Settings::default());
     let device = open()?;
     if device.accelerator().is_none() {
-        return Err(device::unimplemented(&*device, "streams of a device: the host does its work"));
+        return Err(device::unimplemented(&device::label(&*device), "streams of a device: the host does its work"));
     }
     let threads = Arc::new(Group {
         origin: Origin::Conformance,

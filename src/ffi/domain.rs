@@ -1,0 +1,223 @@
+//! Domains: several users of the library in one process, and the names of their engines.
+
+use super::argument::{out_ptr, out_value, string};
+use super::guard::{guard, guard_release};
+use super::{handle, sync, text};
+use crate::abi::*;
+use crate::base::Result;
+use crate::engine::{self, Domain, DomainId, Extent, Scope};
+use std::ffi::c_char;
+
+/// Makes a domain. `name` is for texts: 1 to 24 letters, digits, '.', '_' and '-'. Two users need not know of each
+/// other: if another domain alive has the name, this one's is followed by a number, as in "torch#2". Engines are put
+/// into a domain by weir_engine_attr_set_domain.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
+/// Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_domain_create(name: *const c_char, out_domain: *mut *mut weir_domain) -> weir_status {
+    guard("weir_domain_create", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, name) = unsafe { (out_ptr(out_domain, "out_domain")?, string(name, "name")?) };
+        handle::into_c(Domain::create(name)?, out)
+    })
+}
+
+/// Takes one more reference.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_domain_retain(domain: *mut weir_domain) -> weir_status {
+    // SAFETY: the caller's handle, as documented.
+    guard("weir_domain_retain", || unsafe { handle::retain(domain, "domain") })
+}
+
+/// Gives up one reference. NULL does nothing. Settings and engines hold references of their own.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_domain_release(domain: *mut weir_domain) {
+    // SAFETY: the caller's handle, as documented.
+    guard_release("weir_domain_release", || unsafe { handle::release(domain) });
+}
+
+/// Copies the domain's name, which no other domain alive has, as weir_last_error_copy copies its text.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_domain_get_name(
+    domain: *const weir_domain,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_domain_get_name", || {
+        // SAFETY: the caller's handle and buffer, as documented.
+        unsafe { text::copy(handle::borrow(domain, "domain")?.name(), buffer, capacity, out_length) }
+    })
+}
+
+/// The domain that the engine is made in. NULL: the default domain, that of all who ask for none.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
+/// own.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_domain(
+    attr: *mut weir_engine_attr,
+    domain: *mut weir_domain,
+) -> weir_status {
+    guard("weir_engine_attr_set_domain", || {
+        // SAFETY: the caller's handles, as documented.
+        let (attr, domain) = unsafe { (handle::borrow_mut(attr, "attr")?, handle::share_opt(domain, "domain")?) };
+        attr.domain = domain;
+        Ok(())
+    })
+}
+
+/// The domain that was set, or NULL.
+///
+/// Thread safety: one thread at a time per object. Blocking: never.
+/// Ownership: *out_domain is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
+/// Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_domain(
+    attr: *const weir_engine_attr,
+    out_domain: *mut *mut weir_domain,
+) -> weir_status {
+    guard("weir_engine_attr_get_domain", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, attr) = unsafe { (out_ptr(out_domain, "out_domain")?, handle::borrow(attr, "attr")?) };
+        *out = handle::borrowed_opt_c(attr.domain.as_ref());
+        Ok(())
+    })
+}
+
+/// The engine's name in texts, in place of its device's: as of weir_domain_create, or "" for none (the default). If
+/// another engine of the domain has it, this one's is followed by a number, as in "encoder#2". Engines that are given
+/// none share their device's name, "cpu:0".
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
+/// INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_name(attr: *mut weir_engine_attr, name: *const c_char) -> weir_status {
+    guard("weir_engine_attr_set_name", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (attr, name) = unsafe { (handle::borrow_mut(attr, "attr")?, string(name, "name")?) };
+        attr.set_name(name)
+    })
+}
+
+/// Copies the name that was set, "" if none, as weir_last_error_copy copies its text.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_name(
+    attr: *const weir_engine_attr,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_engine_attr_get_name", || {
+        // SAFETY: the caller's handle and buffer, as documented.
+        unsafe { text::copy(handle::borrow(attr, "attr")?.name(), buffer, capacity, out_length) }
+    })
+}
+
+/// Copies the engine's name as all texts say it, as weir_last_error_copy copies its text: the one that it was given,
+/// else its device's, behind the domain's: "cpu:0", "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains
+/// never have the same name; in one domain engines that were given none may.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
+/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_get_name(
+    engine: *const weir_engine,
+    buffer: *mut c_char,
+    capacity: usize,
+    out_length: *mut usize,
+) -> weir_status {
+    guard("weir_engine_get_name", || {
+        // SAFETY: the caller's handle and buffer, as documented.
+        unsafe { text::copy(&handle::borrow(engine, "engine")?.label(), buffer, capacity, out_length) }
+    })
+}
+
+/// Waits until everything is done that was queued before this call on the streams of the domain's engines, and for
+/// nothing later, nor for what others queue elsewhere. NULL: the default domain. Returns the first late error of each
+/// of these engines that this call and weir_sync_domain_status have not returned yet: the first one's code, and the
+/// texts of all. It takes nothing away from what streams, engines and weir_sync_devices report, nor they from it.
+///
+/// What runs of programs have given to these engines up to now is covered, whoever runs them; the rest of such a run is
+/// if it was started on a stream of the domain. Work that waits for another domain's (an event, a run over engines of
+/// both) is waited for with that.
+///
+/// Inside of what weir has called this is refused, as of weir_sync_devices.
+///
+/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed; in
+/// a thread of a pool that the work needs it helps or refuses. Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_sync_domain(domain: *const weir_domain, timeout_ns: u64) -> weir_status {
+    guard("weir_sync_domain", || {
+        // SAFETY: the caller's handle, as documented.
+        engine::sync_all(unsafe { extent(domain) }?, timeout_ns)
+    })
+}
+
+/// As weir_sync_domain, with an answer for each engine of the domain, as of weir_sync_devices_status.
+///
+/// Thread safety: any thread. Blocking: as of weir_sync_domain. Ownership: the caller's array.
+/// Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
+/// weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for);
+/// INVALID_ARGUMENT (NULL, struct_size).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_sync_domain_status(
+    domain: *const weir_domain,
+    timeout_ns: u64,
+    results: *mut weir_engine_sync,
+    capacity: usize,
+    out_count: *mut usize,
+) -> weir_status {
+    guard("weir_sync_domain_status", || {
+        // SAFETY: the caller's handle and pointers, as documented.
+        unsafe { sync::sync_each(extent(domain)?, timeout_ns, results, capacity, out_count) }
+    })
+}
+
+/// Begins a scope, as weir_async_scope_begin, of what fails late on streams of the domain's engines. NULL: the default
+/// domain. weir_async_scope_end waits for these streams alone, and what it tells weir_sync_domain does not tell again.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_async_scope_begin_in(domain: *const weir_domain, out_scope: *mut u64) -> weir_status {
+    guard("weir_async_scope_begin_in", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (out, extent) = unsafe { (out_value(out_scope, "out_scope")?, extent(domain)?) };
+        out.set(Scope::begin(extent).number());
+        Ok(())
+    })
+}
+
+/// The engines of a domain; of the default one for NULL.
+///
+/// # Safety
+/// As `handle::borrow`.
+unsafe fn extent(domain: *const weir_domain) -> Result<Extent> {
+    // SAFETY: as demanded of the caller.
+    let domain = unsafe { handle::borrow_opt(domain, "domain") }?;
+    Ok(Extent::Domain(domain.map_or(DomainId::DEFAULT, |domain| domain.id())))
+}
