@@ -179,7 +179,9 @@ mod tests {
         let begin = super::failures();
         (2001..=3000).for_each(fail);
         assert!(failures.0.lock().len() <= KEPT + Reporter::ALL.len());
-        assert_eq!(failures.tell(Domain, begin).len(), KEPT, "a scope finds the latest");
+        let news = failures.tell(Domain, begin);
+        assert_eq!(news.len(), 1 + KEPT, "a scope finds the latest, and what is kept for another reporter");
+        assert_eq!(news.last().map(|(_, error)| error.message()), Some("failure 3000"));
         assert_eq!(first(&failures, Domain).unwrap(), "failure 1001");
         assert_eq!(first(&failures, Everything).unwrap(), "failure 2001");
         assert_eq!(first(&failures, Engine).unwrap(), "failure 1");
