@@ -473,6 +473,8 @@ fn engines_that_come_and_go_hide_nobody() {
         });
         let result = std::panic::catch_unwind(work);
         stop.store(true, SeqCst);
-        result.unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        if let Err(payload) = result {
+            std::panic::resume_unwind(payload);
+        }
     });
 }
