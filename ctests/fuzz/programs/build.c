@@ -285,7 +285,7 @@ bool build_world(world *w, const plan *p) {
     }
     int b = FOR_BLOCKING;
     while (p->pools[b].source == POOL_SAME) b = (int)p->pools[b].same_as;
-    w->lenient_blocking = p->pools[b].source == POOL_WEIR_SEEDED || p->pools[b].refuses > 0;
+    w->lenient_blocking = p->pools[b].source == POOL_WEIR_SEEDED || (p->pools[b].source == POOL_OWN && p->pools[b].refuses > 0);
     if (w->pools[FOR_BLOCKING] == NULL) MUST(weir_threadpool_create_builtin(NULL, &w->pools[FOR_BLOCKING]));
     w->cpu = make_host(w->pools[FOR_ENGINE]);
     for (int i = 0; i < p->num_devices; i++) {

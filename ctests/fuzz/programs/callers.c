@@ -168,7 +168,8 @@ static int32_t run_in_task(void *arg) {
     caller inside = {.w = p->caller->w, .plan = p->caller->plan, .inside = true};
     watch_progress();
     weir_status status = run_now(p, NULL);
-    pending mine = *p;
+    pending mine;
+    memcpy(&mine, p, sizeof mine);
     mine.caller = &inside;
     mine.stream = -1;
     judge(&mine, status);
@@ -255,6 +256,7 @@ static bool sync_stream(caller *c, int k) {
         if (!queued) continue;
         bool loose = p->act->kind == ACT_START && (p->act->then == CANCEL_NOW || p->act->then == CANCEL_SOON || may_fail(c->w, p->act));
         if (!failed && !loose) judge_good(p);
+        else atomic_store(&c->w->calm, false);
         p->settled = true;
     }
     if (failed) {

@@ -18,7 +18,7 @@ typedef struct pending {
     bool issued;    /* its tensors are there */
     bool is_run;    /* of the program, else a kernel */
     bool tainted;   /* its stream may have failed before */
-    bool settled;   /* its end is known */
+    atomic_bool settled; /* its end is known */
     bool good;      /* it succeeded, so its outputs count */
     int copies, num_out;
     weir_tensor *outs[MAX_TENSORS];
