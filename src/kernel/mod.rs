@@ -64,6 +64,11 @@ pub trait Kernel: Send + Sync {
         false
     }
 
+    /// Whether it is called in every run that comes to it, though nobody uses what it makes: others rely on its having been called.
+    fn is_relied_on(&self) -> bool {
+        false
+    }
+
     /// What its calls read and write besides their tensors. A kernel with effects is called in every run.
     fn effects(&self) -> &[Effect] {
         &[]

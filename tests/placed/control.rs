@@ -22,17 +22,24 @@ pub fn compile(graph: &Graph, engine: &Ref<Engine>, options: &CompileOptions) ->
     Program::compile(graph, vec![cpu(), engine.clone()], options).unwrap()
 }
 
-/// A graph of nodes on `on`, with branches and loops inside of one another down to `depth`.
-struct Draws<'a> {
-    random: &'a mut Random,
-    on: Ref<Engine>,
+/// A graph of nodes on `on`, of several engines any, with branches and loops inside of one another down to `depth`.
+pub struct Draws<'a> {
+    pub random: &'a mut Random,
+    pub on: Vec<Ref<Engine>>,
 }
 
 impl Draws<'_> {
+    fn engine(&mut self) -> Ref<Engine> {
+        match &self.on[..] {
+            [only] => only.clone(),
+            all => all[self.random.below(all.len())].clone(),
+        }
+    }
+
     /// A graph with so many inputs and outputs.
-    fn graph(&mut self, name: &str, inputs: usize, outputs: usize, depth: u32) -> Graph {
+    pub fn graph(&mut self, name: &str, inputs: usize, outputs: usize, depth: u32) -> Graph {
         let (mut builder, mut values) = Builder::of(name, inputs);
-        builder.engine = self.on.clone();
+        builder.engine = self.engine();
         for _ in 0..self.random.below(4) + usize::from(depth > 0) {
             self.node(&mut builder, &mut values, depth);
         }
@@ -55,6 +62,7 @@ impl Draws<'_> {
     fn node(&mut self, builder: &mut Builder, values: &mut Vec<ValueId>, depth: u32) {
         let kind = if depth == 0 { 0 } else { self.random.below(6) };
         let name = builder.name();
+        builder.engine = self.engine();
         match kind {
             1 => {
                 let count = 1 + self.random.below(3);
@@ -76,7 +84,7 @@ impl Draws<'_> {
             2 | 3 => {
                 let (variables, invariants) = (1 + self.random.below(3), self.random.below(2));
                 let (mut condition, x) = Builder::of(&format!("{name} condition"), variables + invariants);
-                condition.engine = self.on.clone();
+                condition.engine = self.engine();
                 let more = condition.op(&[x[0]], |x| i32::from(x[0] > 0));
                 let condition = condition.giving(&[more]);
                 let body = self.body(&format!("{name} body"), variables, invariants, depth - 1);
@@ -91,7 +99,7 @@ impl Draws<'_> {
             _ if self.random.once_in(8) => {
                 // Half of them in the engine's memory.
                 let value = self.random.below(1000) as i32;
-                let engine = if value % 2 == 0 { cpu() } else { self.on.clone() };
+                let engine = if value % 2 == 0 { cpu() } else { self.engine() };
                 let stream = engine.accelerator().map(|_| stream_of(&engine));
                 let constant = number(&engine, stream.as_ref(), value);
                 stream.iter().for_each(|stream| stream.synchronize(u64::MAX).unwrap());
@@ -109,7 +117,7 @@ impl Draws<'_> {
     /// A loop's: the first variable is counted down, the others are anything.
     fn body(&mut self, name: &str, variables: usize, invariants: usize, depth: u32) -> Graph {
         let (mut builder, mut values) = Builder::of(name, variables + invariants);
-        builder.engine = self.on.clone();
+        builder.engine = self.engine();
         let left = builder.op(&[values[0]], |x| x[0] - 1);
         for _ in 0..self.random.below(4) {
             self.node(&mut builder, &mut values, depth);
@@ -137,7 +145,7 @@ fn run_there(program: &Ref<Program>, engine: &Ref<Engine>, inputs: &[i32]) -> Re
 /// The same graph on an engine or another.
 pub fn drawn(graph: u64, on: &Ref<Engine>) -> Graph {
     let mut random = Random::new(7000 + graph);
-    Draws { random: &mut random, on: on.clone() }.graph("random", 3, 3, 3)
+    Draws { random: &mut random, on: vec![on.clone()] }.graph("random", 3, 3, 3)
 }
 
 #[test]

@@ -30,7 +30,10 @@ pub(in crate::graph) fn live(graph: &Contents, verified: &Verified, wanted: &[bo
 pub(super) fn has_effects(node: &Node) -> bool {
     match &node.body {
         Body::Task { .. } => true,
-        Body::Kernel { kernel, num_outputs, .. } => *num_outputs == 0 || !kernel.kernel().effects().is_empty(),
+        Body::Kernel { kernel, num_outputs, .. } => {
+            let kernel = kernel.kernel();
+            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
+        }
         _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
     }
 }

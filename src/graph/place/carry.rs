@@ -60,6 +60,10 @@ impl Kernel for Carry {
     on_engine!();
     later!();
 
+    fn is_relied_on(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(if self.has_output { vec![self.desc] } else { Vec::new() })
     }
@@ -131,18 +135,18 @@ fn complete(
 ) -> Result<()> {
     let on = &lane.engines[engine];
     let fetched = &on.fetched[number];
-    let written = writer.map(|writer| lane.event_behind(engine, writer).cloned()).transpose()?;
+    let written = writer.map(|writer| lane.mark_behind(engine, writer).cloned()).transpose()?;
     let Some(accelerator) = on.engine.accelerator() else { return Err(Error::internal("a lane on the host's engine")) };
     let stream = on.fetch_stream()?.lock();
     on.within(&mut || {
         if let Some(written) = &written {
-            stream.wait(written)?;
+            stream.wait_for(written)?;
         }
-        work(&**stream)?;
-        stream.record(&fetched.event)
+        work(&*stream)?;
+        stream.mark(&fetched.event)
     })?;
     drop(stream);
     *fetched.call.lock() = Some(Call { done, written, rest });
-    accelerator.when_reached(&fetched.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
+    accelerator.when_reached(&fetched.event.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
     Ok(())
 }

@@ -18,6 +18,7 @@ use super::control::Control;
 use super::flow::{Action, List, Selector, Test, What};
 use super::kernels::{Issue, of};
 use super::lane::Lane;
+use super::line::{Giving, Mark};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{Comparison, DeviceEvent, DeviceStream, Executable, Place, Reached, Then, Transfer};
 use crate::engine::Engine;
@@ -157,7 +158,7 @@ pub(super) struct Going {
     pub control: Arc<Control>,
     pub stream: usize,
     /// What is recorded behind all of it.
-    pub records: Option<Arc<dyn DeviceEvent>>,
+    pub records: Option<Arc<Mark>>,
     pub done: Completion,
     /// What is left to do for the node.
     pub rest: Option<Arc<dyn Rest>>,
@@ -180,7 +181,7 @@ impl Going {
         lane: &Arc<Lane>,
         issue: &Issue,
         control: &Arc<Control>,
-        (stream, records): (usize, Option<Arc<dyn DeviceEvent>>),
+        (stream, records): (usize, Option<Arc<Mark>>),
         context: &KernelContext<'_>,
         (done, rest): (Completion, Option<Arc<dyn Rest>>),
     ) -> Result<()> {
@@ -199,13 +200,13 @@ impl Going {
     }
 
     /// Issues the run's own outputs, and what says that all is done.
-    fn end(&self, stream: &dyn DeviceStream) -> Result<()> {
+    fn end(&self, stream: &Giving<'_>) -> Result<()> {
         let control = &self.control;
         for (&(output, bytes), &to) in control.copied_out.iter().zip(&self.outputs) {
             let from = Place::Device(control.address(&self.lane, super::flow::Where::Output(output)));
             stream.copy(&Transfer { name: &control.name, to: Place::Device(to), from, bytes })?;
         }
-        self.records.as_ref().map_or(Ok(()), |event| stream.record(event))
+        self.records.as_ref().map_or(Ok(()), |mark| stream.mark(mark))
     }
 }
 
@@ -261,7 +262,7 @@ impl Driven {
         while let Some(op) = control.plan.ops.get(going.at) {
             going.at = match op {
                 Op::Do(block) => {
-                    self.block(&lane, &control, *block, &**stream)?;
+                    self.block(&lane, &control, *block, &*stream)?;
                     going.at + 1
                 }
                 Op::Go(to) => *to,
@@ -285,7 +286,7 @@ impl Driven {
                 return Ok(false);
             }
         }
-        going.end(&**stream)?;
+        going.end(&stream)?;
         Ok(true)
     }
 

@@ -9,15 +9,18 @@
 //! | Segment | what its pieces wait for                      | issues them, or submits their recording (`segment`); later, if the host decides in one (`driven`) |
 //! | Carry  | the piece that writes the value to be issued   | issues the copy; completes when it is there (`carry`)    |
 //! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
-//! | End    | all of the above                               | the lane is clean                                        |
+//! | End    | all of the above                               | completes when the lane's streams are done with all that they were given: the lane is clean |
+//!
+//! Carry, Issue and Segment are called though nobody uses what they make (`is_relied_on`): others count on their having been, as `ends` does.
 //!
 //! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node knows their addresses.
 #![forbid(unsafe_code)]
 
 use super::control::Control;
 use super::lane::{Lane, Lanes, OnEngine};
+use super::line::{Giving, Mark};
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceEvent, DeviceStream, Place, Transfer};
+use crate::device::{Place, Transfer};
 use crate::engine::BoundKernel;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext};
 use crate::memory::View;
@@ -75,10 +78,10 @@ pub(super) enum Before {
 }
 
 impl Before {
-    pub fn event(self, on: &OnEngine) -> Result<&Arc<dyn DeviceEvent>> {
+    pub fn mark(self, on: &OnEngine) -> Result<&Arc<Mark>> {
         match self {
-            Before::Piece(piece) => event_of(&on.events[piece]),
-            Before::Segment(segment) => event_of(&on.segments[segment].event),
+            Before::Piece(piece) => mark_of(&on.events[piece]),
+            Before::Segment(segment) => mark_of(&on.segments[segment].event),
             Before::Upload(upload) | Before::Constant(upload) => Ok(&on.uploads[upload].event),
         }
     }
@@ -93,8 +96,8 @@ pub(super) fn of(label: &str) -> impl FnOnce(Error) -> Error {
     move |error| error.within(format_args!("engine {label}"))
 }
 
-pub(super) fn event_of(event: &Option<Arc<dyn DeviceEvent>>) -> Result<&Arc<dyn DeviceEvent>> {
-    event.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
+pub(super) fn mark_of(mark: &Option<Arc<Mark>>) -> Result<&Arc<Mark>> {
+    mark.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
 }
 
 /// The parts of a kernel that these have in common.
@@ -166,14 +169,14 @@ pub(super) struct End(pub Arc<Lanes>);
 
 impl Kernel for End {
     shape!("end on devices", 1, 0);
+    later!();
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(Vec::new())
     }
 
-    fn compute(&self, context: &KernelContext<'_>) -> Result<()> {
-        lane_of(&self.0, context, 0)?.end();
-        Ok(())
+    fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        lane_of(&self.0, context, 0)?.end(move |result| drop(done.done(result)))
     }
 }
 
@@ -225,7 +228,7 @@ impl Kernel for Upload {
             let copy = Transfer { name: &self.name, to: Place::Device(to), from: Place::Host(from), bytes };
             on.within(&mut || {
                 let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
-                copied.and_then(|()| stream.record(&upload.event))
+                copied.and_then(|()| stream.mark(&upload.event))
             })
         });
         copied.inspect_err(|_| upload.is_there.store(false, Relaxed))
@@ -260,21 +263,21 @@ pub(super) struct Issue {
 type Views = SmallVec<[View; 4]>;
 
 impl Issue {
-    pub fn issue(&self, lane: &Lane, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
+    pub fn issue(&self, lane: &Lane, stream: &Giving<'_>, context: &KernelContext<'_>) -> Result<()> {
         self.wait(lane, stream)?;
-        self.launch(lane, stream, context)?;
-        self.records(lane)?.map_or(Ok(()), |event| stream.record(event))
+        self.launch(lane, &**stream, context)?;
+        self.records(lane)?.map_or(Ok(()), |mark| stream.mark(mark))
     }
 
     /// Has the stream wait for what comes before.
-    pub fn wait(&self, lane: &Lane, stream: &dyn DeviceStream) -> Result<()> {
+    pub fn wait(&self, lane: &Lane, stream: &Giving<'_>) -> Result<()> {
         let on = &lane.engines[self.engine];
-        self.before.iter().try_for_each(|before| stream.wait(before.event(on)?))
+        self.before.iter().try_for_each(|before| stream.wait_for(before.mark(on)?))
     }
 
     /// What is recorded behind it.
-    pub fn records<'a>(&self, lane: &'a Lane) -> Result<Option<&'a Arc<dyn DeviceEvent>>> {
-        self.records.then(|| event_of(&lane.engines[self.engine].events[self.piece])).transpose()
+    pub fn records<'a>(&self, lane: &'a Lane) -> Result<Option<&'a Arc<Mark>>> {
+        self.records.then(|| mark_of(&lane.engines[self.engine].events[self.piece])).transpose()
     }
 
     /// Inputs and outputs.
@@ -297,6 +300,10 @@ impl Kernel for Issue {
         self.kernel.kernel().effects()
     }
 
+    fn is_relied_on(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.given.clone())
     }
@@ -305,7 +312,7 @@ impl Kernel for Issue {
         let lane = lane_of(&self.lanes, context, 0)?;
         let on = &lane.engines[self.engine];
         let stream = on.streams[self.stream].lock();
-        let mut issue = || self.issue(&lane, &**stream, context);
+        let mut issue = || self.issue(&lane, &stream, context);
         let issued = if self.issuer.is_some() { issue() } else { on.within(&mut issue) };
         issued.map_err(of(&self.label))
     }

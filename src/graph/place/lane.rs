@@ -6,8 +6,11 @@
 //!
 //! | state | meaning                                                  | next                                             |
 //! |-------|----------------------------------------------------------|--------------------------------------------------|
-//! | CLEAN | all that was issued is over                              | USED by `begin`                                  |
+//! | CLEAN | its streams are done with all that they were given       | USED by `begin`                                  |
 //! | USED  | a run has it                                             | CLEAN by `end`, the last node of a run that went well |
+//!
+//! The end of a run looks at the streams themselves (`line`), and waits, without holding a thread, for what no node has waited for. So work that was
+//! issued is never behind a lane that counts as clean, nor hidden from a wait for everything.
 //!
 //! A run that fails does not come to its end, and devices may still be at its work when the next one takes the lane, in the same
 //! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
@@ -15,11 +18,12 @@
 
 use super::control::OfControl;
 use super::driven::Driven;
-use super::kernels::event_of;
+use super::kernels::{mark_of, of};
+use super::line::{Clock, Line, Mark};
 use super::replays::{OfSegment, Recorded, RunCounts, Writer};
 use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
-use crate::device::{Accelerator, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
+use crate::device::{DeviceEvent, Reached, StreamAttr, Then};
 use crate::engine::{Engine, Tensor};
 use crate::graph::Program;
 use crate::kernel::{Completion, KernelContext, Rest};
@@ -89,9 +93,6 @@ pub(super) enum Way {
     Direct,
 }
 
-/// A stream, to which one thread at a time issues.
-pub(super) type Line = Mutex<Box<dyn DeviceStream>>;
-
 #[derive(Debug)]
 pub(super) struct OnEngine {
     pub engine: Ref<Engine>,
@@ -99,19 +100,21 @@ pub(super) struct OnEngine {
     pub streams: Vec<Line>,
     /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are on a stream of the caller's.
     copies: Option<[Line; 2]>,
-    pub events: Vec<Option<Arc<dyn DeviceEvent>>>,
+    pub events: Vec<Option<Arc<Mark>>>,
     pub segments: Vec<OfSegment>,
     /// If the program's runs are still timed.
     pub timing: Option<Timing>,
     pub controls: Vec<OfControl>,
     pub uploads: Vec<Upload>,
     pub fetched: Vec<Arc<Fetched>>,
+    /// How far the device is known to have got.
+    done: Arc<Clock>,
 }
 
 /// A node's call, the event of the work that it waits for, and what is left to do on the host.
 pub(super) struct Call {
     pub done: Completion,
-    pub written: Option<Arc<dyn DeviceEvent>>,
+    pub written: Option<Arc<Mark>>,
     pub rest: Option<Arc<dyn Rest>>,
 }
 
@@ -124,21 +127,23 @@ impl std::fmt::Debug for Call {
 /// A copy from the engine, or the end of a piece of work, that a node of the host's waits for.
 #[derive(Debug)]
 pub(super) struct Fetched {
-    pub event: Arc<dyn DeviceEvent>,
+    pub event: Mark,
     pub call: Mutex<Option<Call>>,
     /// Pinned memory that the bytes come through, if the device knows such memory: the host's own may be any.
     pub staging: Option<Block>,
     engine: Ref<Engine>,
+    done: Arc<Clock>,
 }
 
 impl Reached for Fetched {
     fn reached(&self) {
         let Some(Call { done, written, rest }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
-        let written = written.map_or(Ok(()), |event| event.is_reached().map(drop));
+        let written = written.map_or(Ok(()), |mark| mark.event.is_reached().map(drop));
         // A run tells of what failed first, not of the stream that waited for it.
-        let result = written.and_then(|()| self.event.is_reached().map(drop)).map_err(Error::as_origin);
+        let result = written.and_then(|()| self.event.event.is_reached().map(drop)).map_err(Error::as_origin);
         if result.is_ok() {
+            self.event.tell(&self.done);
             // The host's part is for a thread that may be held up.
             done.leave(rest);
         }
@@ -161,7 +166,7 @@ impl Rest for Fetched {
 
 #[derive(Debug)]
 pub(super) struct Upload {
-    pub event: Arc<dyn DeviceEvent>,
+    pub event: Arc<Mark>,
     /// The bytes on their way: so the host's own may change as soon as the copy was issued.
     pub staging: Block,
     /// A constant is copied once: by whoever comes first to the graph that it is in, which may be inside of a branch.
@@ -215,7 +220,7 @@ impl Lanes {
                 for line in on.lines() {
                     // A device that takes no event is lost, and touches nothing any more.
                     let Ok(event) = accelerator.event(false) else { continue };
-                    if line.lock().record(&event).is_ok() {
+                    if line.look().record(&event).is_ok() {
                         let held = Arc::clone(&held);
                         accelerator.when_reached(&event, Then::once(move || drop(held)));
                     }
@@ -279,9 +284,7 @@ impl Aside for Lane {
         for on in self.engines.iter().filter(|on| std::ptr::eq(&raw const **on.engine.account(), account)) {
             let Some(accelerator) = on.engine.accelerator() else { continue };
             for line in on.lines() {
-                let event = accelerator.event(false)?;
-                line.lock().record(&event)?;
-                events.push(event);
+                events.push(line.behind(accelerator, false)?.event);
             }
         }
         Ok(events)
@@ -294,44 +297,53 @@ impl OnEngine {
         let Some(accelerator) = engine.accelerator() else {
             return Err(Error::internal("a lane on the host's engine"));
         };
-        let stream = |what: &str| {
+        let has_streams = way == Way::Streams;
+        // Those for work, that for copies to the engine and that for copies from it.
+        let lines = if has_streams { needs.num_streams + 2 } else { 0 };
+        let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
-            accelerator.stream(&StreamAttr { name: &name, priority: 0 }).map(Mutex::new)
+            let stream = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
+            Ok::<_, Error>(Line::new(stream, (number, lines)))
         };
-        let event = || accelerator.event(false);
+        let mark = || Mark::new(accelerator, lines);
+        let shared = || mark().map(Arc::new);
+        let done = Arc::new(Clock::new(lines));
         let is_staged = accelerator.pinning().is_some();
         let fetched = |&bytes: &usize| {
             let tag = || Tag::text(format!("copies of {owner} from the engine"));
             let staging = (is_staged && bytes > 0).then(|| engine.host_memory().allocate(bytes, tag())).transpose()?;
-            Ok(Arc::new(Fetched { event: event()?, call: Mutex::new(None), staging, engine: Ref::clone(engine) }))
+            let (event, call, done) = (mark()?, Mutex::new(None), Arc::clone(&done));
+            Ok(Arc::new(Fetched { event, call, staging, engine: Ref::clone(engine), done }))
         };
-        let has_streams = way == Way::Streams;
-        let events = needs.records.iter().map(|&records| (records && has_streams).then(event).transpose());
+        let events = needs.records.iter().map(|&records| (records && has_streams).then(shared).transpose());
         let segments = needs
             .segments
             .iter()
-            .map(|&records| (records && has_streams).then(event).transpose())
+            .map(|&records| (records && has_streams).then(shared).transpose())
             .map(|event| Ok(OfSegment { event: event?, recorded: Mutex::default() }));
         let controls = needs.controls.iter().map(|&sizes| {
-            let driven = Driven::make(engine, event()?, sizes, owner)?;
+            let driven = Driven::make(engine, accelerator.event(false)?, sizes, owner)?;
             Ok(OfControl { whole: Mutex::new(None), driven })
         });
         let (num_streams, fetches) = if has_streams { (needs.num_streams, &needs.fetches[..]) } else { (0, &[][..]) };
         let uploads = needs.uploads.iter().map(|&bytes| {
             let staging =
                 engine.host_memory().allocate(bytes, Tag::text(format!("copies of {owner} to the engine")))?;
-            Ok(Upload { event: event()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
+            Ok(Upload { event: shared()?, staging, is_there: AtomicBool::new(false), is_new: AtomicBool::new(false) })
         });
         Ok(OnEngine {
             arena: engine.memory().allocate(needs.arena_bytes, Tag::text(format!("arena of {owner}")))?,
-            streams: (0..num_streams).map(|i| stream(&format!("stream {i}"))).collect::<Result<_>>()?,
-            copies: has_streams.then(|| Ok([stream("uploads")?, stream("fetches")?])).transpose()?,
+            streams: (0..num_streams).map(|i| stream(&format!("stream {i}"), i)).collect::<Result<_>>()?,
+            copies: has_streams
+                .then(|| Ok::<_, Error>([stream("uploads", num_streams)?, stream("fetches", num_streams + 1)?]))
+                .transpose()?,
             events: events.collect::<Result<_>>()?,
             segments: segments.collect::<Result<_>>()?,
             timing: (is_timed && has_streams).then(|| Timing::make(accelerator, &needs.spread)).transpose()?,
             controls: controls.collect::<Result<_>>()?,
             uploads: uploads.collect::<Result<_>>()?,
             fetched: fetches.iter().map(fetched).collect::<Result<_>>()?,
+            done: Arc::clone(&done),
             engine: Ref::clone(engine),
         })
     }
@@ -367,28 +379,57 @@ impl Lane {
             then(Ok(()));
             return Ok(());
         }
-        let mut events = Vec::new();
         for on in &self.engines {
-            let Some(accelerator) = on.engine.accelerator() else { continue };
-            for line in on.lines() {
-                let event = clear(accelerator, line)
-                    .map_err(|error| error.within(format_args!("engine {}", on.engine.label())))?;
-                events.push((accelerator, event));
-            }
             on.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
         }
-        let then = Arc::new(Mutex::new(Some(then)));
-        let left = Arc::new(AtomicUsize::new(events.len()));
-        for (accelerator, event) in events {
-            let (then, left) = (Arc::clone(&then), Arc::clone(&left));
+        // What went wrong is told already, by the run that left this behind.
+        self.when_done(|_, _| true, true, move |_| then(Ok(())))
+    }
+
+    /// Has `then` told when the devices are done with all that these lines were given until now, maybe at once and in this call; with the first
+    /// failure among them. `clears` has their streams work again after one.
+    fn when_done(
+        &self,
+        which: impl Fn(&OnEngine, &Line) -> bool,
+        clears: bool,
+        then: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<()> {
+        let mut marks = Vec::new();
+        for on in &self.engines {
+            let Some(accelerator) = on.engine.accelerator() else { continue };
+            for line in on.lines().filter(|line| which(on, line)) {
+                let mark = line.behind(accelerator, clears).map_err(of(&on.engine.label()))?;
+                marks.push((Ref::clone(&on.engine), Arc::clone(&on.done), mark));
+            }
+        }
+        if marks.is_empty() {
+            then(Ok(()));
+            return Ok(());
+        }
+        let events: Vec<_> =
+            marks.iter().map(|(engine, _, mark)| (Ref::clone(engine), Arc::clone(&mark.event))).collect();
+        let behind = Arc::new((Mutex::new(Some((then, marks))), AtomicUsize::new(events.len())));
+        for (engine, event) in &events {
+            let behind = Arc::clone(&behind);
             let told = move || {
-                if left.fetch_sub(1, AcqRel) == 1
-                    && let Some(then) = then.lock().take()
-                {
-                    then(Ok(()));
+                let (then, left) = &*behind;
+                // ORDERING: AcqRel; the last one is behind what the others were told.
+                if left.fetch_sub(1, AcqRel) > 1 {
+                    return;
                 }
+                let Some((then, marks)) = then.lock().take() else { return };
+                let mut result = Ok(());
+                for (engine, done, mark) in &marks {
+                    let reached = mark.event.is_reached().map(|_| mark.tell(done));
+                    result = result.and(reached.map_err(|error| of(&engine.label())(error.as_origin())));
+                }
+                // Behind the end of the run the program may go, and this thread is not to be the last to have an engine.
+                drop(marks);
+                then(result);
             };
-            accelerator.when_reached(&event, Then::once(told));
+            if let Some(accelerator) = engine.accelerator() {
+                accelerator.when_reached(event, Then::once(told));
+            }
         }
         Ok(())
     }
@@ -417,13 +458,13 @@ impl Lane {
     }
 
     /// The event that this run records behind a value's writer.
-    pub fn event_behind(&self, engine: usize, writer: Writer) -> Result<&Arc<dyn DeviceEvent>> {
+    pub fn mark_behind(&self, engine: usize, writer: Writer) -> Result<&Arc<Mark>> {
         let on = &self.engines[engine];
         let event = match writer.segment.filter(|_| self.is_replay()) {
             Some(segment) => &on.segments[segment].event,
             None => &on.events[writer.piece],
         };
-        event_of(event)
+        mark_of(event)
     }
 
     /// A recording is replaced, whose launches may be under way.
@@ -441,8 +482,27 @@ impl Lane {
         }
     }
 
-    /// A run has come to its end: devices are done with all of it.
-    pub fn end(&self) {
+    /// A run has come to its end: `then` is told when the devices are done with all of it, maybe at once and in this call. As a rule the run's nodes have
+    /// waited for all of it, and no device is asked.
+    pub fn end(self: &Arc<Self>, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        let is_left = |on: &OnEngine, line: &Line| !line.is_done(&on.done);
+        if !self.engines.iter().any(|on| on.lines().any(|line| is_left(on, line))) {
+            self.is_clean();
+            then(Ok(()));
+            return Ok(());
+        }
+        let lane = Arc::clone(self);
+        self.when_done(is_left, false, move |result| {
+            if result.is_ok() {
+                lane.is_clean();
+            }
+            drop(lane);
+            then(result);
+        })
+    }
+
+    /// The devices are done with all of the run.
+    fn is_clean(&self) {
         self.drop_retired();
         self.has_run();
         self.is_warm.store(true, Relaxed);
@@ -452,13 +512,4 @@ impl Lane {
 
 fn without_streams() -> Error {
     Error::internal("a lane without streams of its own was asked for one")
-}
-
-/// Has a stream work again after a failure; gives an event behind all of before.
-fn clear(accelerator: &dyn Accelerator, line: &Line) -> Result<Arc<dyn DeviceEvent>> {
-    let event = accelerator.event(false)?;
-    let stream = line.lock();
-    stream.clear_error();
-    stream.record(&event)?;
-    Ok(event)
 }

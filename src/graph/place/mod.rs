@@ -31,6 +31,7 @@ mod flow;
 mod issues;
 mod kernels;
 mod lane;
+mod line;
 mod lower;
 mod part;
 mod pick;

@@ -1,8 +1,9 @@
 //! What a lane keeps of its segments, and what a program counts of its runs.
 #![forbid(unsafe_code)]
 
+use super::line::Mark;
 use super::pick::Pick;
-use crate::device::{DeviceEvent, Executable};
+use crate::device::Executable;
 use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 #[derive(Debug)]
 pub(super) struct OfSegment {
     /// Behind all of it.
-    pub event: Option<Arc<dyn DeviceEvent>>,
+    pub event: Option<Arc<Mark>>,
     pub recorded: Mutex<Option<Recorded>>,
 }
 

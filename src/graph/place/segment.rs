@@ -14,11 +14,10 @@ use super::control::{Control, Made};
 use super::driven::Going;
 use super::kernels::{Before, Issue, Source, lane_of, of, on_engine, shape};
 use super::lane::{Lane, Lanes};
+use super::line::{Giving, Mark};
 use super::replays::Recorded;
 use crate::base::{Code, Desc, Error, Result};
-use crate::device::{
-    DeviceEvent, DeviceStream, Executable, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work,
-};
+use crate::device::{DeviceStream, Executable, Launch, Place, PreparedLaunch, Recording, Step, Transfer, Work};
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Rest};
 use crate::memory::View;
 use smallvec::SmallVec;
@@ -131,13 +130,13 @@ impl Segment {
             let stream = lane.engines[self.engine].streams[issue.stream].lock();
             let within = |error: Error| error.within(&issue.name);
             let Some(control) = &issue.control else {
-                issue.issue(lane, &**stream, context).map_err(within)?;
+                issue.issue(lane, &stream, context).map_err(within)?;
                 continue;
             };
-            issue.wait(lane, &**stream)?;
+            issue.wait(lane, &stream)?;
             if let Some(whole) = control.whole(lane)? {
-                issue.replay(control, &whole, lane, &**stream, context).map_err(within)?;
-                issue.records(lane)?.map_or(Ok(()), |event| stream.record(event))?;
+                issue.replay(control, &whole, lane, &*stream, context).map_err(within)?;
+                issue.records(lane)?.map_or(Ok(()), |mark| stream.mark(mark))?;
                 continue;
             }
             drop(stream);
@@ -154,7 +153,7 @@ impl Segment {
         if let [issue] = &self.issues[..]
             && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
         {
-            self.wait(lane, &**lane.engines[self.engine].streams[self.stream].lock())?;
+            self.wait(lane, &lane.engines[self.engine].streams[self.stream].lock())?;
             let event = self.event(lane).cloned();
             return Going::begin(lane, issue, control, (self.stream, event), context, (done, None));
         }
@@ -166,31 +165,31 @@ impl Segment {
     fn issue(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
         self.issues.iter().try_for_each(|issue| {
             let stream = lane.engines[self.engine].streams[issue.stream].lock();
-            issue.issue(lane, &**stream, context).map_err(|error| error.within(&issue.name))
+            issue.issue(lane, &stream, context).map_err(|error| error.within(&issue.name))
         })
     }
 
     /// All of it on one stream.
     fn replay(&self, lane: &Lane, context: &KernelContext<'_>) -> Result<()> {
         let stream = lane.engines[self.engine].streams[self.stream].lock();
-        self.wait(lane, &**stream)?;
-        self.submit(lane, &**stream, context)?;
-        self.event(lane).map_or(Ok(()), |event| stream.record(event))
+        self.wait(lane, &stream)?;
+        self.submit(lane, &*stream, context)?;
+        self.event(lane).map_or(Ok(()), |mark| stream.mark(mark))
     }
 
-    fn wait(&self, lane: &Lane, stream: &dyn DeviceStream) -> Result<()> {
+    fn wait(&self, lane: &Lane, stream: &Giving<'_>) -> Result<()> {
         let on = &lane.engines[self.engine];
         for before in &self.before {
             // ORDERING: Relaxed; the copy's node comes before this one, by an edge.
             if !matches!(*before, Before::Constant(upload) if !on.uploads[upload].is_new.load(Relaxed)) {
-                stream.wait(before.event(on)?)?;
+                stream.wait_for(before.mark(on)?)?;
             }
         }
         Ok(())
     }
 
     /// What is recorded behind all of it.
-    fn event<'a>(&self, lane: &'a Lane) -> Option<&'a Arc<dyn DeviceEvent>> {
+    fn event<'a>(&self, lane: &'a Lane) -> Option<&'a Arc<Mark>> {
         lane.engines[self.engine].segments[self.number?].event.as_ref()
     }
 
@@ -373,6 +372,10 @@ impl Segment {
 impl Kernel for Segment {
     shape!("segment on a device", of self: self.num_inputs, self.given.len());
     on_engine!();
+
+    fn is_relied_on(&self) -> bool {
+        true
+    }
 
     /// Pieces with effects are alone in their segments.
     fn effects(&self) -> &[Effect] {

@@ -68,7 +68,7 @@ impl Timing {
     fn begin(&self, on: &OnEngine) -> Result<()> {
         let mut is_begun = self.is_begun.lock();
         if let (false, Some(line)) = (*is_begun, on.streams.first()) {
-            line.lock().record(&self.begin)?;
+            line.look().record(&self.begin)?;
             *is_begun = true;
         }
         Ok(())
@@ -81,7 +81,7 @@ impl Timing {
             if end.is_recorded.load(Relaxed) && !end.event.is_reached()? {
                 return Ok(false);
             }
-            on.streams[end.stream].lock().record(&end.event)?;
+            on.streams[end.stream].look().record(&end.event)?;
             end.is_recorded.store(true, Relaxed);
         }
         Ok(true)
