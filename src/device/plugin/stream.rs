@@ -5,6 +5,7 @@ use crate::abi::{weir_device_launch, weir_device_object, weir_tensor_view};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, Transfer};
+use crate::sync::Mutex;
 use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ pub(super) struct PluginStream(Owned);
 pub(super) struct PluginEvent {
     owned: Owned,
     timing: bool,
+    /// An answer that made no sense. It holds until the event is recorded again: who was told of the event looks for himself, and is not to take another answer
+    /// for the truth.
+    nonsense: Mutex<Option<Error>>,
 }
 
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl PluginKernel {
 
 impl PluginEvent {
     pub(super) fn new(device: Arc<Opened>, handle: *mut c_void, timing: bool) -> PluginEvent {
-        PluginEvent { owned: Owned { device, handle }, timing }
+        PluginEvent { owned: Owned { device, handle }, timing, nonsense: Mutex::default() }
     }
 
     /// The event, if it is one of a plug-in's.
@@ -60,13 +64,29 @@ impl PluginEvent {
         self.owned.handle
     }
 
-    /// What the plug-in has answered for it.
-    fn answer(&self, function: &'static str, reached: i32) -> Result<bool> {
-        match reached {
+    /// Asks the plug-in by a function whose status this is, with a place for the answer.
+    fn asked(&self, function: &'static str, ask: impl FnOnce(*mut i32) -> Option<i32>) -> Result<bool> {
+        if let Some(error) = &*self.nonsense.lock() {
+            return Err(error.clone());
+        }
+        let (mut reached, mut status) = (0, 0);
+        let answered = self.owned.device.call(function, || {
+            let returned = ask(&raw mut reached);
+            status = returned.unwrap_or(0);
+            returned
+        });
+        let answer = answered.and_then(|()| match reached {
             0 => Ok(false),
             1 => Ok(true),
             other => Err(self.owned.device.nonsense(function, format!("stored {other}, expected 0 or 1"))),
+        });
+        let is_status = status == 0 || Code::from_status(status).is_some();
+        if let Err(error) = &answer
+            && (!is_status || !matches!(reached, 0 | 1))
+        {
+            *self.nonsense.lock() = Some(error.clone());
         }
+        answer
     }
 }
 
@@ -188,6 +208,7 @@ impl DeviceStream for PluginStream {
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let Owned { device, handle } = &self.0;
         let event = own(PluginEvent::of(event), |event| &event.owned, device)?;
+        *event.nonsense.lock() = None;
         device.call("event_record", || {
             // SAFETY: the plug-in's function and objects.
             device.functions().event_record.map(|f| unsafe { f(device.handle(), event.handle(), *handle) })
@@ -245,12 +266,10 @@ const LAST_PAUSE_NS: u64 = 500_000;
 impl DeviceEvent for PluginEvent {
     fn is_reached(&self) -> Result<bool> {
         let Owned { device, handle } = &self.owned;
-        let mut reached = 0;
-        device.call("event_query", || {
+        self.asked("event_query", |reached| {
             // SAFETY: the plug-in's function and objects, and a place for the answer.
-            device.functions().event_query.map(|f| unsafe { f(device.handle(), *handle, &raw mut reached) })
-        })?;
-        self.answer("event_query", reached)
+            device.functions().event_query.map(|f| unsafe { f(device.handle(), *handle, reached) })
+        })
     }
 
     fn synchronize(&self, deadline: Deadline) -> Result<bool> {
@@ -260,14 +279,13 @@ impl DeviceEvent for PluginEvent {
         };
         loop {
             let timeout = deadline.left().map_or(u64::MAX, |left| left.as_nanos() as u64);
-            let mut reached = 0;
-            device.call("event_synchronize", || {
+            let reached = self.asked("event_synchronize", |reached| {
                 // SAFETY: the plug-in's function and objects, and a place for the answer.
-                Some(unsafe { synchronize(device.handle(), *handle, timeout, &raw mut reached) })
+                Some(unsafe { synchronize(device.handle(), *handle, timeout, reached) })
             })?;
             // A plug-in may come back early, but not without the truth.
-            if self.answer("event_synchronize", reached)? || deadline.is_past() {
-                return Ok(reached == 1);
+            if reached || deadline.is_past() {
+                return Ok(reached);
             }
             std::thread::yield_now();
         }

@@ -250,6 +250,35 @@ fn answers_that_make_no_sense_are_named() {
     assert!(error.message().contains("kind 'plugin-nonsense': device_count: as planned"), "{error}");
 }
 
+/// What was told of an event looks at it again: another answer then is not to hide the first.
+#[test]
+fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
+    let state = State::new(0);
+    let kind = registered("plugin-holds", state);
+    let device = open(kind, 0).unwrap();
+    let accelerator = device.accelerator().unwrap();
+    let stream = accelerator.stream(&StreamAttr { name: "s", priority: 0 }).unwrap();
+    let event = accelerator.event(false).unwrap();
+    for (status, text) in [(NOTHING, "stored 7, expected 0 or 1"), (4711, "4711"), (-3, "-3")] {
+        stream.record(&event).unwrap();
+        assert!(matches!(event.is_reached(), Ok(_)));
+        *state.plan.lock() = Some(Plan { function: "event_query", call: 1, status });
+        for look in 0..3 {
+            let error = event.is_reached().unwrap_err();
+            assert_eq!(error.code(), Code::Unknown, "look {look}: {error}");
+            assert!(error.message().contains("engine plugin-holds:0: event_query"), "look {look}: {error}");
+            assert!(error.message().contains(text), "look {look}: {error}");
+        }
+        *state.plan.lock() = None;
+        let told = Arc::new(AtomicBool::new(false));
+        let (asked, itself) = (Arc::clone(&told), Arc::clone(&event));
+        accelerator.when_reached(&event, Then::once(move || asked.store(itself.is_reached().is_err(), SeqCst)));
+        eventually(|| told.load(SeqCst));
+    }
+    stream.record(&event).unwrap();
+    assert!(event.synchronize(Deadline::NEVER).unwrap());
+}
+
 #[test]
 fn a_lost_device_fails_everything_and_a_new_one_works() {
     let state = State::new(0);
