@@ -88,6 +88,7 @@ pub fn initialized() {
 extern "C" fn at_exit() {
     if PROCESS.load(SeqCst) == std::process::id() {
         ENDED.store(true, SeqCst);
+        crate::waited::drain();
         crate::report::report_leaks();
     }
 }

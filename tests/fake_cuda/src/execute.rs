@@ -8,6 +8,7 @@ use crate::operation::{Copy, Fill, Operation};
 use crate::schedule::Task;
 use crate::space;
 use crate::status::Code;
+use crate::waited;
 use crate::world::lock;
 use std::time::Instant;
 
@@ -28,6 +29,7 @@ pub fn run(task: &Task) -> Outcome {
         Operation::Launch(launch) => launch.function.run(launch, &mut memory, &task.origin),
         Operation::Copy(copy) => run_copy(copy, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),
         Operation::Fill(fill) => run_fill(fill, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),
+        Operation::Host(_) if waited::is_leaving() => Ok(()),
         Operation::Host(host) => {
             call::host_function(|| {
                 // SAFETY: the program's function with the program's data, called once as it was asked for.

@@ -8,7 +8,7 @@
 //! - `api` has the entry points, by the driver's names; `call` is what each call goes through.
 //! - `schedule` orders and runs tasks; `operation` and `execute` are what they do; `modules`, `ptx`, `builtin` and `gemm` the kernels.
 //! - `space` is memory; `access`, `clock` and `checker` find what is not ordered, `guard` what the host does meanwhile; `report`
-//!   tells.
+//!   tells. `waited` is what the host has not waited for.
 //! - `graph`, `exec` and `capture` are graphs. `settings` is what the environment asks for.
 //! - `testing` is for the side of the tests: it puts the library where a program finds it, and runs programs with it.
 
@@ -36,4 +36,5 @@ pub mod settings;
 mod space;
 pub mod status;
 pub mod testing;
+mod waited;
 mod world;

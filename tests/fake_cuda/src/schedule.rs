@@ -27,6 +27,7 @@ use crate::clock::{Clock, Epoch};
 use crate::execute;
 use crate::operation::Operation;
 use crate::settings::SETTINGS;
+use crate::waited;
 use crate::world::{DONE, Guard, WORK, World, lock};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -129,6 +130,16 @@ impl Schedule {
         ((z ^ (z >> 31)) % below as u64) as usize
     }
 
+    /// Whether there is something to run, or something runs.
+    pub fn has_work(&self) -> bool {
+        !self.tasks.is_empty() || self.running > 0
+    }
+
+    /// With a seed, too.
+    pub fn run_all(&mut self) {
+        self.steps = usize::MAX;
+    }
+
     pub fn called(&mut self) {
         self.last_call = Instant::now();
     }
@@ -161,7 +172,8 @@ impl World {
         let id = self.schedule.last;
         let mark =
             Arc::new(Mark { id, is_done: AtomicBool::new(false), clock: OnceLock::new(), epoch: OnceLock::new() });
-        let name = format!("{name} (operation {id}, {})", self.stream_name(origin.stream)).into();
+        let name: Arc<str> = format!("{name} (operation {id}, {})", self.stream_name(origin.stream)).into();
+        self.opened(&mark, &name, origin.context, &operation);
         let task = Task {
             mark: Arc::clone(&mark),
             name,
@@ -255,8 +267,10 @@ impl World {
     /// The host knows that this is done.
     pub fn learn(&mut self, point: &Point) {
         if let Some(clock) = point.clock.get() {
+            self.look_at_pinned();
             self.host.join(clock);
             self.unguard();
+            self.close();
         }
     }
 
@@ -309,16 +323,20 @@ fn work() {
             world.schedule.idle -= 1;
             continue;
         };
+        world.look_at_pinned();
         world.running.insert(task.mark.id, Vec::new());
         if world.lost(task.origin.context).is_some() {
             world.complete(task);
             continue;
         }
         let delay = world.delay(task.origin.stream);
-        if let Operation::Host(_) = task.operation {
+        if let Operation::Host(_) = task.operation
+            && !waited::is_leaving()
+        {
             // From here on the host can know.
             world.host.join(&task.clock);
             world.unguard();
+            world.close();
         }
         drop(world);
         if let Some(delay) = delay {
@@ -327,6 +345,7 @@ fn work() {
         let outcome = execute::run(&task);
         world = lock();
         world.check(&task, &outcome.accesses);
+        world.wrote(&task, &outcome.accesses);
         match (outcome.fault, &task.operation) {
             (Some((code, why)), _) => world.fault(&task, code, &why),
             (None, Operation::Condition(condition)) => world.condition(&task, condition),

@@ -14,6 +14,7 @@
 //! | `FAKE_CUDA_RACES` | abort, report, off | what a find of the checker does: else abort |
 //! | `FAKE_CUDA_PINNED` | guard | pinned memory faults that the host touches too soon |
 //! | `FAKE_CUDA_LEAKS` | list, abort, off | what handles that are left at the end do: else list |
+//! | `FAKE_CUDA_UNWAITED` | list, abort, off | what operations do that nobody has waited for at the end: else list |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -47,6 +48,7 @@ pub struct Settings {
     pub log: Option<String>,
     pub races: OnFind,
     pub leaks: OnFind,
+    pub unwaited: OnFind,
     pub guards: bool,
 }
 
@@ -98,6 +100,7 @@ impl Settings {
             log: get("FAKE_CUDA_LOG"),
             races: on_find("FAKE_CUDA_RACES", ["abort", "report", "off"], OnFind::Abort)?,
             leaks: on_find("FAKE_CUDA_LEAKS", ["abort", "list", "off"], OnFind::Report)?,
+            unwaited: on_find("FAKE_CUDA_UNWAITED", ["abort", "list", "off"], OnFind::Report)?,
             guards,
         })
     }

@@ -11,6 +11,7 @@ use crate::operation::Operation;
 use crate::schedule::{Origin, Point, Schedule};
 use crate::settings::SETTINGS;
 use crate::status::{Code, Result};
+use crate::waited::Waited;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -111,6 +112,7 @@ pub struct World {
     pub checker: Checker,
     pub races: Vec<String>,
     pub guards: Vec<Guarded>,
+    pub waited: Waited,
     /// What a context had when it ended.
     pub leaks: Vec<String>,
 }
@@ -173,6 +175,7 @@ impl World {
             checker: Checker::default(),
             races: Vec::new(),
             guards: Vec::new(),
+            waited: Waited::default(),
             leaks: Vec::new(),
         };
         for device in 0..SETTINGS.devices {

@@ -6,7 +6,8 @@ use crate::world::{World, current, lock, with_contexts};
 
 /// Ends a context after all of its work.
 fn end(context: Handle) {
-    let world = lock();
+    let mut world = lock();
+    world.report_unwaited(Some(context), &format!("the end of {context:?}"));
     let tails = world.tails(context);
     World::wait(world, &tails).end_context(context);
 }

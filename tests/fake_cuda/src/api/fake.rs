@@ -36,6 +36,13 @@ pub unsafe extern "C" fn fakeCudaFail(name: In<c_char>, call: u64, code: i32) {
     }
 }
 
+/// Launches, copies and fills that the host does not know to be over: it has not waited for them, nor for anything behind them.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn fakeCudaUnwaited() -> u64 {
+    lock().unwaited(None).len() as u64
+}
+
 /// Races that were found, with FAKE_CUDA_RACES=report.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]

@@ -8,3 +8,4 @@ mod ptx;
 mod random;
 mod streams;
 mod threads;
+mod waited;
