@@ -6528,8 +6528,10 @@ weir_status weir_run_options_get_absent(const struct weir_run_options *options,
 /**
  * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
  * state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
- * is always the same one that does. Kernels may still use the pool for their regions, which changes no result. A program with
- * kernels that complete later refuses such runs (FAILED_PRECONDITION).
+ * is always the same one that does. Kernels may still use the pool for their regions, which changes no result. Kernels that
+ * complete later, and work on devices, are started in their turn and waited for one by one in that thread. So weir_program_run refuses such a run of a program
+ * with some (FAILED_PRECONDITION) where that would block a worker of a thread pool: in one, and on an asynchronous stream with a pool
+ * that takes single tasks.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6552,7 +6554,7 @@ weir_status weir_run_options_get_deterministic(const struct weir_run_options *op
  * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
  * What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
  * first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
- * thread, as if deterministic, and the same programs refuse it. A cancel or a deadline still ends it.
+ * thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */

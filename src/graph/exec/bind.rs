@@ -3,6 +3,7 @@
 use super::admission::{Admitted, Asks};
 use super::direct;
 use super::dynamic;
+use super::one_by_one;
 use super::orders::Orders;
 use super::run::{Outer, Run};
 use super::step::Step;
@@ -286,6 +287,9 @@ impl Bound<'_> {
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
+        if orders.is_some_and(|orders| orders.is_serial()) {
+            one_by_one::check_stream(stream.queue(), &self.program.layout)?;
+        }
         direct::check_capture(stream)?;
         let notice = listener.map(|listener| Notice::on(stream.queue(), listener)).transpose()?;
         if handle.is_none() && orders.is_none() && self.is_direct_on(stream)? {

@@ -158,7 +158,7 @@ impl Flight {
         let _ = handle.map(|handle| self.handle.put(handle));
         let _ = self.step.put(Arc::clone(&step));
         let _ = step.waiter.put((Arc::clone(self), Arc::clone(queue)));
-        if step.has_calls() {
+        if step.has_calls() && !step.is_serial() {
             *step.calls.stream.lock() = Some(Arc::clone(queue));
         }
         if pool.is_some() {

@@ -86,15 +86,22 @@ impl Step {
             }
             body => {
                 let start = now_ns();
-                let compute = AssertUnwindSafe(|| self.compute(body, pool));
+                let compute = AssertUnwindSafe(|| match body {
+                    Body::Async(call) => self.see_through(call, pool),
+                    body => self.compute(body, pool).map(|()| true),
+                });
                 let result = catch_unwind(compute).unwrap_or_else(|payload| {
                     let error = Error::from_panic(&*payload);
                     std::mem::forget(payload);
                     Err(error)
                 });
                 self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
-                let Err(error) = result else { return true };
-                self.fail_at(node, &error);
+                match result {
+                    Ok(true) => return true,
+                    // Who completed it has told.
+                    Ok(false) => {}
+                    Err(error) => self.fail_at(node, &error),
+                }
                 self.poison(node, poisoned);
                 false
             }

@@ -50,6 +50,7 @@ mod flight;
 mod independent;
 mod inner;
 mod merged;
+mod one_by_one;
 mod ops;
 mod orders;
 mod overlap;

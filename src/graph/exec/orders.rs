@@ -40,6 +40,11 @@ impl Orders {
         (at_ns > 0).then_some(Orders { care: DEADLINE, deadline_ns: left_ns, deadline_at_ns: at_ns, absent: None })
     }
 
+    /// Whether one thread is to run everything.
+    pub fn is_serial(&self) -> bool {
+        self.care & SERIAL != 0
+    }
+
     /// On the library's clock; 0 = never.
     pub fn deadline_at_ns(&self) -> u64 {
         self.deadline_at_ns
@@ -67,12 +72,6 @@ impl Orders {
             | bit(options.absent.is_some(), ABSENT);
         if care == 0 {
             return Ok(None);
-        }
-        if care & SERIAL != 0 && !layout.calls.is_empty() {
-            return Err(Error::precondition(format!(
-                "program '{}' has kernels that complete later: its runs can't be deterministic, nor finish what is independent",
-                layout.name
-            )));
         }
         let outputs = layout.outputs.len();
         if let Some(flags) = options.absent.filter(|flags| flags.count() != outputs) {

@@ -53,7 +53,7 @@ use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
@@ -64,6 +64,8 @@ struct Call {
     context: KernelContext<'static>,
     /// For a kernel that may block, or has a thread to be called on.
     lane: Option<Arc<Lane>>,
+    /// In this run. ORDERING: Relaxed; what brings the node back orders it.
+    has_failed: AtomicBool,
 }
 
 /// A kernel on its way to the pool for such: to the run it is one that completes later.
@@ -118,7 +120,7 @@ impl Calls {
             let call = list.len() as u32;
             let lane = (node.kernel.may_block() || node.kernel.launcher().is_some())
                 .then(|| Arc::new(Lane { call, step: HandOff::default() }));
-            list.push(Call { pending: Pending::new()?, context, lane });
+            list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
         }
         Ok(Calls {
             list: list.into_boxed_slice(),
@@ -198,14 +200,25 @@ impl Step {
             && done.done(Err(error.clone())).is_err()
         {
             // It says both: not begun, and done. Then it is over when that call is, and has failed.
-            self.fail_at(self.layout.calls[index as usize].1, &error);
+            self.call_failed(index, &error);
         }
+    }
+
+    fn call_failed(&self, index: u32, error: &Error) {
+        self.calls.list[index as usize].has_failed.store(true, Relaxed);
+        self.fail_at(self.layout.calls[index as usize].1, error);
+    }
+
+    /// Whether a call that is over has failed.
+    pub(super) fn has_failed(&self, index: u32) -> bool {
+        self.calls.list[index as usize].has_failed.load(Relaxed)
     }
 
     /// True if a round is over.
     fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
         let (kernel, _) = self.layout.calls[index as usize];
-        let Call { pending, context, lane } = &self.calls.list[index as usize];
+        let Call { pending, context, lane, has_failed } = &self.calls.list[index as usize];
+        has_failed.store(false, Relaxed);
         let kernel = &self.layout.kernels[kernel as usize];
         let args = &self.args[kernel.args as usize..];
         context.inputs().iter().chain(context.outputs()).zip(args).for_each(|(view, arg)| view.set_data(arg.data()));
@@ -274,6 +287,12 @@ impl Step {
     }
 
     fn may_wait_for_calls(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
+        if ambient::within_device() {
+            return Err(Error::precondition(format!(
+                "program '{}' has kernels that complete later, and waiting for them on a device's own thread would hold the device up; run it on an asynchronous stream",
+                self.layout.name
+            )));
+        }
         if threadpool::within_any() || pool.is_some_and(|pool| pool.in_parallel()) {
             return Err(Error::precondition(format!(
                 "program '{}' has kernels that complete later, and waiting for them here would block a worker of a thread pool; make it a node of the graph, or run it on an asynchronous stream",
@@ -356,7 +375,7 @@ impl Caller for Step {
     fn ended(&self, index: u32, result: Result<()>) {
         let failure = self.calls.list[index as usize].context.take_failure();
         if let Err(error) = failure.map_or(result, Err) {
-            self.fail_at(self.layout.calls[index as usize].1, &error);
+            self.call_failed(index, &error);
         }
     }
 

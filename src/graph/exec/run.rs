@@ -150,6 +150,10 @@ impl Step {
             layout.weigh(&self.links);
         }
         let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
+        if self.is_serial() {
+            // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no helper.
+            self.width.store(0, Relaxed);
+        }
         if self.is_independent() {
             let _frame = ambient::enter(ambient::Work::Run(self.id));
             self.run_independent(pool);
@@ -163,10 +167,11 @@ impl Step {
         };
         // Measuring makes the nodes slower.
         self.began.set((turn.timed && !measure && !self.is_careful()).then(|| (turn, now_ns())));
-        if !turn.shared && !self.has_calls() {
+        if !turn.shared && (!self.has_calls() || self.is_serial()) {
             let mode = if self.is_careful() { CAREFUL } else { u8::from(measure) };
             // A thread alone in a run is not asked for it, unless the program counts its runs.
-            let _frame = layout.admission.is_some().then(|| ambient::enter(ambient::Work::Run(self.id)));
+            let is_asked = layout.admission.is_some() || self.has_calls();
+            let _frame = is_asked.then(|| ambient::enter(ambient::Work::Run(self.id)));
             self.run_alone(pool, mode);
             return Exit::Closed;
         }

@@ -13,11 +13,11 @@ use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
-use crate::sync::{Gate, HandOff, Mutex, Ring, Slots, Tokens};
+use crate::sync::{Gate, HandOff, Mutex, OnceLock, Ring, Slots, Tokens};
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Weak};
 
 /// A run that is timed: its beginning in nanoseconds, shared or not; 0 = none.
 #[derive(Default)]
@@ -61,6 +61,7 @@ pub struct Step {
     /// number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
+    pub(super) me: OnceLock<Weak<Step>>,
     /// Its place among the program's steps; None if there was none left.
     pub(in crate::graph) home: Option<usize>,
     pub(super) args: Box<[View]>,
@@ -161,7 +162,8 @@ impl Step {
         let counters = Counters::new(&layout.counters)?;
         let mut words = layout.merges.iter();
         let merges = heap::filled(layout.merges.len(), "a run's merges", || Merged::new(words.next()))?;
-        Ok(Arc::new(Step {
+        let step = Arc::new(Step {
+            me: OnceLock::new(),
             id: number << 32 | NEXT.fetch_add(1, Relaxed) & u64::from(u32::MAX),
             layout: Arc::clone(layout),
             home,
@@ -206,7 +208,9 @@ impl Step {
             poisoned: Mutex::default(),
             visitors: Mutex::default(),
             waiter: HandOff::default(),
-        }))
+        });
+        let _ = step.me.set(Arc::downgrade(&step));
+        Ok(step)
     }
 
     /// Most workers in a run of this step.

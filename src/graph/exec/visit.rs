@@ -70,7 +70,8 @@ impl Job for Step {
     fn run(self: Arc<Self>, generation: u64, _index: usize, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
-        } else if ambient::within(ambient::Work::Run(self.id)) {
+        } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {
+            // A pool that runs tasks at once was asked by a device's thread, which is not to be kept: nothing depends on a helper.
             return;
         } else {
             Role::of_helper(pool)

@@ -1,0 +1,59 @@
+//! Kernels that complete later in a run that one thread does along the array: each is started in its turn and seen through to its end before the
+//! next node begins. So a run that is to be the same each time is, whatever a device's timing is.
+//!
+//! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous stream that a pool works for.
+
+use super::step::Step;
+use crate::base::time::Deadline;
+use crate::base::{Error, Ref, Result};
+use crate::graph::layout::Layout;
+use crate::stream::Queue;
+use crate::threadpool::ThreadPool;
+use std::sync::Weak;
+
+/// How long the thread looks for the end of a call before it sleeps.
+const LOOK_NS: u64 = 20_000;
+
+impl Step {
+    /// Whether a call of this node ends well; its failure is the run's then.
+    pub(super) fn see_through(&self, call: u32, pool: Option<&Ref<ThreadPool>>) -> Result<bool> {
+        let Some(step) = self.me.get().and_then(Weak::upgrade) else {
+            return Err(Error::internal("a run that nobody holds"));
+        };
+        while !step.call(call, pool) {
+            self.wait_for_a_return();
+            if !self.is_under_way(call) {
+                break;
+            }
+        }
+        Ok(!self.has_failed(call))
+    }
+
+    /// As the run's owner does, and nobody else is in the run: what comes back is the one call that is out.
+    fn wait_for_a_return(&self) {
+        let calls = &self.calls;
+        loop {
+            let seen = calls.news.reached();
+            if calls.returns.take().is_some() {
+                return;
+            }
+            if calls.returns.sleep() {
+                calls.news.wait(seen + 1, LOOK_NS, Deadline::NEVER);
+                calls.returns.wake();
+            }
+        }
+    }
+}
+
+/// Refuses a run by one thread on a stream where that thread would be a worker of a pool.
+pub(super) fn check_stream(queue: &Queue, layout: &Layout) -> Result<()> {
+    let has_pool = queue.pool().is_some_and(|pool| pool.can_spawn());
+    if layout.calls.is_empty() || queue.is_synchronous() || !has_pool {
+        return Ok(());
+    }
+    Err(Error::precondition(format!(
+        "program '{}' has nodes that complete later (kernels, or work on a device), and a run that is deterministic, or finishes what is independent, waits for each: on stream '{}' that would block a worker of its thread pool",
+        layout.name,
+        queue.name()
+    )))
+}
