@@ -3,7 +3,10 @@
 //! A queue whose work a device does is drained to issue it, by whoever comes: who submits, who reaches an event, also on a thread of
 //! the device's. A function of the host's among its items is for hands of the host: a worker of the queue's pool, or the thread of
 //! a lane that is started when the first one comes and there is no pool that takes single jobs, or when that refuses. It is
-//! never run by who submits, who is not to be kept, nor on a device's thread, which it could hold up for ever.
+//! never run by who submits, who is not to be kept.
+//!
+//! *A device's thread* runs nothing of the host's on any queue, which could hold the device up for ever: where a pool refuses what a device has brought
+//! back, or runs it at once in the thread that offers it, a lane takes it (`by_host_hands`).
 
 use super::line::Line;
 use super::notice::tell_put_off;
@@ -71,7 +74,7 @@ impl Queue {
             Mode::Device(line) => self.call_host(line),
             Mode::Pool | Mode::Synchronous => {
                 if !self.call_pool() {
-                    self.drain(Hands::Host);
+                    self.by_host_hands();
                 }
             }
         }
@@ -108,6 +111,25 @@ impl Queue {
             self.is_sent().store(false, SeqCst);
         }
         accepted
+    }
+
+    /// Drains the queue here, or on a lane if a device needs this thread.
+    fn by_host_hands(self: &Arc<Self>) {
+        if !ambient::within_device() {
+            return self.drain(Hands::Host);
+        }
+        let lane = match self.line() {
+            Some(line) => line.lane(self),
+            None => self.spare_lane(),
+        };
+        match lane {
+            Ok(lane) => lane.call(Arc::clone(self)),
+            Err(error) => {
+                // Then what has not begun is skipped. What has begun has nobody else.
+                self.fail(error);
+                self.drain(if self.line().is_some() { Hands::Issuer } else { Hands::Host });
+            }
+        }
     }
 
     /// Brings hands that may run a function of the host's.
@@ -310,7 +332,7 @@ impl Job for Queue {
     fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
         // ORDERING: SeqCst, as in `call_pool`.
         self.is_sent().store(false, SeqCst);
-        self.drain(Hands::Host);
+        self.by_host_hands();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
-use crate::sync::{Gate, Giver, Inbox, Mutex, Turn, TurnGuard};
+use crate::sync::{Gate, Giver, Inbox, Mutex, OnceLock, Turn, TurnGuard};
 use crate::threadpool::ThreadPool;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -130,6 +130,8 @@ pub struct Queue {
     id: u64,
     name: String,
     mode: Mode,
+    /// Of queues without a line, see `spare_lane`.
+    spare: OnceLock<Lane>,
     pool: Option<Ref<ThreadPool>>,
     spin_ns: u64,
     priority: i32,
@@ -188,6 +190,7 @@ impl Queue {
             id,
             name,
             mode,
+            spare: OnceLock::new(),
             pool: attr.pool,
             spin_ns: attr.spin_ns,
             priority: attr.priority,
@@ -270,6 +273,15 @@ impl Queue {
             Mode::Device(line) => Some(line),
             _ => None,
         }
+    }
+
+    /// The thread that takes over from a device's where no pool does, started by the first such thread.
+    pub(super) fn spare_lane(&self) -> Result<&Lane> {
+        if self.spare.get().is_none() {
+            // If two come here, one thread ends at once.
+            let _ = self.spare.set(self.start_lane()?);
+        }
+        self.spare.get().ok_or_else(|| Error::internal("a lane that is not there"))
     }
 
     /// A thread for what a device cannot do.

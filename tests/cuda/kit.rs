@@ -177,6 +177,13 @@ pub mod fake {
         std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
     }
 
+    /// Work that the host does not know to be over.
+    pub fn unwaited() -> u64 {
+        // SAFETY: the fake driver's function of this type.
+        let function: extern "C" fn() -> u64 = unsafe { std::mem::transmute(symbol("fakeCudaUnwaited")) };
+        function()
+    }
+
     /// Things that the program has not given back: "stream", "event", ..., or all. None before the driver was asked for.
     pub fn live(kind: Option<&str>) -> u64 {
         // SAFETY: the fake driver's function of this type.

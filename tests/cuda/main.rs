@@ -15,6 +15,9 @@ mod gather;
 mod kernels;
 mod kit;
 mod loops;
+#[allow(dead_code, reason = "others use the rest")]
+#[path = "../kit/pools.rs"]
+mod pools;
 mod products;
 mod programs;
 #[allow(dead_code, reason = "others use the rest")]
@@ -28,4 +31,5 @@ mod segments;
 mod sharing;
 mod sources;
 mod steps;
+mod waited;
 mod ways;

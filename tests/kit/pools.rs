@@ -68,7 +68,7 @@ impl Host {
     }
 }
 
-fn host(threads: usize, accepts: fn(u64) -> bool) -> Ref<ThreadPool> {
+pub fn host(threads: usize, accepts: fn(u64) -> bool) -> Ref<ThreadPool> {
     let host = Arc::new(Host { threads, accepts, state: Mutex::default(), changed: Condvar::new() });
     for _ in 0..threads {
         let host = Arc::clone(&host);

@@ -4,13 +4,16 @@
 mod constants;
 mod control;
 mod direct;
+mod hands;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod launching;
 mod ports;
 mod segments;
+mod serial;
 mod staged;
 mod steps;
+mod unused;
 mod ways;
 mod wrapped;
 
