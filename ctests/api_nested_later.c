@@ -374,28 +374,56 @@ static void test_blocking(weir_threadpool *pool) {
     test_pool_destroy(r.lane);
 }
 
-/* What such a program can't be told says so, as for one with such a kernel. */
-static void test_refusals(void) {
-    weir_engine *engine = make_engine(NULL);
-    later l = {.how = INLINE};
-    weir_program *single = make_single(engine, &l), *outer = make_outer(engine, single, "outer", 1);
-    weir_run_options *options = NULL;
+/* A run that is deterministic, or finishes what is independent, starts each such node in its turn and waits for it; on a stream whose pool's
+ * worker that would block it is refused. */
+static void test_one_by_one(void) {
+    static const how ways[] = {INLINE, ELSEWHERE, RACING};
+    enum { MIDDLE = 3, TOP = 2 };
+    weir_threadpool *pool = NULL;
+    test_pool *of = test_pool_create_exact(POOL_FIFO, 2, &pool);
+    weir_engine *engine = make_engine(NULL), *pooled = make_engine(pool);
     feed f = feed_create(engine);
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_deterministic(options, 1));
-    CHECK_CODE(weir_program_run(outer, NULL, &f.in, 1, &f.out, 1, options), WEIR_FAILED_PRECONDITION,
-               "program 'outer' has kernels that complete later");
-    weir_run_options_destroy(options);
-    weir_program_release(single);
-    weir_program_release(outer);
+    weir_stream *streams[3] = {NULL, make_stream(engine, WEIR_STREAM_DEFAULT, NULL, NULL),
+                               make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "own thread")};
+    weir_stream *busy = make_stream(pooled, WEIR_STREAM_ASYNCHRONOUS, NULL, "pooled");
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        later l = {.how = ways[way]};
+        weir_program *inner = make_inner(engine, &l), *middle = make_outer(engine, inner, "middle", MIDDLE);
+        weir_program *top = make_outer(engine, middle, "top", TOP);
+        for (int independent = 0; independent < 2; independent++) {
+            weir_run_options *options = NULL;
+            CHECK_OK(weir_run_options_create(&options));
+            CHECK_OK(independent ? weir_run_options_set_finish_independent(options, 1)
+                                 : weir_run_options_set_deterministic(options, 1));
+            for (int s = 0; s < 3; s++) {
+                for (int i = 0; i < scale(10); i++) {
+                    CHECK_OK(weir_program_run(top, streams[s], &f.in, 1, &f.out, 1, options));
+                    if (streams[s] != NULL) CHECK_OK(weir_stream_synchronize(streams[s], WEIR_TIMEOUT_INFINITE));
+                    check_result(&f, TOP * MIDDLE * 2, 2);
+                }
+            }
+            CHECK_CODE(weir_program_run(top, busy, &f.in, 1, &f.out, 1, options), WEIR_FAILED_PRECONDITION,
+                       "would block a worker of its thread pool");
+            weir_run_options_destroy(options);
+        }
+        weir_program_release(inner);
+        weir_program_release(middle);
+        weir_program_release(top);
+    }
+    weir_stream_release(streams[1]);
+    weir_stream_release(streams[2]);
+    weir_stream_release(busy);
     feed_destroy(&f);
     weir_engine_release(engine);
+    weir_engine_release(pooled);
+    weir_threadpool_release(pool);
+    test_pool_destroy(of);
 }
 
 int main(void) {
     weir_runtime_info before = runtime_info();
     finisher_start();
-    test_refusals();
+    test_one_by_one();
     test_ways(NULL);
     test_allocations(NULL);
     test_errors(NULL);

@@ -47,7 +47,9 @@ fn two_runs(is_ordered: bool) -> (Handle, Handle) {
 #[test]
 fn a_copy_over_what_a_launch_may_read_is_a_race_though_nobody_waits_for_either() {
     let test = "waited::a_copy_over_what_a_launch_may_read_is_a_race_though_nobody_waits_for_either";
-    let body = || drop(two_runs(false));
+    let body = || {
+        let _ = two_runs(false);
+    };
     each(test, body, |run| {
         run.fails_with("nothing orders one behind the other");
     });
@@ -77,7 +79,7 @@ fn work_that_nobody_waits_for_is_told_at_the_end_of_the_process() {
     let test = "waited::work_that_nobody_waits_for_is_told_at_the_end_of_the_process";
     for driver in drivers() {
         let Some(run) = driver.set("UNWAITED", "abort").child(test) else {
-            drop(two_runs(true));
+            let _ = two_runs(true);
             return;
         };
         run.fails_with("not waited for before the end of the process");
@@ -90,7 +92,7 @@ fn work_that_nobody_waits_for_is_told_at_the_end_of_its_context() {
     let test = "waited::work_that_nobody_waits_for_is_told_at_the_end_of_its_context";
     for driver in drivers() {
         let Some(run) = driver.set("UNWAITED", "abort").child(test) else {
-            drop(two_runs(true));
+            let _ = two_runs(true);
             end();
             return;
         };
