@@ -115,6 +115,23 @@ int32_t base_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
     return 0;
 }
 
+int32_t base_team_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
+    base_pool *pool = ctx;
+    base_region region = {.left = n - 1};
+    if (here.pool == pool || n == 1) {
+        for (int32_t i = 0; i < n; i++) fn(arg, i);
+        return 0;
+    }
+    pthread_cond_init(&region.done, NULL);
+    for (int32_t i = 1; i < n; i++) base_push(pool, fn, arg, i, &region, true);
+    fn(arg, 0);
+    pthread_mutex_lock(&pool->mutex);
+    while (region.left > 0) pthread_cond_wait(&region.done, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+    pthread_cond_destroy(&region.done);
+    return 0;
+}
+
 int32_t base_in_parallel(void *ctx) {
     return here.pool == ctx;
 }

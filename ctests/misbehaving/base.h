@@ -60,6 +60,7 @@ int base_offer(weir_threadpool_vtable vtable, weir_threadpool_vtable *out_vtable
 int32_t base_num_threads(void *ctx);
 int32_t base_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint);
 int32_t base_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg);
+int32_t base_team_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg); /* the caller runs index 0 */
 int32_t base_in_parallel(void *ctx);
 int32_t base_thread_index(void *ctx);
 int32_t base_help(void *ctx);

@@ -88,3 +88,16 @@ int help_denies(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     vtable.help = help_and_deny;
     return base_offer(vtable, out_vtable, out_ctx);
 }
+
+static int32_t with_the_caller(void *ctx) {
+    return base_num_threads(ctx) + 1;
+}
+
+int caller_counted(weir_threadpool_vtable *out_vtable, void **out_ctx) {
+    weir_threadpool_vtable vtable = {.struct_size = sizeof vtable,
+                                     .num_threads = with_the_caller,
+                                     .parallel_for = base_team_parallel_for,
+                                     .in_parallel = base_in_parallel,
+                                     .release = base_release};
+    return base_offer(vtable, out_vtable, out_ctx);
+}

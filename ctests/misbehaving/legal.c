@@ -100,3 +100,38 @@ int breathing(weir_threadpool_vtable *out_vtable, void **out_ctx) {
     vtable.num_threads = breathing_num_threads;
     return base_offer(vtable, out_vtable, out_ctx);
 }
+
+static int32_t refuse_schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) {
+    (void)ctx, (void)fn, (void)arg, (void)hint;
+    return 1;
+}
+
+static int32_t refuse_parallel_for(void *ctx, int32_t n, weir_task_fn fn, void *arg) {
+    (void)ctx, (void)n, (void)fn, (void)arg;
+    return 1;
+}
+
+int refusing(weir_threadpool_vtable *out_vtable, void **out_ctx) {
+    weir_threadpool_vtable vtable = base_vtable();
+    vtable.schedule = refuse_schedule;
+    vtable.parallel_for = refuse_parallel_for;
+    return base_offer(vtable, out_vtable, out_ctx);
+}
+
+/* The least that a pool can be: it does not say who its threads are. */
+int anonymous(weir_threadpool_vtable *out_vtable, void **out_ctx) {
+    weir_threadpool_vtable vtable = base_vtable();
+    vtable.in_parallel = NULL;
+    vtable.thread_index = NULL;
+    return base_offer(vtable, out_vtable, out_ctx);
+}
+
+/* A team that the caller is one more of, as it should be. */
+int team(weir_threadpool_vtable *out_vtable, void **out_ctx) {
+    weir_threadpool_vtable vtable = {.struct_size = sizeof vtable,
+                                     .num_threads = base_num_threads,
+                                     .parallel_for = base_team_parallel_for,
+                                     .in_parallel = base_in_parallel,
+                                     .release = base_release};
+    return base_offer(vtable, out_vtable, out_ctx);
+}

@@ -25,6 +25,7 @@ POOL(after_release); /* H13: runs its last task again in release */
 
 /* broken_answers.c */
 POOL(wide);              /* H2: has more threads than it says */
+POOL(caller_counted);    /* H2: num_threads counts the caller of parallel_for */
 POOL(growing);           /* H3: num_threads goes beyond max_threads */
 POOL(index_beyond);      /* H3: thread_index is not below max_threads */
 POOL(outside);           /* H10: in_parallel says 0 in its own threads */
@@ -41,6 +42,9 @@ POOL(half);       /* refuses every second call */
 POOL(one_thread); /* one thread, schedule only */
 POOL(only_bulk);  /* a parallel_for that waits, and nothing else */
 POOL(posting);    /* an asynchronous parallel_for, and nothing else */
+POOL(refusing);   /* refuses every call */
+POOL(anonymous);  /* neither in_parallel nor thread_index */
+POOL(team);       /* a parallel_for whose caller is one of the team */
 POOL(breathing);  /* num_threads changes all the time, within max_threads */
 
 #undef POOL

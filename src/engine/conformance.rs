@@ -49,6 +49,9 @@ fn waits(subject: &Subject) {
             }
         }
         let (done, refused) = (ends.done.load(Relaxed), ends.refused.load(Relaxed));
+        if done + refused == 0 {
+            return Outcome::NotMet("no wait was made".to_owned());
+        }
         Outcome::Pass(format!("{done} waits ended, {refused} were refused"))
     });
 }

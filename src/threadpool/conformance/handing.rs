@@ -17,6 +17,7 @@ pub fn schedule(subject: &Subject) {
             return Outcome::NotOffered("there is no schedule".to_owned());
         }
         bench.step("schedule");
+        let before = bench.accepted();
         let mut accepted = 0;
         for _ in 0..bench.rounds() {
             for _ in 0..BATCH {
@@ -31,7 +32,7 @@ pub fn schedule(subject: &Subject) {
         if lost > 0 {
             return Outcome::Fail(format!("{lost} of {accepted} accepted tasks were not run in {}", bench.budget()));
         }
-        Outcome::Pass(format!("{accepted} tasks"))
+        bench.seen_unless_refused(before, format!("{accepted} tasks"))
     });
 }
 
@@ -48,6 +49,7 @@ pub fn parallel_for(subject: &Subject) {
             return Outcome::NotOffered("there is no parallel_for".to_owned());
         }
         bench.step("parallel_for");
+        let before = bench.accepted();
         let enough = bench.deadline();
         let mut calls = 0;
         for round in 0..bench.rounds() {
@@ -64,7 +66,7 @@ pub fn parallel_for(subject: &Subject) {
         if lost > 0 {
             return Outcome::Fail(format!("{lost} tasks of {calls} calls were not run in {}", bench.budget()));
         }
-        Outcome::Pass(format!("{calls} calls"))
+        bench.seen_unless_refused(before, format!("{calls} calls"))
     });
 }
 
@@ -77,6 +79,7 @@ pub fn early_return(subject: &Subject) {
             return Outcome::Pass("it is ASYNCHRONOUS, and may return before".to_owned());
         }
         bench.step("parallel_for");
+        let before = bench.accepted();
         let n = bench.width() + 1;
         let mut calls = 0;
         for _ in 0..bench.rounds() {
@@ -84,7 +87,7 @@ pub fn early_return(subject: &Subject) {
                 u64::from(bench.parallel_for(n, |index| std::thread::sleep(Duration::from_micros(50 * index as u64))));
         }
         bench.settle(bench.deadline());
-        Outcome::Pass(format!("{calls} calls"))
+        bench.seen_unless_refused(before, format!("{calls} calls"))
     });
 }
 
@@ -155,6 +158,7 @@ pub fn callers(subject: &Subject) {
     let shared = Arc::clone(&subject.bench);
     subject.probe("H8", "every thread may call, also a task, several at a time", move |bench| {
         let left_behind = bench.left_behind();
+        let before = bench.accepted();
         let returned = Arc::new(AtomicUsize::new(0));
         let mut started = 0;
         for index in 0..CALLERS {
@@ -177,13 +181,14 @@ pub fn callers(subject: &Subject) {
         if lost > 0 {
             return Outcome::Fail(format!("{lost} accepted tasks were not run in {}", bench.budget()));
         }
-        Outcome::Pass(format!("{started} threads at a time, and tasks"))
+        bench.seen_unless_refused(before, format!("{started} threads at a time, and tasks"))
     });
 }
 
 pub fn progress(subject: &Subject) {
     subject.probe("H9", "an accepted task runs without another call", |bench| {
         bench.step("schedule");
+        let before = bench.accepted();
         let mut tasks = 0;
         for round in 0..bench.rounds().max(8) {
             // Threads without work may have gone to sleep in the meantime.
@@ -203,7 +208,7 @@ pub fn progress(subject: &Subject) {
             tasks += 1;
         }
         bench.settle(bench.deadline());
-        Outcome::Pass(format!("{tasks} tasks, one at a time"))
+        bench.seen_unless_refused(before, format!("{tasks} tasks, one at a time"))
     });
 }
 

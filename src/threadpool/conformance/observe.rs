@@ -72,6 +72,11 @@ pub fn notes(subject: &Subject) -> Vec<Line> {
         let what = if refused == offered { "all" } else { "some" };
         note("H7", "refuses work", format!("{what}: {refused} of {offered} calls"));
     }
+    if !bench.checks.knows_its_threads() {
+        let text = "weir knows the tasks that it handed over, and no other work on these threads: give in_parallel or \
+                    thread_index if such work calls weir";
+        note("H10", "does not say who its threads are", text.to_owned());
+    }
     let mut hops = seen.hops.lock().clone();
     hops.sort_unstable();
     if let Some(&median) = hops.get(hops.len() / 2) {

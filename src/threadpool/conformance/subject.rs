@@ -22,6 +22,8 @@ pub enum Outcome {
     Pass(String),
     Fail(String),
     NotOffered(String),
+    /// There was nothing to see.
+    NotMet(String),
 }
 
 /// What a probe sees of the pool.
@@ -134,6 +136,7 @@ impl Subject {
             Ok(Outcome::Pass(text)) => (Verdict::Pass, text),
             Ok(Outcome::Fail(text)) => (Verdict::Fail, text),
             Ok(Outcome::NotOffered(text)) => (Verdict::NotOffered, text),
+            Ok(Outcome::NotMet(text)) => (Verdict::NotChecked, text),
             Err(line) => line,
         };
         self.lines.lock().push(Line { clause, title, verdict, text });

@@ -1,6 +1,6 @@
 //! Tasks for probes, and what they notice on their way.
 
-use super::subject::Bench;
+use super::subject::{Bench, Outcome};
 use crate::base::time::{Deadline, now_ns};
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -112,6 +112,19 @@ impl Bench {
     /// A moment in which tasks that are run once more may come.
     pub(super) fn linger(&self) {
         std::thread::sleep(Duration::from_millis(2));
+    }
+
+    /// Calls that were accepted so far.
+    pub(super) fn accepted(&self) -> u64 {
+        self.seen.offered.load(Relaxed) - self.seen.refused.load(Relaxed)
+    }
+
+    /// What is said where the pool has accepted no call but so many.
+    pub(super) fn seen_unless_refused(&self, before: u64, text: String) -> Outcome {
+        if self.accepted() > before {
+            return Outcome::Pass(text);
+        }
+        Outcome::NotMet("the pool refused every call, so nothing was run".to_owned())
     }
 
     pub(super) fn width(&self) -> usize {
