@@ -213,6 +213,47 @@ void test_lambdas(workers &threads) {
     check_pool(weir::threadpool::from_schedule(2, [](weir::pool_task) { return false; }), 2); // refuses everything
 }
 
+// A pool for one call: an object on the stack, which nothing calls after the scope.
+struct call_object {
+    workers &threads;
+    std::atomic<int> &calls;
+    std::atomic<bool> &over;
+    int num_threads() const {
+        EXPECT(!over);
+        return threads.size();
+    }
+    void schedule(weir::pool_task task) {
+        EXPECT(!over);
+        ++calls;
+        threads.push(task);
+    }
+    bool in_parallel() const {
+        EXPECT(!over);
+        return workers::index >= 0;
+    }
+};
+
+void test_pools_of_calls(workers &threads) {
+    std::atomic<int> calls{0}, items{0};
+    for (int i = 0; i < 100; i++) {
+        std::atomic<bool> over{false};
+        call_object object{threads, calls, over};
+        {
+            weir::call_threadpool<call_object> pool(object);
+            auto hint = weir::sized<weir_parallel_hint>();
+            hint.cost_ns = 1e6;
+            weir::parallel_for(pool, 8, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+                items += static_cast<int>(end - begin);
+            }, &hint);
+        }
+        over = true;
+    }
+    EXPECT(items == 800 && calls > 0);
+    auto kept = weir::threadpool::from_schedule(2, [](weir::pool_task) { return false; });
+    kept.close();
+    EXPECT_THROWS(kept.num_threads(), WEIR_FAILED_PRECONDITION, "is closed");
+}
+
 void test_reference_pools() {
     check_pool(weir::threadpool::builtin(2), 2);
     check_pool(weir::threadpool::builtin(weir::threadpool_attr().set_num_threads(3).set_spin_ns(0)), 3);
@@ -233,6 +274,7 @@ int main() {
         workers threads(3);
         test_classes(threads);
         test_lambdas(threads);
+        test_pools_of_calls(threads);
         test_reference_pools();
         expect_released(before);
     }

@@ -272,8 +272,10 @@ template <class P>
 class call_threadpool {
 public:
     explicit call_threadpool(P &pool) {
-        auto vtable = detail::call_pool_vtable<P>();
-        check(weir_threadpool_create(&vtable, &pool, pool_.out()));
+        const auto vtable = detail::call_pool_vtable<P>();
+        weir_threadpool *made = nullptr;
+        check(weir_threadpool_create(&vtable, &pool, &made));
+        pool_ = threadpool(made);
     }
     ~call_threadpool() {
         // Only a pool that is closed inside of a task of its own is refused; nothing else can fail without a time-out.

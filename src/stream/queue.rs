@@ -555,9 +555,10 @@ impl Queue {
 
     fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let done = || self.has_completed(target);
-        let sleep = |spin_ns, deadline| match self.line() {
-            None => self.completed.wait(target, spin_ns, deadline),
-            Some(line) => self.sleep(line, target, spin_ns, deadline),
+        let sleep = |spin_ns, deadline| match (self.line(), &self.pool) {
+            (None, None) => self.completed.wait(target, spin_ns, deadline),
+            (None, Some(pool)) => pool.watched(deadline, |deadline| self.completed.wait(target, spin_ns, deadline)),
+            (Some(line), _) => self.sleep(line, target, spin_ns, deadline),
         };
         let on_device = || self.line().is_some_and(|line| line.issued() >= target);
         let wait = wait::Wait { what: "the work", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };

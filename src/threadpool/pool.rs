@@ -72,6 +72,9 @@ impl Deref for Behind {
     }
 }
 
+/// After how long a sleep a wait looks whether a pool in checking mode does anything.
+const LOOK_NS: u64 = 1_000_000_000;
+
 /// How long a release waits for closures that are about to leave.
 const LEAVING_NS: u64 = 100_000;
 
@@ -228,10 +231,27 @@ impl ThreadPool {
         self.family.id()
     }
 
-    /// The first clause of docs/threadpool.md that the pool broke, and how. None outside of checking mode.
+    /// The first clause of docs/threadpool.md that the pool broke, and how; else what looks as if one will be. None
+    /// outside of checking mode.
     pub fn broken_clause(&self) -> Option<String> {
-        let first = self.checks.as_ref().and_then(|checks| checks.first());
-        first.map(|finding| finding.to_string())
+        let checks = self.checks.as_ref()?;
+        checks.first().map(|finding| finding.to_string()).or_else(|| checks.remark())
+    }
+
+    /// Sleeps in a wait for work that the pool may have: `sleep` does until the deadline, and says whether that has come. A pool in
+    /// checking mode is looked at meanwhile.
+    pub fn watched(&self, deadline: Deadline, sleep: impl Fn(Deadline) -> bool) -> bool {
+        let Some(checks) = &self.checks else { return sleep(deadline) };
+        loop {
+            if sleep(deadline.earlier(Deadline::after(LOOK_NS))) {
+                return true;
+            }
+            if deadline.is_past() {
+                return false;
+            }
+            checks.looked_at_by_sleeper(LOOK_NS);
+            host::sweep();
+        }
     }
 
     /// Fails if the pool broke a clause.

@@ -16,7 +16,7 @@ use crate::base::time::now_ns;
 use crate::sync::{Mutex, OnceLock, ambient};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::time::Duration;
 
 /// A task that the pool accepted and has not begun after this time counts as lost.
@@ -87,6 +87,10 @@ pub struct Checks {
     /// The first of each clause, in the order in which they came.
     findings: Mutex<Vec<Finding>>,
     broken: AtomicBool,
+    /// What looks like a mistake of the host's and breaks no clause.
+    remark: Mutex<Option<String>>,
+    /// When a task was begun last, in nanoseconds of `now_ns`.
+    begun_ns: AtomicU64,
     /// Calls of help in a row that ran, as they say, a task of somebody else.
     streak: AtomicU32,
     releasing: AtomicBool,
@@ -112,6 +116,8 @@ impl Checks {
             threads: Mutex::default(),
             findings: Mutex::default(),
             broken: AtomicBool::new(false),
+            remark: Mutex::new(None),
+            begun_ns: AtomicU64::new(0),
             streak: AtomicU32::new(0),
             releasing: AtomicBool::new(false),
             released: AtomicBool::new(false),
@@ -392,6 +398,7 @@ impl Checks {
                 (body, index)
             }
         };
+        self.begun_ns.store(now_ns(), Relaxed);
         let open = self.life.get().map(|life| life.door.enter());
         // None within: the pool is closed.
         let asked = !inside && !matches!(open, Some(None));
@@ -477,6 +484,33 @@ impl Checks {
         );
         self.find(Finding::new("H9", text));
         self.take_back(OVERDUE_NS);
+    }
+
+    /// What looks like a mistake.
+    pub fn remark(&self) -> Option<String> {
+        self.remark.lock().clone()
+    }
+
+    /// By a thread that has slept for `slept_ns` in a wait for work of weir's: tells if the pool has begun nothing of what it was
+    /// given in that time, and does nothing of it now.
+    pub fn looked_at_by_sleeper(&self, slept_ns: u64) {
+        let now = now_ns();
+        let open: Vec<_> = self.records.lock().open.values().cloned().collect();
+        let waiting = open.iter().filter(|record| record.is_overdue(now, slept_ns)).count();
+        let is_running = open.iter().any(|record| record.is_running());
+        // ORDERING: Relaxed, as where it is set; a figure to look at.
+        if waiting == 0 || is_running || now.saturating_sub(self.begun_ns.load(Relaxed)) < slept_ns {
+            return;
+        }
+        let missing = if self.knows_its_threads() {
+            ""
+        } else {
+            ", or who sleeps is a thread that they need (the pool has neither in_parallel nor thread_index)"
+        };
+        let seconds = slept_ns / 1_000_000_000;
+        self.remark.lock().get_or_insert_with(|| {
+            format!("H9: a wait has slept for {seconds} s, and the pool has begun none of {waiting} calls that it had accepted: it is late or busy{missing}")
+        });
     }
 
     /// The host's release is about to be called.

@@ -182,6 +182,10 @@ impl Record {
         (state.indices.iter().position(|&index| index == Index::Running), state.waiting > 0)
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        self.state().indices.contains(&Index::Running)
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.state().waiting > 0
     }
