@@ -169,3 +169,104 @@ pub fn sweep() {
     let all: Vec<_> = pools().values().filter_map(Weak::upgrade).collect();
     all.iter().for_each(|checks| checks.sweep());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Job;
+    use super::*;
+    use crate::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
+    use crate::base::Ref;
+    use crate::base::time::Deadline;
+    use crate::threadpool::{PoolAttr, ThreadPool};
+    use std::sync::atomic::AtomicU32;
+
+    /// A pool that keeps what it is given.
+    struct Keeper {
+        kept: Mutex<Vec<(weir_task_fn, usize)>>,
+        in_parallel: Option<unsafe extern "C" fn(*mut c_void) -> i32>,
+    }
+
+    unsafe extern "C" fn two(_ctx: *mut c_void) -> i32 {
+        2
+    }
+
+    unsafe extern "C" fn no(_ctx: *mut c_void) -> i32 {
+        0
+    }
+
+    unsafe extern "C" fn keep(
+        ctx: *mut c_void,
+        task: weir_task_fn,
+        arg: *mut c_void,
+        _hint: *const weir_task_hint,
+    ) -> i32 {
+        // SAFETY: the context is the keeper, which outlives the pool.
+        unsafe { &*ctx.cast_const().cast::<Keeper>() }.kept.lock().push((task, arg.expose_provenance()));
+        0
+    }
+
+    impl Keeper {
+        fn new(in_parallel: Option<unsafe extern "C" fn(*mut c_void) -> i32>) -> Keeper {
+            Keeper { kept: Mutex::default(), in_parallel }
+        }
+
+        fn pool(&self) -> Ref<ThreadPool> {
+            let vtable = weir_threadpool_vtable {
+                struct_size: size_of::<weir_threadpool_vtable>(),
+                flags: 0,
+                num_threads: Some(two),
+                parallel_for: None,
+                schedule: Some(keep),
+                in_parallel: self.in_parallel,
+                thread_index: None,
+                help: None,
+                release: None,
+                max_threads: None,
+            };
+            // SAFETY: the functions do what the contract asks for, but for the end of tasks.
+            let host = unsafe { HostVtable::new(vtable, std::ptr::from_ref(self).cast_mut().cast()) }.unwrap();
+            ThreadPool::host(host, &PoolAttr { checking: true, ..PoolAttr::default() })
+        }
+
+        fn run_all(&self) {
+            for (task, arg) in std::mem::take(&mut *self.kept.lock()) {
+                // SAFETY: kept by `keep`, and run once.
+                unsafe { task.unwrap()(std::ptr::with_exposed_provenance_mut(arg), 0) };
+            }
+        }
+    }
+
+    struct Count(AtomicU32);
+
+    impl Job for Count {
+        fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn sleep_until(deadline: Deadline) -> bool {
+        while !deadline.is_past() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        false
+    }
+
+    #[test]
+    fn a_wait_tells_of_a_pool_that_begins_nothing() {
+        for (in_parallel, missing) in [(None, true), (Some(no as unsafe extern "C" fn(*mut c_void) -> i32), false)] {
+            let keeper = Keeper::new(in_parallel);
+            let pool = keeper.pool();
+            let count = Arc::new(Count(AtomicU32::new(0)));
+            assert!(pool.spawn(Arc::clone(&count) as Arc<dyn Job>, 0, 0, 0));
+            assert!(!pool.watched(Deadline::after(300_000_000), sleep_until));
+            assert_eq!(pool.broken_clause(), None, "it is late at most");
+            assert!(!pool.watched(Deadline::after(1_500_000_000), sleep_until));
+            let told = pool.broken_clause().unwrap();
+            assert!(told.starts_with("H9: a wait has slept for 1 s, and the pool has begun none of 1 calls"), "{told}");
+            assert_eq!(told.contains("neither in_parallel nor thread_index"), missing, "{told}");
+            assert!(pool.intact().is_ok(), "no clause is broken");
+            keeper.run_all();
+            assert_eq!(count.0.load(Relaxed), 1);
+        }
+    }
+}
