@@ -219,11 +219,13 @@ impl Step {
     fn helpers_worth(&self, pool: &Ref<ThreadPool>) -> usize {
         let layout = &self.layout;
         let (total, longest) = (layout.total_ns.load(Relaxed), layout.longest_ns.load(Relaxed));
-        if total - longest.min(total) <= self.hop_ns(Some(pool)) || !pool.may_nest() {
+        let most = self.workers().saturating_sub(1);
+        // The host is asked only where there is something to ask for.
+        if most == 0 || total - longest.min(total) <= self.hop_ns(Some(pool)) || !pool.may_nest() {
             return 0;
         }
         // Not only those that are idle now: others become idle while it runs, and a worker that waits for it comes too.
-        pool.num_threads().min(self.workers().saturating_sub(1))
+        pool.num_threads().min(most)
     }
 
     /// By a helper that was the last one out.
