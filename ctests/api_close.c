@@ -376,6 +376,7 @@ static void test_every_kind(void) {
             weir_stream_release(stream);
             weir_engine_release(engine);
             weir_threadpool_release(pool);
+            EVENTUALLY(runtime_info().threadpools == 0); /* helpers that came late have left */
             test_pool_destroy(host);
         }
     }
