@@ -18,7 +18,7 @@ pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Kept, KernelContext, Makes, Scratch, settled};
 pub use effect::Effect;
 pub use issuer::Issuer;
-pub use stop::{Attached, NEVER, Stop, Stoppable};
+pub use stop::{Attached, Begun, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::Relation;

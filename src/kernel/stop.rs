@@ -8,6 +8,7 @@
 
 use crate::base::time::now_ns;
 use crate::sync::Mutex;
+use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -15,6 +16,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// A run that can be told to begin nothing more.
 pub trait Stoppable: Send + Sync {
     fn stop(&self);
+
+    /// Begins here what was handed to a pool and has not begun there, if this thread may do it.
+    fn begin_here(&self) -> Begun {
+        Begun::Nothing
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Begun {
+    Nothing,
+    /// There is something, which is left to its pool for a while.
+    Later,
+    /// One thing was done.
+    Done,
 }
 
 /// Somebody said so, or the time is over.
@@ -38,6 +54,21 @@ impl Stop {
         self.flag.store(1, Relaxed);
         // Behind the flag: what is attached later sees it, because the lock orders the two.
         self.inner.lock().iter().for_each(|(_, run)| run.stop());
+    }
+
+    /// As `Stoppable::begin_here`, of what is attached.
+    pub fn begin_here(&self) -> Begun {
+        // Not under the lock: a kernel of the host's runs.
+        let inner: SmallVec<[Arc<dyn Stoppable>; 4]> =
+            self.inner.lock().iter().map(|(_, run)| Arc::clone(run)).collect();
+        let mut most = Begun::Nothing;
+        for run in inner {
+            most = most.max(run.begin_here());
+            if most == Begun::Done {
+                break;
+            }
+        }
+        most
     }
 
     /// Stops what is attached with this number, and nothing else.

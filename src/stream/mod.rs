@@ -60,4 +60,4 @@ pub use notice::{Listener, Notice, What};
 pub use queue::{Doer, Joined, Op, Queue, QueueAttr, Shared, Work};
 pub use snapshot::Aside;
 pub use together::{Scope, Synced, sync_each, time_ns};
-pub use wait::{Wait, asleep, help_briefly, until};
+pub use wait::{GRACE_NS, Wait, asleep, help_briefly, until};

@@ -75,8 +75,8 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
         )));
     }
     let from_ns = if deadline.left().is_none() || threadpool::within_any() { 0 } else { now_ns() + GRACE_NS };
-    let (nested, slept) = (Nested::enter(), Cell::new(false));
-    Waiter { wait, queue, deadline, nested, waiting: None, is_worker: None, slept, from_ns }.work()
+    let (nested, slept, rounds) = (Nested::enter(), Cell::new(false), Cell::new(0));
+    Waiter { wait, queue, deadline, nested, waiting: None, is_worker: None, slept, rounds, from_ns }.work()
 }
 
 /// Waits on a thread that a device needs: for a moment, since the device may be the one that is waited for.
@@ -120,13 +120,15 @@ struct Waiter<'a, 'b> {
     is_worker: Option<bool>,
     /// The spin budget is spent, and nothing has happened since.
     slept: Cell<bool>,
+    /// Sleeps in turn that ended without news.
+    rounds: Cell<u32>,
     /// Before that moment only the threads that were called work; 0 = at once.
     from_ns: u64,
 }
 
 /// How long a wait with a time-out leaves its work to the threads that were called for it: what it takes up itself it has to end, also
 /// when the time is over.
-const GRACE_NS: u64 = 50_000_000;
+pub const GRACE_NS: u64 = 50_000_000;
 
 /// Where the chain of what is waited for ends.
 struct Front {
@@ -260,7 +262,8 @@ impl Waiter<'_, '_> {
             self.slept.set(true);
             result = self.may_sleep(front.is_at_work);
             if result.is_ok() {
-                watch.sleep(self.slice());
+                watch.sleep(self.slice(end));
+                self.rounds.set(if watch.is_over() { 0 } else { self.rounds.get() + 1 });
             }
         }
         self.slept.set(self.slept.get() && !watch.is_over());
@@ -276,11 +279,13 @@ impl Waiter<'_, '_> {
     }
 
     /// Until when to sleep before it is to be looked again whether the wait has become part of a circle, or a lane is called.
-    fn slice(&self) -> Deadline {
+    fn slice(&self, end: &Queue) -> Deadline {
         let deadline =
             if self.is_able_now() { self.deadline } else { self.deadline.earlier(Deadline::at(self.from_ns)) };
         match self.waiting {
             Some(_) => deadline.earlier(Deadline::after(LOOK_AGAIN_NS)),
+            // What others hand to a pool meanwhile, and nobody begins, tells nobody.
+            None if end.is_shared() => deadline.earlier(Deadline::after(GRACE_NS << self.rounds.get().min(4))),
             None => deadline,
         }
     }

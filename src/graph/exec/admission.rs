@@ -21,14 +21,17 @@
 use super::flight::Flight;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::stream::{Queue, help_briefly};
-use crate::sync::{Gate, Places, ambient};
+use crate::stream::{Joined, Queue, Shared, help_briefly};
+use crate::sync::{Gate, Mutex, Places, ambient};
 use crate::threadpool::{self, PoolAttr, ThreadPool};
-use std::sync::Arc;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::{Arc, Weak};
 
 /// How long a thread looks before it sleeps.
 const LOOK_NS: u64 = 20_000;
+/// How long it sleeps before it looks whether it can do something for those that have a place.
+const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 /// Who waits.
 pub(super) enum Waiter {
@@ -43,6 +46,8 @@ pub(in crate::graph) struct Admission {
     places: Places<Waiter>,
     /// Runs that are queued, wait or go on. ORDERING: Relaxed; it limits.
     accepted: AtomicU32,
+    /// The streams of runs that are in the line or have a place.
+    queues: Mutex<Vec<Weak<Queue>>>,
 }
 
 /// A run was accepted, and is not over.
@@ -55,14 +60,22 @@ impl Drop for Accepted {
 }
 
 /// The right to go on.
-pub(super) struct Place(Arc<Admission>);
+pub(super) struct Place {
+    of: Arc<Admission>,
+    /// Of a run on a stream.
+    queue: Option<Weak<Queue>>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        match self.0.places.leave() {
+        self.queue.iter().for_each(|queue| self.of.over(queue));
+        match self.of.places.leave() {
             None => {}
             Some(Waiter::Thread(gate)) => gate.advance(1),
-            Some(Waiter::Flight(flight, queue)) => flight.admit(Place(Arc::clone(&self.0)), &queue),
+            Some(Waiter::Flight(flight, queue)) => {
+                let place = Place { of: Arc::clone(&self.of), queue: Some(Arc::downgrade(&queue)) };
+                flight.admit(place, &queue);
+            }
         }
     }
 }
@@ -88,7 +101,13 @@ impl Admission {
     pub fn create(most: u32) -> Option<Arc<Admission>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed) % (u32::MAX - 1) + 1;
-        let admission = || Admission { number, most, places: Places::new(most), accepted: AtomicU32::new(0) };
+        let admission = || Admission {
+            number,
+            most,
+            places: Places::new(most),
+            accepted: AtomicU32::new(0),
+            queues: Mutex::default(),
+        };
         (most > 0).then(|| Arc::new(admission()))
     }
 
@@ -134,12 +153,20 @@ impl Admission {
             return Ok(Some(self.admitted()));
         }
         let in_work = ambient::depth() > 0 || threadpool::within_any();
+        let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
+        while gate.reached() == 0 && !deadline.is_past() && self.help() {}
         let called = if in_work {
             let spin_ns = PoolAttr::default().spin_ns;
             help_briefly(&|| gate.reached() > 0, asks.pool, spin_ns)
         } else {
-            let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
-            gate.wait(1, LOOK_NS, deadline)
+            // Those in front of it may go on and find no thread of their pool that does not wait here.
+            loop {
+                let called = gate.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
+                if called || deadline.is_past() {
+                    break called;
+                }
+                self.help();
+            }
         };
         let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Thread(other) if Arc::ptr_eq(other, &gate));
         if called || self.places.withdraw(is_it).is_none() {
@@ -157,10 +184,16 @@ impl Admission {
         ))
     }
 
+    /// Does something of what the runs wait for that have a place or are in front; false if there was nothing to do.
+    fn help(&self) -> bool {
+        let queues: SmallVec<[Arc<Queue>; 8]> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
+        queues.iter().any(Queue::help)
+    }
+
     /// The caller has a place.
     fn admitted(self: &Arc<Self>) -> Admitted {
         self.accepted.fetch_add(1, Relaxed);
-        Admitted { _place: Place(Arc::clone(self)), _accepted: Accepted(Arc::clone(self)) }
+        Admitted { _place: Place { of: Arc::clone(self), queue: None }, _accepted: Accepted(Arc::clone(self)) }
     }
 
     /// Up to `count` places more, as far as they are free.
@@ -171,14 +204,34 @@ impl Admission {
 
     /// A place for a run on a stream, or one in the line.
     pub(super) fn enter_or_wait(self: &Arc<Self>, flight: &Arc<Flight>, queue: &Arc<Queue>) -> Option<Place> {
+        self.queues.lock().push(Arc::downgrade(queue));
         let waiter = || Waiter::Flight(Arc::clone(flight), Arc::clone(queue));
-        self.places.enter_or_wait(waiter).then(|| Place(Arc::clone(self)))
+        let queue = Some(Arc::downgrade(queue));
+        self.places.enter_or_wait(waiter).then(|| Place { of: Arc::clone(self), queue })
+    }
+
+    /// A run on this stream is over, or has left the line.
+    fn over(&self, queue: &Weak<Queue>) {
+        let mut queues = self.queues.lock();
+        if let Some(at) = queues.iter().position(|other| other.ptr_eq(queue)) {
+            queues.swap_remove(at);
+        }
     }
 
     /// Takes a run on a stream out of the line.
     pub(super) fn withdraw(&self, flight: &Arc<Flight>) {
         let is_it = |waiter: &Waiter| matches!(waiter, Waiter::Flight(other, _) if Arc::ptr_eq(other, flight));
-        drop(self.places.withdraw(is_it));
+        if let Some(Waiter::Flight(_, queue)) = self.places.withdraw(is_it) {
+            self.over(&Arc::downgrade(&queue));
+            queue.share(None);
+        }
+    }
+}
+
+/// Who waits for a stream whose run is in the line does what is in front of it.
+impl Shared for Admission {
+    fn join(self: Arc<Self>, _part: u64) -> Joined {
+        if self.help() { Joined::Worked } else { Joined::Nobody }
     }
 }
 
@@ -190,6 +243,6 @@ pub(in crate::graph) struct More {
 
 impl Drop for More {
     fn drop(&mut self) {
-        (0..self.count).for_each(|_| drop(Place(Arc::clone(&self.of))));
+        (0..self.count).for_each(|_| drop(Place { of: Arc::clone(&self.of), queue: None }));
     }
 }

@@ -113,6 +113,7 @@ impl Flight {
         let Some(admission) = admission else { return true };
         self.admission.store(IN_LINE, Relaxed);
         queue.set_program_waited_for(admission.number);
+        queue.share(Some((Arc::clone(&admission) as Arc<dyn Shared>, 0)));
         match admission.enter_or_wait(self, queue) {
             Some(place) => {
                 self.has_place(place, queue);
@@ -124,6 +125,7 @@ impl Flight {
 
     fn has_place(&self, place: Place, queue: &Queue) {
         let _ = self.place.put(place);
+        queue.share(None);
         queue.set_program_waited_for(0);
         self.admission.store(FREE, Release);
     }

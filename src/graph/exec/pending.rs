@@ -43,20 +43,22 @@
 use super::inner::Rounds;
 use super::role::Role;
 use super::step::Step;
-use crate::base::time::Deadline;
+use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::layout::Layout;
-use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Rest, Scratch, Stop};
+use crate::kernel::{Begun, Caller, Completion, Kept, KernelContext, Pending, Rest, Scratch, Stop};
 use crate::memory::{View, heap};
-use crate::stream::Queue;
+use crate::stream::{GRACE_NS, Queue};
 use crate::sync::{Entry, Exit, Gate, HandOff, Mutex, Returns, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
+/// The longest that an owner sleeps before it looks whether a kernel that may block was never begun.
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 /// One node's calls, one after the other.
 struct Call {
@@ -71,15 +73,28 @@ struct Call {
 /// A kernel on its way to the pool for such: to the run it is one that completes later.
 struct Lane {
     call: u32,
-    step: HandOff<Arc<Step>>,
+    /// The call and its completion, until somebody begins it: the pool, or who waits for the run.
+    handed: HandOff<(Arc<Step>, usize)>,
+    /// When it was handed over. ORDERING: Relaxed; `handed` orders it, and a late look only means a later claim.
+    since_ns: AtomicU64,
+}
+
+impl Lane {
+    /// Does the call; false if another thread has begun it.
+    fn begin(&self) -> bool {
+        let handed = self.handed.take();
+        let is_mine = handed.is_some();
+        if let Some((step, done)) = handed {
+            step.compute_on_lane(self.call, done);
+        }
+        is_mine
+    }
 }
 
 impl Job for Lane {
-    /// `tag` is the call's completion.
-    fn run(self: Arc<Self>, tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
-        if let Some(step) = self.step.take() {
-            step.compute_on_lane(self.call, tag);
-        }
+    /// It may come late, for a call that was begun elsewhere: then it begins the next one, or finds none.
+    fn run(self: Arc<Self>, _tag: u64, _index: usize, _pool: &Ref<ThreadPool>) {
+        self.begin();
     }
 }
 
@@ -119,7 +134,7 @@ impl Calls {
             let context = KernelContext::kept(kept, scratch(node.scratch));
             let call = list.len() as u32;
             let lane = (node.kernel.may_block() || node.kernel.launcher().is_some())
-                .then(|| Arc::new(Lane { call, step: HandOff::default() }));
+                .then(|| Arc::new(Lane { call, handed: HandOff::default(), since_ns: AtomicU64::new(0) }));
             list.push(Call { pending: Pending::new()?, context, lane, has_failed: AtomicBool::new(false) });
         }
         Ok(Calls {
@@ -244,25 +259,25 @@ impl Step {
         let Some(lanes) = launcher.or(self.layout.blocking_pool.as_ref()) else {
             return Err(Error::internal("no pool for what blocks"));
         };
-        let tag = done.into_number() as u64;
-        let _ = lane.step.put(Arc::clone(self));
-        if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, tag, 0, 0) {
+        lane.since_ns.store(now_ns(), Relaxed);
+        let _ = lane.handed.put((Arc::clone(self), done.into_number()));
+        if lanes.spawn(Arc::clone(lane) as Arc<dyn Job>, 0, 0, 0) {
             return Ok(());
         }
-        drop(lane.step.take());
+        let Some((_, number)) = lane.handed.take() else { return Ok(()) };
         if launcher.is_none() && (ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel())) {
             return Err(Error::new(
                 Code::Unavailable,
                 "the pool for kernels that block refuses it, and here it would block a worker of a thread pool",
             ));
         }
-        self.compute_on_lane(lane.call, tag);
+        self.compute_on_lane(lane.call, number);
         Ok(())
     }
 
-    fn compute_on_lane(&self, call: u32, tag: u64) {
+    fn compute_on_lane(&self, call: u32, number: usize) {
         let kernel = &self.layout.kernels[self.layout.calls[call as usize].0 as usize].kernel;
-        let Some(done) = Completion::from_number(tag as usize) else { return };
+        let Some(done) = Completion::from_number(number) else { return };
         let context = &self.calls.list[call as usize].context;
         if kernel.is_async() {
             let started = caught(|| {
@@ -277,6 +292,30 @@ impl Step {
         });
         // Nobody else has this handle.
         let _ = done.done(result);
+    }
+
+    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun: at once in a worker of that pool,
+    /// which waits instead of doing it; after a while where threads cannot be told apart, and the pool's may all wait.
+    pub(super) fn begin_blocking(&self) -> Begun {
+        let mut most = Begun::Nothing;
+        if let Some(pool) = &self.layout.blocking_pool {
+            for lane in self.calls.list.iter().filter_map(|call| call.lane.as_ref()) {
+                let kernel = &self.layout.kernels[self.layout.calls[lane.call as usize].0 as usize].kernel;
+                if kernel.launcher().is_some() || !lane.handed.is_full() {
+                    continue;
+                }
+                let is_own = pool.in_parallel();
+                if !is_own && (!pool.may_work_here() || threadpool::within_any()) {
+                    continue;
+                }
+                if !is_own && now_ns() < lane.since_ns.load(Relaxed).saturating_add(GRACE_NS) {
+                    most = Begun::Later;
+                } else if lane.begin() {
+                    return Begun::Done;
+                }
+            }
+        }
+        most.max(self.calls.stop.begin_here())
     }
 
     /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need that very
@@ -306,13 +345,17 @@ impl Step {
     /// is what the gate of that name will have reached then.
     pub(super) fn see_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
         let calls = &self.calls;
+        let mut slice_ns = GRACE_NS;
         loop {
             let seen = calls.news.reached();
             if self.closed.reached() >= closed {
                 break;
             }
             if calls.returns.sleep() {
-                calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::NEVER);
+                let looked = calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(slice_ns));
+                if !looked && self.begin_blocking() == Begun::Nothing {
+                    slice_ns = (2 * slice_ns).min(LOOK_AGAIN_NS);
+                }
                 calls.returns.wake();
             }
             if self.work_again(pool) == Exit::Closed {

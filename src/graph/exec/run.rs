@@ -10,7 +10,7 @@ use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, RunFailure, live};
 use crate::graph::layout::Layout;
 use crate::graph::ways::Turn;
-use crate::kernel::{Attached, Stop, Stoppable};
+use crate::kernel::{Attached, Begun, Stop, Stoppable};
 use crate::memory::heap;
 use crate::stream::{Listener, Notice, Queue, Wait, What, until};
 use crate::sync::{Entry, Exit, Gate, Mutex, MutexGuard, OnceLock, ambient};
@@ -59,6 +59,10 @@ impl<'a> Outer<'a> {
 impl Stoppable for Step {
     fn stop(&self) {
         Step::stop(self);
+    }
+
+    fn begin_here(&self) -> Begun {
+        self.begin_blocking()
     }
 }
 

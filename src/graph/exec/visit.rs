@@ -6,6 +6,7 @@ use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
+use crate::kernel::Begun;
 use crate::stream::{Joined, Shared};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
@@ -59,7 +60,11 @@ impl Shared for Step {
         };
         match done {
             true => Joined::Worked,
-            false if is_pending() => Joined::Nobody,
+            false if is_pending() => match self.begin_blocking() {
+                Begun::Done => Joined::Worked,
+                Begun::Later => Joined::Others,
+                Begun::Nothing => Joined::Nobody,
+            },
             false => Joined::Others,
         }
     }
