@@ -71,6 +71,12 @@ impl Drop for Counted {
     }
 }
 
+/// In a child of fork: what the parent has is not counted here.
+pub fn begin_anew() {
+    // ORDERING: Relaxed; the child has one thread.
+    ALIVE.iter().for_each(|alive| alive.store(0, Relaxed));
+}
+
 pub fn counts() -> Counts {
     // ORDERING: Acquire, see `Counted`. The counters are read one after another, each as of some recent moment.
     let of = |counter: Counter| ALIVE[counter as usize].load(Acquire);

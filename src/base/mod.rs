@@ -6,6 +6,7 @@ pub mod dtype;
 mod error;
 pub mod live;
 pub mod object;
+pub mod process;
 mod reach;
 pub mod text;
 pub mod time;

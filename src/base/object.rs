@@ -4,7 +4,7 @@
 //! that a getter can hand out the very handle that the host passed in.
 #![forbid(unsafe_code)]
 
-use super::live;
+use super::{live, process};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,6 +27,8 @@ pub trait Kind {
 #[derive(Debug)]
 pub struct Object<T: Kind> {
     tag: AtomicU32,
+    /// The process that made it. Behind the tag, where a handle's reader finds it.
+    born: u32,
     inner: T,
     /// Behind the value, so that nothing of it is left when the count falls.
     _counted: live::Counted,
@@ -100,7 +102,18 @@ pub(super) fn with_article(name: &str) -> String {
 
 impl<T: Kind> Object<T> {
     pub fn new(inner: T) -> Object<T> {
-        Object { tag: AtomicU32::new(T::TAG), inner, _counted: live::Counted::new(T::COUNTER) }
+        Object {
+            tag: AtomicU32::new(T::TAG),
+            born: process::generation(),
+            inner,
+            _counted: live::Counted::new(T::COUNTER),
+        }
+    }
+
+    /// Whether it was made by a process that this one was forked from.
+    #[inline]
+    pub fn is_inherited(&self) -> bool {
+        self.born != process::generation()
     }
 
     pub fn shared(inner: T) -> Ref<T> {

@@ -4,7 +4,7 @@
 
 use crate::abi::{WEIR_ENGINE_PLUGIN_FIRST, weir_engine_kind, weir_engine_kind_value as K};
 use crate::base::{Error, Result};
-use crate::sync::Mutex;
+use crate::sync::Global;
 use std::ffi::{CStr, CString};
 
 /// A kind of devices.
@@ -16,7 +16,7 @@ const OWN: [(DeviceKind, &CStr); 3] =
     [(DeviceKind::CPU, c"cpu"), (DeviceKind::CUDA, c"cuda"), (DeviceKind::EMULATED, c"emulated")];
 
 /// Names of the others: number `WEIR_ENGINE_PLUGIN_FIRST + i` has the name at `i`.
-static OTHERS: Mutex<Vec<&'static CStr>> = Mutex::new(Vec::new());
+static OTHERS: Global<Vec<&'static CStr>> = Global::new(Vec::new);
 
 /// Bytes of the longest name.
 const LONGEST: usize = 32;

@@ -13,7 +13,7 @@
 use super::{Device, DeviceKind, Factory, Settings, cpu, emulated};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::sync::{Gate, Mutex};
+use crate::sync::{Gate, Global, fork};
 use std::sync::{Arc, Weak};
 
 /// Priority of the library's own factories.
@@ -47,8 +47,8 @@ struct Registry {
     has_own: bool,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry { entries: Vec::new(), has_own: false });
-static DEVICES: Mutex<Vec<Weak<dyn Device>>> = Mutex::new(Vec::new());
+static REGISTRY: Global<Registry> = Global::new(|| Registry { entries: Vec::new(), has_own: false });
+static DEVICES: Global<Vec<Weak<dyn Device>>> = Global::new(Vec::new);
 
 impl Registry {
     fn with<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
@@ -142,6 +142,9 @@ pub fn count(kind: DeviceKind) -> u32 {
 /// The device, made if nobody has it. `settings` are for a device that is made; one that is there must have been made with the
 /// same.
 pub fn open(kind: DeviceKind, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
+    if kind != DeviceKind::CPU {
+        fork::check()?;
+    }
     let Some(factory) = factory(kind) else {
         let text = format!("there is no {} engine: neither in this build of weir nor from a plug-in", kind.name());
         return Err(Error::new(Code::Unimplemented, text));

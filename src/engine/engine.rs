@@ -13,13 +13,9 @@ use crate::kernel::cache;
 use crate::memory::Pool;
 use crate::resource::Registry;
 use crate::stream::Account;
-use crate::sync::{OnceLock, fork};
+use crate::sync::{Global, OnceLock, fork};
 use crate::threadpool::{ThreadPool, num_processors};
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicUsize,
-    Ordering::{AcqRel, Relaxed},
-};
 
 #[derive(Debug)]
 pub struct Engine {
@@ -54,20 +50,24 @@ impl Drop for Engine {
 #[derive(Debug)]
 struct CacheUser;
 
-static CACHE_USERS: AtomicUsize = AtomicUsize::new(0);
+static CACHE_USERS: Global<usize> = Global::new(|| 0);
 
 impl CacheUser {
     fn new() -> CacheUser {
-        // ORDERING: Relaxed; the sum alone counts.
-        CACHE_USERS.fetch_add(1, Relaxed);
+        *CACHE_USERS.lock() += 1;
         CacheUser
     }
 }
 
 impl Drop for CacheUser {
     fn drop(&mut self) {
-        // ORDERING: AcqRel; who is the last one sees what the others have put into the cache. A child of fork leaves its lock alone.
-        if CACHE_USERS.fetch_sub(1, AcqRel) == 1 && !fork::forked() {
+        let left = {
+            let mut users = CACHE_USERS.lock();
+            // A child of fork has not counted what it inherited.
+            *users = users.saturating_sub(1);
+            *users
+        };
+        if left == 0 {
             cache::CACHE.clear();
         }
     }

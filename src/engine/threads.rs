@@ -13,7 +13,7 @@ use crate::abi::{weir_thread_mode, weir_thread_mode_value as V};
 use crate::base::{Error, Object, Ref, Result};
 use crate::device::DeviceKind;
 use crate::sync::thread::Origin;
-use crate::sync::{Mutex, OnceLock};
+use crate::sync::{Global, OnceLock};
 use crate::threadpool::{MAX_THREADS, PoolAttr, ThreadPool};
 use std::ffi::OsString;
 use std::sync::Weak;
@@ -151,7 +151,7 @@ fn private_pool(kind: DeviceKind, index: u32, asked: Option<usize>) -> Result<Re
 }
 
 fn kind_pool(of: DeviceKind, asked: Option<usize>) -> Result<Ref<ThreadPool>> {
-    static POOLS: Mutex<Vec<(DeviceKind, Weak<Object<ThreadPool>>)>> = Mutex::new(Vec::new());
+    static POOLS: Global<Vec<(DeviceKind, Weak<Object<ThreadPool>>)>> = Global::new(Vec::new);
     let kind = of.name();
     // Held while the threads are started, so that two first engines share one pool. The pool is the library's own, so
     // no code of the host's runs in here.

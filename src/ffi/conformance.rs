@@ -77,6 +77,7 @@ pub unsafe extern "C" fn weir_device_conformance(
             unsafe { (out_value(out_failed, "out_failed")?, versioned::read_opt(options, "options")?) };
         let options = options.map_or(Ok(Options::default()), |options| checked(&options))?;
         let report = report.ok_or_else(|| Error::null("report"))?;
+        fork::check()?;
         fork::arm();
         let lines = engine::examine_device(engine::checked_kind(kind)?, index, options)?;
         for line in &lines {

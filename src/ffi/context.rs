@@ -1,6 +1,7 @@
 //! Host kernels: a C function behind the kernel trait, and the C view of a call's context.
 
 use super::argument::{array, string};
+use super::handle;
 use crate::abi::*;
 use crate::base::object;
 use crate::base::{Desc, Error, Result};
@@ -245,5 +246,6 @@ pub(super) unsafe fn borrow<'a>(context: *const weir_kernel_context, argument: &
         return Err(Error::wrong_handle(argument, "kernel_context", Some(tag)));
     }
     // SAFETY: the tag proves the type; the call is running.
-    Ok(unsafe { &*context.cast::<KernelContext<'a>>() })
+    let context = unsafe { &*context.cast::<KernelContext<'a>>() };
+    if context.is_inherited() { Err(handle::inherited(argument)) } else { Ok(context) }
 }

@@ -129,6 +129,7 @@ pub unsafe extern "C" fn weir_device_register(
     ctx: *mut c_void,
 ) -> weir_status {
     guard("weir_device_register", || {
+        fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (kind, plugin) = unsafe { plugin(name, vtable, ctx) }?;
         fork::arm();
@@ -153,6 +154,7 @@ pub unsafe extern "C" fn weir_device_replace(
     ctx: *mut c_void,
 ) -> weir_status {
     guard("weir_device_replace", || {
+        fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (kind, plugin) = unsafe { plugin(name, vtable, ctx) }?;
         fork::arm();
@@ -231,6 +233,7 @@ pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {
 
 /// Has a library register what it brings, or nothing.
 fn ask(init: unsafe extern "C" fn(*const weir_device_plugin_api) -> i32) -> Result<()> {
+    fork::check()?;
     fork::arm();
     let outer = LOADING.with(|loading| loading.replace(Some(Loading::default())));
     last_error::clear();

@@ -24,7 +24,7 @@ struct Exported<M> {
     managed: M,
     shape: [i64; MAX_RANK],
     strides: [i64; MAX_RANK],
-    _tensor: Ref<Tensor>,
+    tensor: Ref<Tensor>,
 }
 
 /// One of the two structs.
@@ -54,7 +54,11 @@ unsafe fn end<M>(context: *mut c_void) {
     guard_release("the deleter of a DLPack tensor", || {
         if !context.is_null() {
             // SAFETY: as demanded of the caller.
-            drop(unsafe { Box::from_raw(context.cast::<Exported<M>>()) });
+            let exported = unsafe { Box::from_raw(context.cast::<Exported<M>>()) };
+            if exported.tensor.is_inherited() {
+                // As with a handle: a child of fork leaves it alone.
+                std::mem::forget(exported);
+            }
         }
     });
 }
@@ -175,7 +179,7 @@ unsafe fn export<M: Managed>(
     let desc = *tensor.desc();
     let dtype = element_type(desc.dtype)?;
     let data = tensor.data();
-    let boxed = Exported { managed: M::empty(), shape: desc.dims, strides: compact(&desc), _tensor: tensor };
+    let boxed = Exported { managed: M::empty(), shape: desc.dims, strides: compact(&desc), tensor };
     let exported = Box::into_raw(Box::new(boxed));
     let said = if bits & WEIR_DLPACK_READ_ONLY as u64 != 0 { IS_READ_ONLY } else { 0 };
     // SAFETY: just made, and nobody else has it.

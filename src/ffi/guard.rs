@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[inline]
 pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
     let checked = || {
-        fork::check()?;
+        fork::hook();
         heap::enter()?;
         body()
     };
@@ -32,9 +32,7 @@ pub(super) fn guard_release(function: &'static str, body: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
         fail(function, &panicked(payload));
     }
-    if !fork::forked() {
-        release_ended_pools();
-    }
+    release_ended_pools();
 }
 
 /// Runs the body of a query that cannot fail: legal in a forked child too.

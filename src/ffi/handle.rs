@@ -3,7 +3,6 @@
 use crate::abi::*;
 use crate::base::{Error, Kind, Object, Ref, Result};
 use crate::memory::heap;
-use crate::sync::fork;
 use crate::threadpool::{ThreadPool, Watch};
 use std::sync::Arc;
 
@@ -74,7 +73,15 @@ pub(super) unsafe fn borrow_opt<'a, H: Handle>(
         return Err(Error::wrong_handle(argument, H::Inner::NAME, Some(tag)));
     }
     // SAFETY: the tag proves the type; the caller keeps the object alive.
-    Ok(Some(unsafe { &*handle.cast::<Object<H::Inner>>() }))
+    let object = unsafe { &*handle.cast::<Object<H::Inner>>() };
+    if object.is_inherited() { Err(inherited(argument)) } else { Ok(Some(object)) }
+}
+
+#[cold]
+pub(super) fn inherited(argument: &str) -> Error {
+    Error::precondition(format!(
+        "{argument} is of the process that this one was forked from, and can only be released here"
+    ))
 }
 
 /// Borrows an exclusively owned object (attribute, builder) for change.
@@ -124,7 +131,8 @@ pub(super) unsafe fn retain<H: Handle>(handle: *const H, argument: &str) -> Resu
     Ok(())
 }
 
-/// The body of every `_release`. NULL does nothing; a handle of another kind is left alone.
+/// The body of every `_release`. NULL does nothing; a handle of another kind is left alone, and so is, in a child of fork, what it inherited: the
+/// locks around that may be held by threads that are not there.
 ///
 /// # Safety
 /// As `share`; the caller gives up one reference that it owns.
@@ -143,7 +151,7 @@ pub(super) unsafe fn release<H: Handle>(handle: *mut H) {
 pub(super) unsafe fn release_with_pool<H: Handle>(handle: *mut H, pool: impl FnOnce(&H::Inner) -> Option<&ThreadPool>) {
     // SAFETY: as demanded of the caller.
     let watch = match unsafe { borrow_opt(handle.cast_const(), "handle") } {
-        Ok(Some(object)) if !fork::forked() => pool(object).and_then(Watch::of),
+        Ok(Some(object)) => pool(object).and_then(Watch::of),
         _ => None,
     };
     // SAFETY: as demanded of the caller.
@@ -184,7 +192,7 @@ pub(super) fn into_owned_c<H: Handle>(inner: H::Inner, out: &mut *mut H) -> Resu
     Ok(())
 }
 
-/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone.
+/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone, and what was inherited, as by `release`.
 ///
 /// # Safety
 /// `handle` is NULL or came from `into_owned_c`, and nobody uses it any more.

@@ -7,6 +7,7 @@ use super::{handle, text, threadpool_attr, versioned};
 use crate::abi::*;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
+use crate::sync::fork;
 use crate::threadpool::{self, HostVtable, PoolAttr, ThreadPool};
 use std::ffi::{c_char, c_void};
 
@@ -26,6 +27,7 @@ pub unsafe extern "C" fn weir_threadpool_create(
     out_pool: *mut *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_threadpool_create", || {
+        fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (out, host) = unsafe { (out_ptr(out_pool, "out_pool")?, host_pool(vtable, ctx)?) };
         hand_out(ThreadPool::host(host, &PoolAttr::default()), out)
@@ -70,6 +72,7 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
     out_pool: *mut *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_threadpool_create_with_attr", || {
+        fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
         attr.map_or(Ok(()), |attr| attr.check_for_host())?;
@@ -144,6 +147,7 @@ pub unsafe extern "C" fn weir_threadpool_create_builtin(
     out_pool: *mut *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_threadpool_create_builtin", || {
+        fork::check()?;
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow_opt(attr, "attr")?) };
         let default = PoolAttr::default();
@@ -161,6 +165,7 @@ pub unsafe extern "C" fn weir_threadpool_create_builtin(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_threadpool) -> weir_status {
     guard("weir_threadpool_create_inline", || {
+        fork::check()?;
         // SAFETY: the caller's pointer, as documented.
         let out = unsafe { out_ptr(out_pool, "out_pool") }?;
         handle::into_c(ThreadPool::inline(), out)
@@ -180,6 +185,7 @@ pub unsafe extern "C" fn weir_threadpool_create_seeded(
     out_pool: *mut *mut weir_threadpool,
 ) -> weir_status {
     guard("weir_threadpool_create_seeded", || {
+        fork::check()?;
         // SAFETY: the caller's pointer, as documented.
         let out = unsafe { out_ptr(out_pool, "out_pool") }?;
         let threads = threadpool::checked_num_threads(num_threads)?;

@@ -11,8 +11,8 @@
 #![forbid(unsafe_code)]
 
 use super::KernelContext;
-use crate::base::{Error, Result};
-use crate::sync::{HandOff, Meeting, Mutex, OnceLock};
+use crate::base::{Error, Result, process};
+use crate::sync::{Global, HandOff, Meeting, OnceLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -139,13 +139,19 @@ const GENERATIONS: usize = usize::MAX >> GENERATION_SHIFT;
 const FIRST_PIECE: u32 = 64;
 const PIECES: usize = (GENERATION_SHIFT - 7) as usize;
 
+/// Places, and the process whose calls they are for: a child of fork makes pieces of its own behind those of the parent.
+struct Piece {
+    born: u32,
+    places: Box<[Place]>,
+}
+
 struct Stock {
-    pieces: [OnceLock<Box<[Place]>>; PIECES],
-    free: Mutex<Vec<u32>>,
+    pieces: [OnceLock<Piece>; PIECES],
+    free: Global<Vec<u32>>,
 }
 
 fn stock() -> &'static Stock {
-    static STOCK: Stock = Stock { pieces: [const { OnceLock::new() }; PIECES], free: Mutex::new(Vec::new()) };
+    static STOCK: Stock = Stock { pieces: [const { OnceLock::new() }; PIECES], free: Global::new(Vec::new) };
     &STOCK
 }
 
@@ -157,7 +163,8 @@ fn piece_of(number: u32) -> (usize, u32) {
 
 fn place(number: u32) -> Option<&'static Place> {
     let (piece, first) = piece_of(number);
-    stock().pieces.get(piece)?.get()?.get((number - first) as usize)
+    let piece = stock().pieces.get(piece)?.get().filter(|piece| piece.born == process::generation())?;
+    piece.places.get((number - first) as usize)
 }
 
 fn take_place() -> Result<(u32, &'static Place)> {
@@ -173,7 +180,7 @@ fn take_place() -> Result<(u32, &'static Place)> {
         free.try_reserve((first + len) as usize)
             .map_err(|_| Error::exhausted("the calls that complete later", (first + len) as usize * 4))?;
         let places = crate::memory::heap::filled(len as usize, "the calls that complete later", Place::default)?;
-        let _ = piece.set(places);
+        let _ = piece.set(Piece { born: process::generation(), places });
         free.extend((first..first + len).rev());
     }
     let number = free.pop().and_then(|number| place(number).map(|place| (number, place)));

@@ -3,7 +3,7 @@
 
 use super::Stop;
 use crate::base::object::tag;
-use crate::base::{Code, Error, Ref, Result};
+use crate::base::{Code, Error, Ref, Result, process};
 use crate::memory::View;
 use crate::sync::{Claim, HandOff, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
@@ -41,6 +41,8 @@ impl Clone for Scratch {
 #[repr(C)]
 pub struct KernelContext<'a> {
     tag: u32,
+    /// The process that it is a call in.
+    born: u32,
     of: Of<'a>,
     scratch: Scratch,
     failure: HandOff<Error>,
@@ -82,7 +84,14 @@ impl<'a> KernelContext<'a> {
         stop: &'a Stop,
     ) -> KernelContext<'a> {
         let of = Of::Borrowed { inputs, outputs, pool, stop };
-        KernelContext { tag: Self::TAG, of, scratch, failure: HandOff::default(), makes: None }
+        KernelContext {
+            tag: Self::TAG,
+            born: process::generation(),
+            of,
+            scratch,
+            failure: HandOff::default(),
+            makes: None,
+        }
     }
 
     /// With outputs whose shape the call decides.
@@ -117,7 +126,14 @@ impl<'a> KernelContext<'a> {
 
     /// For one call after the other that complete later.
     pub fn kept(kept: Kept, scratch: Scratch) -> KernelContext<'static> {
-        KernelContext { tag: Self::TAG, of: Of::Kept(kept), scratch, failure: HandOff::default(), makes: None }
+        KernelContext {
+            tag: Self::TAG,
+            born: process::generation(),
+            of: Of::Kept(kept),
+            scratch,
+            failure: HandOff::default(),
+            makes: None,
+        }
     }
 
     /// The pool of the call that begins, or None when it ends; gives the one before. Of kept contexts only.
@@ -126,6 +142,11 @@ impl<'a> KernelContext<'a> {
             Of::Borrowed { .. } => None,
             Of::Kept(kept) => std::mem::replace(&mut *kept.pool.lock(), pool.cloned()),
         }
+    }
+
+    /// Whether it is a call in a process that this one was forked from.
+    pub fn is_inherited(&self) -> bool {
+        self.born != process::generation()
     }
 
     pub fn tag(&self) -> u32 {

@@ -123,6 +123,9 @@ pub struct Attached<S: Deref<Target = Stop>> {
 
 impl<S: Deref<Target = Stop>> Attached<S> {
     fn new(to: S, group: usize, run: Arc<dyn Stoppable>) -> Attached<S> {
+        if std::ptr::eq(&*to, &NEVER) {
+            return Attached { to, run };
+        }
         to.inner.lock().push((group, Arc::clone(&run)));
         if to.is_set() {
             run.stop();
@@ -133,6 +136,9 @@ impl<S: Deref<Target = Stop>> Attached<S> {
 
 impl<S: Deref<Target = Stop>> Drop for Attached<S> {
     fn drop(&mut self) {
+        if std::ptr::eq(&*self.to, &NEVER) {
+            return;
+        }
         let mut inner = self.to.inner.lock();
         if let Some(at) = inner.iter().position(|(_, run)| Arc::ptr_eq(run, &self.run)) {
             inner.swap_remove(at);

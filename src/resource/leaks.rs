@@ -2,7 +2,7 @@
 
 use super::Resource;
 use crate::base::{Object, Ref};
-use crate::sync::Mutex;
+use crate::sync::Global;
 use std::sync::Weak;
 
 struct Leak {
@@ -11,7 +11,7 @@ struct Leak {
     resource: Weak<Object<Resource>>,
 }
 
-static LEAKS: Mutex<Vec<Leak>> = Mutex::new(Vec::new());
+static LEAKS: Global<Vec<Leak>> = Global::new(Vec::new);
 
 /// The engine is about to let go of a resource that others hold.
 pub(super) fn note(engine: &str, resource: &Ref<Resource>) {

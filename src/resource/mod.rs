@@ -54,7 +54,7 @@ pub use variable::Variable;
 use crate::abi::{weir_resource_kind, weir_resource_kind_value as V};
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
-use crate::sync::{OnceLock, fork};
+use crate::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
@@ -226,8 +226,7 @@ impl Resource {
 
 impl Drop for Resource {
     fn drop(&mut self) {
-        // A child of fork leaves the lock alone.
-        if let Some(registry) = self.registry.upgrade().filter(|_| !fork::forked()) {
+        if let Some(registry) = self.registry.upgrade() {
             registry.vacate(self.number);
         }
     }

@@ -5,7 +5,7 @@ use super::{Resource, ResourceKind, leaks};
 use crate::base::{Code, Error, Object, Ref, Result};
 use crate::device::Device;
 use crate::memory::heap;
-use crate::sync::{Mutex, MutexGuard, Promise, ambient, fork};
+use crate::sync::{Mutex, MutexGuard, Promise, ambient};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -276,10 +276,6 @@ impl Registry {
 
     /// The engine goes: so do all names, and what others hold is noted.
     pub fn close(&self) {
-        // A child of fork leaves the lock alone.
-        if fork::forked() {
-            return;
-        }
         let containers = std::mem::take(&mut self.state.lock().containers);
         for entry in containers.values().flat_map(BTreeMap::values) {
             if let Entry::There(resource) = entry

@@ -8,7 +8,7 @@ use super::snapshot::{Aside, Snapshot};
 use super::together::refuse_inside;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
-use crate::sync::{Mutex, OnceLock};
+use crate::sync::{Global, Mutex, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
@@ -37,7 +37,7 @@ struct Entry {
 }
 
 /// In the order in which they were made.
-static ACCOUNTS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static ACCOUNTS: Global<Vec<Entry>> = Global::new(Vec::new);
 
 /// Which engines a synchronisation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! while a thread sleeps, so it looks again from time to time (`wait`).
 
 use super::queue::Queue;
-use crate::sync::{Mutex, MutexGuard, ambient};
+use crate::sync::{Global, MutexGuard, ambient};
 use std::sync::{Arc, Weak};
 
 /// Queue `from` (by id) is held up until `to` gets on.
@@ -20,7 +20,7 @@ struct Wait {
     to: Weak<Queue>,
 }
 
-static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
+static WAITS: Global<Vec<Wait>> = Global::new(Vec::new);
 
 fn waits() -> MutexGuard<'static, Vec<Wait>> {
     WAITS.lock()

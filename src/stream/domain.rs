@@ -2,7 +2,7 @@
 
 use crate::base::object::tag;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
-use crate::sync::{Mutex, fork};
+use crate::sync::{Global, fork};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Bytes of a name that the host gives: those of a domain and of an engine in it fit into weir_engine_sync together.
@@ -40,7 +40,7 @@ pub struct Domain {
 }
 
 /// The names of the domains alive.
-static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static NAMES: Global<Vec<String>> = Global::new(Vec::new);
 
 impl Kind for Domain {
     const TAG: u32 = tag::DOMAIN;
@@ -74,10 +74,6 @@ impl Domain {
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        // Another thread may have had the lock when the process forked.
-        if fork::forked() {
-            return;
-        }
         let mut names = NAMES.lock();
         if let Some(at) = names.iter().position(|name| *name == self.name) {
             names.swap_remove(at);

@@ -1,42 +1,66 @@
-//! Fork: threads and waits do not survive it, so a child may only let go of what it inherited.
+//! Fork: threads and waits do not survive it. A child lets go of nothing and uses nothing that it inherited; it makes what it needs itself, as far as
+//! that needs no threads, pools or devices.
 //!
-//! `arm` is called when the first engine or pool is made; from then on a child of this process is marked.
+//! `hook` is called by every function of the C interface, and has the C library count the processes (`base::process`): objects
+//! know in which one they were made, and lists of the process's are begun anew (`Global`). `arm` is called when the first engine or
+//! pool is made; from then on a child of this process is refused what it cannot have (`check`).
 
-use crate::base::{Error, Result};
-use std::sync::Once;
+use crate::base::{Error, Result, live, process};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+static HOOKED: AtomicBool = AtomicBool::new(false);
+static ARMED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Asks the C library to mark children.
-pub fn arm() {
-    static ARMED: Once = Once::new();
-    #[cfg(unix)]
-    ARMED.call_once(|| {
-        extern "C" fn child() {
-            // ORDERING: Relaxed; the child has one thread.
-            FORKED.store(true, Relaxed);
-        }
-        // SAFETY: `child` only stores to an atomic, which is legal between fork and exec.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
-    });
-    #[cfg(not(unix))]
-    ARMED.call_once(|| {});
+/// Asks the C library to count children.
+#[inline]
+pub fn hook() {
+    // ORDERING: Relaxed here and below; a child has one thread when these are written and read there.
+    if !HOOKED.load(Relaxed) {
+        hook_now();
+    }
 }
 
-/// Whether this process is a forked child in which the library must not be used.
+#[cold]
+fn hook_now() {
+    if HOOKED.swap(true, Relaxed) {
+        return;
+    }
+    #[cfg(unix)]
+    {
+        extern "C" fn child() {
+            process::is_child_now();
+            live::begin_anew();
+            if ARMED.load(Relaxed) {
+                FORKED.store(true, Relaxed);
+            }
+        }
+        // SAFETY: `child` only loads and stores atomics, which is legal between fork and exec.
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    }
+}
+
+/// From now on children are refused threads.
+pub fn arm() {
+    hook();
+    ARMED.store(true, Relaxed);
+}
+
+/// Whether this process is a forked child that is refused threads, pools and devices.
 #[inline]
 pub fn forked() -> bool {
     FORKED.load(Relaxed)
 }
 
-/// Refuses a call in a forked child.
+/// Refuses what a forked child cannot have.
 #[inline]
 pub fn check() -> Result<()> {
-    if forked() {
-        return Err(Error::precondition(
-            "this process was forked after weir was in use; in the child only release and destroy are possible",
-        ));
-    }
-    Ok(())
+    if forked() { Err(refused()) } else { Ok(()) }
+}
+
+#[cold]
+fn refused() -> Error {
+    Error::precondition(
+        "this process was forked after weir was in use: here are no threads, pools, devices or asynchronous streams, only cpu engines, synchronous streams and what is made with these",
+    )
 }

@@ -22,6 +22,7 @@
 //! The protocols are functions over `Word`, so that loom can run the very same ones (`models`).
 
 use super::futex;
+use crate::base::process;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -69,29 +70,43 @@ pub(super) const CONTENDED: u32 = 2;
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 pub(super) fn acquire(word: &impl Word) {
-    // ORDERING: Acquire here and below pairs with the Release in `release`.
-    if word.compare_exchange(FREE, LOCKED, Acquire, Relaxed).is_err() {
-        acquire_contended(word);
+    acquire_as(word, 0);
+}
+
+/// `mark` is 0, or says in which process: multiples of 4. A lock with another mark was left by a thread of the parent's, and is taken over.
+pub(super) fn acquire_as(word: &impl Word, mark: u32) {
+    // ORDERING: Acquire here and below pairs with the Release in `release_as`.
+    if word.compare_exchange(FREE, LOCKED | mark, Acquire, Relaxed).is_err() {
+        acquire_contended(word, mark);
     }
 }
 
 #[cold]
-fn acquire_contended(word: &impl Word) {
+fn acquire_contended(word: &impl Word, mark: u32) {
+    let contended = CONTENDED | mark;
     for _ in 0..LOOKS {
         match word.load(Relaxed) {
-            FREE if word.compare_exchange(FREE, LOCKED, Acquire, Relaxed).is_ok() => return,
-            CONTENDED => break,
+            FREE if word.compare_exchange(FREE, LOCKED | mark, Acquire, Relaxed).is_ok() => return,
+            state if state == contended => break,
             _ => std::hint::spin_loop(),
         }
     }
-    while word.swap(CONTENDED, Acquire) != FREE {
-        word.sleep(CONTENDED);
+    loop {
+        let state = word.swap(contended, Acquire);
+        if state == FREE || state & !(LOCKED | CONTENDED) != mark {
+            return;
+        }
+        word.sleep(contended);
     }
 }
 
 pub(super) fn release(word: &impl Word) {
+    release_as(word, 0);
+}
+
+pub(super) fn release_as(word: &impl Word, mark: u32) {
     // ORDERING: Release publishes what was done under the lock to the next `acquire`.
-    if word.swap(FREE, Release) == CONTENDED {
+    if word.swap(FREE, Release) == CONTENDED | mark {
         word.wake(1);
     }
 }
@@ -201,10 +216,37 @@ impl Condvar {
     }
 }
 
+/// The mutex of those who fill a cell. Cells are of the whole process as a rule: who fills one while the process forks leaves the mutex held in the
+/// child, where it is taken over, since the value is not set.
+struct Filling(AtomicU32);
+
+struct FillingGuard<'a> {
+    word: &'a AtomicU32,
+    mark: u32,
+}
+
+impl Filling {
+    const fn new() -> Filling {
+        Filling(AtomicU32::new(FREE))
+    }
+
+    fn lock(&self) -> FillingGuard<'_> {
+        let mark = process::generation() << 2;
+        acquire_as(&self.0, mark);
+        FillingGuard { word: &self.0, mark }
+    }
+}
+
+impl Drop for FillingGuard<'_> {
+    fn drop(&mut self) {
+        release_as(self.word, self.mark);
+    }
+}
+
 /// A value that is set at most once and then only read.
 pub struct OnceLock<T> {
     is_set: AtomicBool,
-    filling: Mutex<()>,
+    filling: Filling,
     value: UnsafeCell<Option<T>>,
 }
 
@@ -214,7 +256,7 @@ unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
 
 impl<T> OnceLock<T> {
     pub const fn new() -> OnceLock<T> {
-        OnceLock { is_set: AtomicBool::new(false), filling: Mutex::new(()), value: UnsafeCell::new(None) }
+        OnceLock { is_set: AtomicBool::new(false), filling: Filling::new(), value: UnsafeCell::new(None) }
     }
 
     pub fn get(&self) -> Option<&T> {
@@ -251,8 +293,8 @@ impl<T> OnceLock<T> {
 
     /// `filling` is held, and nothing is set.
     fn fill(&self, value: T) {
-        // SAFETY: readers wait for `is_set`, and writers for `filling`.
-        unsafe { *self.value.get() = Some(value) };
+        // SAFETY: readers wait for `is_set`, and writers for `filling`. There is no value to drop, or half of one that a parent's thread has left.
+        unsafe { self.value.get().write(Some(value)) };
         // ORDERING: Release pairs with the Acquire in `get`.
         self.is_set.store(true, Release);
     }
@@ -294,6 +336,17 @@ mod tests {
         add(&sum);
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(*sum.lock(), 80_000);
+    }
+
+    #[test]
+    fn what_an_earlier_process_has_left_locked_is_taken_over() {
+        for state in [LOCKED, CONTENDED] {
+            let word = AtomicU32::new(state);
+            acquire_as(&word, 4);
+            assert_eq!(word.load(Relaxed) & !3, 4);
+            release_as(&word, 4);
+            assert_eq!(word.load(Relaxed), FREE);
+        }
     }
 
     #[test]

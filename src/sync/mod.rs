@@ -25,7 +25,8 @@
 //! - `Ring`: which iterations of a loop may begin.
 //! - `ambient`: which pools and queues the calling thread is working for.
 //! - `thread`: threads that the library starts: named, counted, listed.
-//! - `fork`: whether this process is a child of the one that made the first object.
+//! - `Global`: a list of the whole process's, which a child of fork has anew.
+//! - `fork`: whether this process is a child of one that has used the library, and what it is refused then.
 
 pub mod ambient;
 mod arrivals;
@@ -37,6 +38,7 @@ mod door;
 pub mod fork;
 pub mod futex;
 mod gate;
+mod global;
 mod handoff;
 mod inbox;
 mod keepsake;
@@ -62,6 +64,7 @@ pub use budget::Budget;
 pub use claim::Claim;
 pub use door::{Door, Inside};
 pub use gate::{Gate, Watch};
+pub use global::Global;
 pub use handoff::HandOff;
 pub use inbox::Inbox;
 pub use keepsake::Keepsake;

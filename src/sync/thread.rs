@@ -3,10 +3,16 @@
 //! A thread gets onto the list with its start and takes itself off as the last thing that it does, both under the
 //! list's lock; in between nobody touches it, so work pays nothing for it. The lock is held across the start itself:
 //! a thread that could not be started was never on the list, and one that runs finds itself there.
+//!
+//! Threads are the C library's own, not std's: std asks for the record of a thread past the library's allocator, and ends the process when
+//! there is no memory for it. For the same reason nothing in the library asks for `std::thread::current`; `me` tells threads apart.
 
-use super::{Mutex, MutexGuard};
+use super::{Global, MutexGuard, fork};
 use crate::abi::{weir_thread_info, weir_thread_origin, weir_thread_origin_value as V};
 use crate::base::text;
+use std::cell::Cell;
+use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -69,7 +75,7 @@ struct List {
     running: Vec<Arc<Thread>>,
 }
 
-static LIST: Mutex<List> = Mutex::new(List { started: 0, running: Vec::new() });
+static LIST: Global<List> = Global::new(|| List { started: 0, running: Vec::new() });
 
 fn list() -> MutexGuard<'static, List> {
     LIST.lock()
@@ -104,7 +110,8 @@ pub fn running() -> Vec<Arc<Thread>> {
 }
 
 /// Starts a thread. It is on the list when this returns, and until `run` has returned.
-pub fn spawn(group: &Arc<Group>, index: Option<usize>, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+pub fn spawn(group: &Arc<Group>, index: Option<usize>, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    fork::check().map_err(io::Error::other)?;
     let thread = Arc::new(Thread { group: Arc::clone(group), index, os_id: AtomicU64::new(0) });
     let itself = Arc::clone(&thread);
     let body = move || {
@@ -114,7 +121,8 @@ pub fn spawn(group: &Arc<Group>, index: Option<usize>, run: impl FnOnce() + Send
         run();
     };
     let mut list = list();
-    drop(std::thread::Builder::new().name(thread.os_name()).spawn(body)?);
+    list.running.try_reserve(1).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    start(thread.os_name(), body)?;
     list.started += 1;
     list.running.push(thread);
     Ok(())
@@ -138,12 +146,21 @@ impl Thread {
         }
     }
 
-    /// The name for the system, which cuts names after 15 bytes: so it is cut here, and the index stays whole.
-    fn os_name(&self) -> String {
-        const LENGTH: usize = 15;
-        let index = self.index.map_or(String::new(), |index| format!("-{index}"));
-        let name = text::head(&self.group.name, LENGTH - index.len().min(LENGTH));
-        format!("{name}{index}").replace('\0', "?")
+    /// The name for the system, which cuts names after 15 bytes: so it is cut here, and the index stays whole. Ends with a zero.
+    fn os_name(&self) -> [u8; OS_NAME + 1] {
+        let (mut name, mut index) = ([0; OS_NAME + 1], [0; OS_NAME]);
+        let free = index.len();
+        let mut rest = &mut index[..];
+        if let Some(number) = self.index {
+            // What does not fit is left out: a number that long is no thread's.
+            let _ = write!(rest, "-{number}");
+        }
+        let len = free - rest.len();
+        let head = text::head(&self.group.name, OS_NAME - len);
+        name[..head.len()].copy_from_slice(head.as_bytes());
+        name[head.len()..][..len].copy_from_slice(&index[..len]);
+        name[..head.len()].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b'?');
+        name
     }
 
     pub fn info(&self) -> weir_thread_info {
@@ -157,6 +174,101 @@ impl Thread {
             owner: text::fixed(&self.group.owner),
         }
     }
+}
+
+/// Longest name of a thread for the system.
+const OS_NAME: usize = 15;
+
+/// What runs is caught at its own borders; a defect behind them ends the thread, and not the process.
+fn guarded(run: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+        std::mem::forget(payload);
+    }
+}
+
+/// The stack of each thread, as std has it.
+#[cfg(unix)]
+const STACK_BYTES: usize = 2 << 20;
+
+/// Starts a thread that nobody joins. Without memory for what it takes along, or for the thread, none is started.
+#[cfg(unix)]
+fn start<F: FnOnce() + Send + 'static>(name: [u8; OS_NAME + 1], run: F) -> io::Result<()> {
+    extern "C" fn main<F: FnOnce()>(arg: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: `start` has left it to this thread, which is given it once.
+        let start = unsafe { Box::from_raw(arg.cast::<[(F, [u8; OS_NAME + 1]); 1]>()) };
+        let [(run, name)] = *start;
+        set_name(&name);
+        guarded(run);
+        std::ptr::null_mut()
+    }
+    let mut start = Vec::new();
+    start.try_reserve_exact(1).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    start.push((run, name));
+    let start = <Box<[_; 1]>>::try_from(start.into_boxed_slice()).map_err(|_| io::ErrorKind::Other)?;
+    let start = Box::into_raw(start);
+    // SAFETY: the attributes are set up before they are used and given back after it; all pointers are to what lives here, but for
+    // `start`, which belongs to the new thread, or to this one again if there is none.
+    let code = unsafe {
+        let mut attr = std::mem::MaybeUninit::uninit();
+        let mut code = libc::pthread_attr_init(attr.as_mut_ptr());
+        if code == 0 {
+            let attr = attr.as_mut_ptr();
+            code = libc::pthread_attr_setdetachstate(attr, libc::PTHREAD_CREATE_DETACHED);
+            if code == 0 {
+                code = libc::pthread_attr_setstacksize(attr, STACK_BYTES);
+            }
+            if code == 0 {
+                let mut thread = std::mem::zeroed();
+                code = libc::pthread_create(&raw mut thread, attr, main::<F>, start.cast());
+            }
+            libc::pthread_attr_destroy(attr);
+        }
+        if code != 0 {
+            drop(Box::from_raw(start));
+        }
+        code
+    };
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// Starts a thread that nobody joins.
+#[cfg(not(unix))]
+fn start<F: FnOnce() + Send + 'static>(name: [u8; OS_NAME + 1], run: F) -> io::Result<()> {
+    let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
+    std::thread::Builder::new().name(name).spawn(|| guarded(run)).map(drop)
+}
+
+/// Names the calling thread for the system. A thread without its name works as well.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn set_name(name: &[u8; OS_NAME + 1]) {
+    // SAFETY: the calling thread, and a name that ends with a zero.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr().cast()) };
+}
+
+/// Names the calling thread for the system. A thread without its name works as well.
+#[cfg(target_vendor = "apple")]
+fn set_name(name: &[u8; OS_NAME + 1]) {
+    // SAFETY: a name that ends with a zero.
+    unsafe { libc::pthread_setname_np(name.as_ptr().cast()) };
+}
+
+/// Names the calling thread for the system: here threads have none.
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android", target_vendor = "apple"))))]
+fn set_name(_name: &[u8; OS_NAME + 1]) {}
+
+/// A number of the calling thread that no other thread ever has.
+pub fn me() -> u64 {
+    thread_local! {
+        static ME: Cell<u64> = const { Cell::new(0) };
+    }
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    ME.with(|me| {
+        if me.get() == 0 {
+            // ORDERING: Relaxed; only that each thread has another one matters.
+            me.set(NEXT.fetch_add(1, Relaxed));
+        }
+        me.get()
+    })
 }
 
 /// The calling thread's number in the system's lists.
@@ -201,11 +313,16 @@ mod tests {
 
     #[test]
     fn the_systems_name_keeps_the_index() {
-        assert_eq!(thread("weir-kind-cpu", Some(0)).os_name(), "weir-kind-cpu-0");
-        assert_eq!(thread("weir-kind-cpu", Some(255)).os_name(), "weir-kind-c-255");
+        let name = |name, index| {
+            let bytes = thread(name, index).os_name();
+            assert_eq!(bytes[OS_NAME], 0);
+            String::from_utf8(bytes.into_iter().take_while(|&byte| byte != 0).collect()).unwrap()
+        };
+        assert_eq!(name("weir-kind-cpu", Some(0)), "weir-kind-cpu-0");
+        assert_eq!(name("weir-kind-cpu", Some(255)), "weir-kind-c-255");
         assert_eq!(thread("weir-kind-cpu", Some(255)).name(), "weir-kind-cpu-255");
-        assert_eq!(thread("weir-lane-transfers", None).os_name(), "weir-lane-trans");
-        assert_eq!(thread("weir-lane-abcdé", None).os_name(), "weir-lane-abcd");
-        assert_eq!(thread("weir-lane-a\0b", None).os_name(), "weir-lane-a?b");
+        assert_eq!(name("weir-lane-transfers", None), "weir-lane-trans");
+        assert_eq!(name("weir-lane-abcdé", None), "weir-lane-abcd");
+        assert_eq!(name("weir-lane-a\0b", None), "weir-lane-a?b");
     }
 }

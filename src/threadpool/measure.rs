@@ -14,7 +14,7 @@ use super::host::Job;
 use super::pool::ThreadPool;
 use crate::base::Ref;
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::Gate;
+use crate::sync::{Gate, thread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -34,7 +34,7 @@ const NOBODY_NS: f32 = 1_000_000.0;
 /// Counts and times those who come.
 #[derive(Debug)]
 struct Visitors {
-    caller: std::thread::ThreadId,
+    caller: u64,
     work_ns: u64,
     all_came: Gate,
     /// The first and the last arrival, the last end; in nanoseconds of `now_ns`.
@@ -50,7 +50,7 @@ impl Job for Visitors {
         let now = now_ns();
         self.first.fetch_min(now, Relaxed);
         self.last.fetch_max(now, Relaxed);
-        if std::thread::current().id() != self.caller {
+        if thread::me() != self.caller {
             self.others.store(true, Relaxed);
         }
         while now_ns() - now < self.work_ns {
@@ -63,7 +63,7 @@ impl Job for Visitors {
 
 fn visitors(work_ns: u64) -> Arc<Visitors> {
     Arc::new(Visitors {
-        caller: std::thread::current().id(),
+        caller: thread::me(),
         work_ns,
         all_came: Gate::new(),
         first: AtomicU64::new(u64::MAX),

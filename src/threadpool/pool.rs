@@ -11,7 +11,7 @@ use crate::base::object::{self, tag};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
 use crate::sync::thread::{Group, Origin};
-use crate::sync::{Mutex, ambient, fork};
+use crate::sync::{Global, ambient, fork};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -483,7 +483,7 @@ impl ThreadPool {
 
 /// Backends whose last reference went inside a task of their own pool. A host's `release` may join its threads, so
 /// it must not run there.
-static BURIED: Mutex<Vec<Buried>> = Mutex::new(Vec::new());
+static BURIED: Global<Vec<Buried>> = Global::new(Vec::new);
 static ANY_BURIED: AtomicBool = AtomicBool::new(false);
 
 struct Buried {
@@ -494,7 +494,7 @@ struct Buried {
 }
 
 /// The pools alive that know their threads, by their ids.
-static LIVE: Mutex<Vec<(u64, Weak<Object<ThreadPool>>)>> = Mutex::new(Vec::new());
+static LIVE: Global<Vec<(u64, Weak<Object<ThreadPool>>)>> = Global::new(Vec::new);
 
 /// Whether the calling thread belongs to any pool, as far as pools know their threads. Asks all of them: for threads that are about to
 /// sleep.

@@ -5,7 +5,7 @@
 //! to its end by the next call of the library from elsewhere.
 
 use crate::device::{DeviceEvent, Then};
-use crate::sync::{Mutex, ambient, fork};
+use crate::sync::{Global, Mutex, ambient, fork};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -72,7 +72,7 @@ thread_local! {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-static BURIED: Mutex<Vec<Job>> = Mutex::new(Vec::new());
+static BURIED: Global<Vec<Job>> = Global::new(Vec::new);
 static HAS_BURIED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this thread is in a callback.

@@ -3,9 +3,8 @@
 
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::sync::{Gate, Mutex};
+use crate::sync::{Gate, Global, thread};
 use std::ffi::{CStr, CString, c_void};
-use std::thread::ThreadId;
 
 /// A library that is open.
 struct Library {
@@ -16,12 +15,12 @@ struct Library {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     /// This thread is asking it.
-    Asking(ThreadId),
+    Asking(u64),
     /// It has registered what it brings.
     Loaded,
 }
 
-static LIBRARIES: Mutex<Vec<Library>> = Mutex::new(Vec::new());
+static LIBRARIES: Global<Vec<Library>> = Global::new(Vec::new);
 /// Counts libraries that have answered.
 static ANSWERED: Gate = Gate::new();
 
@@ -66,7 +65,7 @@ pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result
 }
 
 fn turn(handle: *mut c_void) -> Turn {
-    let me = std::thread::current().id();
+    let me = thread::me();
     let mut libraries = LIBRARIES.lock();
     match libraries.iter().find(|library| library.handle == handle as usize).map(|library| library.state) {
         None => {

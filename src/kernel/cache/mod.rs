@@ -20,7 +20,7 @@
 //!
 //! *Bounds.* At most `capacity` entries; the one that was used longest ago goes first. Kernels are dropped outside the lock. The last
 //! engine that is released takes all entries with it (`clear`), so a host that has let go of everything finds the memory as it was;
-//! there is nothing to do at exit. In a child of fork no call comes here.
+//! there is nothing to do at exit. A child of fork has a cache of its own.
 //!
 //! *One build for all who ask at the same time.* Who finds neither an entry nor a build under way notes its own as under way and
 //! builds outside of the lock. Who comes then finds the note, and has two ways. A thread that works for nobody else waits for
@@ -46,7 +46,7 @@ pub use key::{Key, Settings};
 use super::Kernel;
 use crate::base::{Error, Result};
 use crate::memory::heap;
-use crate::sync::{Mutex, OnceLock, Promise, ambient};
+use crate::sync::{Global, OnceLock, Promise, ambient};
 use std::sync::Arc;
 use table::{Held, Table};
 
@@ -59,7 +59,7 @@ const DEFAULT: usize = 1024;
 type Work = Arc<Promise<Option<Arc<dyn Kernel>>>>;
 
 pub struct KernelCache {
-    state: Mutex<State>,
+    state: Global<State>,
     /// The capacity as long as none was set.
     default: fn() -> Result<usize>,
 }
@@ -123,9 +123,7 @@ fn parse(text: &str) -> Result<usize, String> {
 
 impl KernelCache {
     pub const fn new(default: fn() -> Result<usize>) -> KernelCache {
-        let counts = Counts { hits: 0, misses: 0, shared: 0, evictions: 0 };
-        let state = State { table: Table::new(), under_way: Vec::new(), capacity: None, counts };
-        KernelCache { state: Mutex::new(state), default }
+        KernelCache { state: Global::new(State::new), default }
     }
 
     /// The kernel of this key. `may_sleep` is asked if another thread is making it, `build` makes it, at most once.
@@ -270,6 +268,10 @@ impl KernelCache {
 }
 
 impl State {
+    fn new() -> State {
+        State { table: Table::new(), under_way: Vec::new(), capacity: None, counts: Counts::default() }
+    }
+
     /// Gives everything away.
     fn let_go(&mut self) -> Gone {
         Gone {

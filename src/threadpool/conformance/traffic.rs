@@ -2,10 +2,9 @@
 
 use super::subject::{Bench, Outcome};
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, thread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 /// What all probes together have seen of the pool.
@@ -40,11 +39,11 @@ pub fn spin(ns: u64) {
 impl Bench {
     /// Schedules `work`. False = refused.
     pub(super) fn schedule(&self, work: impl Fn() + Send + Sync + 'static) -> bool {
-        let caller: ThreadId = std::thread::current().id();
+        let caller = thread::me();
         let inline = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&inline);
         let body = move |_| {
-            if std::thread::current().id() == caller {
+            if thread::me() == caller {
                 seen.fetch_add(1, Relaxed);
             }
             work();
@@ -62,11 +61,11 @@ impl Bench {
 
     /// Runs `work(0)` to `work(n - 1)` through parallel_for. False = refused.
     pub(super) fn parallel_for(&self, n: usize, work: impl Fn(usize) + Send + Sync + 'static) -> bool {
-        let caller = std::thread::current().id();
+        let caller = thread::me();
         let here = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&here);
         let body = move |index: i32| {
-            if std::thread::current().id() == caller {
+            if thread::me() == caller {
                 seen.fetch_add(1, Relaxed);
             }
             work(index as usize);

@@ -4,7 +4,7 @@ use super::checks::{Checks, Conduct};
 use super::record::Owner;
 use super::vtable::width;
 use super::{HostVtable, Life, Task, frame};
-use crate::sync::{Mutex, MutexGuard, ambient};
+use crate::sync::{Global, MutexGuard, ambient};
 use crate::threadpool::pool::Backend;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 /// Bits of a key that number the call; the others number the pool.
 const CALL_BITS: u32 = usize::BITS / 8 * 5;
 
-static POOLS: Mutex<BTreeMap<usize, Weak<Checks>>> = Mutex::new(BTreeMap::new());
+static POOLS: Global<BTreeMap<usize, Weak<Checks>>> = Global::new(BTreeMap::new);
 /// Pools in checking mode that are alive.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 

@@ -13,7 +13,7 @@ use super::record::{Begin, Body, Function, Owner, Record};
 use super::vtable::{HostCalls, width};
 use super::{Life, checked, frame};
 use crate::base::time::now_ns;
-use crate::sync::{Mutex, OnceLock, ambient};
+use crate::sync::{Mutex, OnceLock, ambient, thread};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
@@ -204,7 +204,7 @@ impl Checks {
 
     /// A task begins on this thread, which is no caller of the pool: it must be one of the pool's.
     fn enter_thread(&self) {
-        let thread = frame::thread();
+        let thread = thread::me();
         if self.calls.in_parallel() == Some(false) {
             self.find(Finding::new("H10", "in_parallel says 0 inside a task, on a thread of the pool"));
         }
@@ -246,7 +246,7 @@ impl Checks {
     }
 
     fn leave_thread(&self) {
-        let thread = frame::thread();
+        let thread = thread::me();
         let mut threads = self.threads.lock();
         if let Some(at) = threads.running.iter().rposition(|&(running, _)| running == thread) {
             threads.running.remove(at);

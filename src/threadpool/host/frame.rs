@@ -3,7 +3,6 @@
 //! A task that runs inside a call (`schedule`, `parallel_for`, `help`) runs on a thread that need not be the pool's.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Clone, Copy)]
 struct Frame {
@@ -17,7 +16,6 @@ struct Frame {
 
 thread_local! {
     static FRAME: Cell<Frame> = const { Cell::new(Frame { call: 0, ran: 0, task: 0 }) };
-    static THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Goes back to what was before when dropped.
@@ -68,13 +66,4 @@ pub(super) fn in_task(number: usize) -> bool {
 pub(super) fn busy() -> bool {
     let frame = FRAME.get();
     frame.call != 0 || frame.task != 0
-}
-
-/// A number of the calling thread that no other thread ever has.
-pub(super) fn thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    if THREAD.get() == 0 {
-        THREAD.set(NEXT.fetch_add(1, Relaxed));
-    }
-    THREAD.get()
 }
