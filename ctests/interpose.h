@@ -33,6 +33,9 @@ static struct {
 static uintptr_t library_begin, library_end;
 static atomic_long library_requests; /* requests of the library since interpose_reset */
 static atomic_long refuse_first, refuse_last;
+static atomic_long refuse_per_million; /* besides, drawn by the request's number */
+static atomic_ulong refuse_seed;
+static atomic_long refused_requests;
 
 /* dlsym may ask for memory before the real functions are known. */
 static _Alignas(16) char nursery[8192];
@@ -61,11 +64,23 @@ static int in_nursery(const void *data) {
     return (const char *)data >= nursery && (const char *)data < nursery + sizeof nursery;
 }
 
+/* The finalizer of splitmix64 (Steele, Lea and Flood 2014). */
+static int is_drawn(long number) {
+    long per_million = atomic_load(&refuse_per_million);
+    if (per_million == 0) return 0;
+    uint64_t z = ((uint64_t)number + atomic_load(&refuse_seed) * 1000003u) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (long)((z ^ (z >> 31)) % 1000000u) < per_million;
+}
+
 /* Counts a request from `caller` if that is in the library, and says whether to refuse it. */
 static int refused(const void *caller) {
     if ((uintptr_t)caller < library_begin || (uintptr_t)caller >= library_end) return 0;
     long number = atomic_fetch_add(&library_requests, 1) + 1;
-    return number >= atomic_load(&refuse_first) && number <= atomic_load(&refuse_last);
+    int is_refused = (number >= atomic_load(&refuse_first) && number <= atomic_load(&refuse_last)) || is_drawn(number);
+    if (is_refused) atomic_fetch_add(&refused_requests, 1);
+    return is_refused;
 }
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))

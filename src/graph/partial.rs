@@ -135,8 +135,8 @@ impl Program {
             return Ok(program);
         }
         check_outputs(outputs, self.outputs().len())?;
-        let layout = compile_part(&parts.graph, &parts.engines, outputs, &self.layout, &parts.options)
-            .map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
+        let compile = || compile_part(&parts.graph, &parts.engines, outputs, &self.layout, &parts.options);
+        let layout = heap::whole(compile).map_err(|error| error.within(format_args!("outputs {outputs:?}")))?;
         Ok(parts.keep(outputs, mark, Object::shared(Program::new(layout, None))))
     }
 

@@ -20,11 +20,13 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
-const SIZE: usize = 1 << 20;
+/// No memory is taken up by it before it is used.
+const SIZE: usize = 4 << 20;
 /// Of every piece of the reserve: two cache lines, the largest alignment that the library asks for.
 const ALIGN: usize = 128;
-/// Largest request that the reserve serves.
+/// Largest request that the reserve serves, as a rule and in `whole`.
 const LARGEST: usize = 64 << 10;
+const LARGEST_IN_WHOLE: usize = 512 << 10;
 const ALIVE: u64 = 1 << 32;
 const USED_MASK: u64 = ALIVE - 1;
 
@@ -46,6 +48,13 @@ struct Counts {
     bytes_freed: AtomicU64,
 }
 
+const TOUCHED: u8 = 1;
+const IN_WHOLE: u8 = 2;
+
+fn status() -> u8 {
+    STATUS.try_with(Cell::get).unwrap_or(0)
+}
+
 /// One line for all threads would be the slowest part of two that allocate at once.
 const SHARES: usize = 16;
 static COUNTS: [Counts; SHARES] = [const {
@@ -53,14 +62,14 @@ static COUNTS: [Counts; SHARES] = [const {
 }; SHARES];
 
 thread_local! {
-    /// Whether this thread took from the reserve since it entered the library. No destructor: usable at any time.
-    static TOUCHED: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread took from the reserve since it entered the library, and whether it is in `whole`. No destructor: usable at any time.
+    static STATUS: Cell<u8> = const { Cell::new(0) };
 }
 
 /// The counts that this thread adds to: by where its thread-local memory lies.
 #[inline]
 fn counts() -> &'static Counts {
-    let place = TOUCHED.try_with(|touched| ptr::from_ref(touched) as u64).unwrap_or(0);
+    let place = STATUS.try_with(|status| ptr::from_ref(status) as u64).unwrap_or(0);
     &COUNTS[(place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize % SHARES]
 }
 
@@ -172,7 +181,8 @@ fn in_reserve(data: *mut u8) -> bool {
 }
 
 fn from_reserve(layout: Layout) -> *mut u8 {
-    if layout.size() > LARGEST || layout.align() > ALIGN {
+    let largest = if status() & IN_WHOLE != 0 { LARGEST_IN_WHOLE } else { LARGEST };
+    if layout.size() > largest || layout.align() > ALIGN {
         return ptr::null_mut();
     }
     let size = (layout.size().max(1) as u64).next_multiple_of(ALIGN as u64);
@@ -181,7 +191,7 @@ fn from_reserve(layout: Layout) -> *mut u8 {
         ((state & USED_MASK) + size <= SIZE as u64).then_some(state + ALIVE + size)
     });
     let Ok(before) = cut else { return ptr::null_mut() };
-    let _ = TOUCHED.try_with(|touched| touched.set(true));
+    let _ = STATUS.try_with(|status| status.set(status.get() | TOUCHED));
     // SAFETY: within the array, by the check above.
     unsafe { RESERVE.0.get().cast::<u8>().add((before & USED_MASK) as usize) }
 }
@@ -198,7 +208,7 @@ fn to_reserve() {
 /// of the reserve is in use.
 #[inline]
 pub fn enter() -> Result<()> {
-    let _ = TOUCHED.try_with(|touched| touched.set(false));
+    let _ = STATUS.try_with(|status| status.set(0));
     if STATE.load(Relaxed) & USED_MASK > SIZE as u64 / 2 {
         return Err(short());
     }
@@ -207,7 +217,7 @@ pub fn enter() -> Result<()> {
 
 /// Before something new is handed out: fails if this call lived on the reserve.
 pub fn check() -> Result<()> {
-    if TOUCHED.try_with(Cell::get).unwrap_or(false) { Err(short()) } else { Ok(()) }
+    if status() & TOUCHED != 0 { Err(short()) } else { Ok(()) }
 }
 
 /// Fails if `bytes` cannot be had in one piece. For work that needs many growing collections whose sizes follow
@@ -217,10 +227,29 @@ pub fn probe(bytes: usize, what: &str) -> Result<()> {
     trial.try_reserve_exact(bytes).map_err(|_| Error::exhausted(what, bytes))
 }
 
-/// A vector of `len` elements, or an error that names it.
-pub fn filled<T>(len: usize, what: &str, element: impl FnMut() -> T) -> Result<Box<[T]>> {
+/// Makes something that stays when the call is over: it fails if any part of it would be of the reserve, which would then not be whole
+/// again for as long. Since nothing of it stays there, the reserve serves larger requests meanwhile.
+pub fn whole<T>(make: impl FnOnce() -> Result<T>) -> Result<T> {
+    struct Restore(u8);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = STATUS.try_with(|status| status.set(status.get() & TOUCHED | self.0));
+        }
+    }
+    let _before = Restore(STATUS.try_with(|status| status.replace(IN_WHOLE)).unwrap_or(0));
+    make().and_then(|made| check().map(|()| made))
+}
+
+/// An empty vector with room for `len` elements, or an error that names it.
+pub fn room<T>(len: usize, what: &str) -> Result<Vec<T>> {
     let mut all = Vec::new();
     all.try_reserve_exact(len).map_err(|_| Error::exhausted(what, len.saturating_mul(size_of::<T>())))?;
+    Ok(all)
+}
+
+/// A vector of `len` elements, or an error that names it.
+pub fn filled<T>(len: usize, what: &str, element: impl FnMut() -> T) -> Result<Box<[T]>> {
+    let mut all = room(len, what)?;
     all.resize_with(len, element);
     Ok(all.into_boxed_slice())
 }
@@ -253,6 +282,15 @@ mod tests {
         pieces.iter().for_each(|_| to_reserve());
         assert_eq!(STATE.load(Relaxed), 0);
         assert!(enter().is_ok() && check().is_ok());
-        assert!(from_reserve(Layout::from_size_align(LARGEST + 1, 8).unwrap()).is_null());
+        let large = Layout::from_size_align(LARGEST + 1, 8).unwrap();
+        assert!(from_reserve(large).is_null());
+        let failed = whole(|| {
+            assert!(in_reserve(from_reserve(large)));
+            to_reserve();
+            Ok(())
+        });
+        assert!(failed.is_err() && check().is_err());
+        assert!(whole(|| Ok(())).is_ok() && check().is_err() && from_reserve(large).is_null());
+        assert!(enter().is_ok() && check().is_ok());
     }
 }

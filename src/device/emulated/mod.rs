@@ -151,7 +151,7 @@ impl Emulated {
             space: Mutex::new(Space::new(reserve.start(), reserve.size(), limit)),
             reserve,
             pins: Mutex::default(),
-            state: Mutex::new(State::new(&label, settings.seed, settings.checks())),
+            state: Mutex::new(State::new(&label, settings.seed, settings.checks())?),
             label,
             called: Gate::new(),
             met: Gate::new(),

@@ -3,6 +3,8 @@
 //! or one goes on as long as it can.
 #![forbid(unsafe_code)]
 
+use crate::base::{Error, Result};
+
 #[derive(Clone, Copy, Debug)]
 enum Episode {
     Equal,
@@ -75,8 +77,11 @@ pub(super) struct Order {
 impl Order {
     const KEPT: usize = 16_384;
 
-    pub(super) fn new() -> Order {
-        Order { ring: Vec::with_capacity(Self::KEPT), total: 0 }
+    pub(super) fn new() -> Result<Order> {
+        let mut ring = Vec::new();
+        ring.try_reserve_exact(Self::KEPT)
+            .map_err(|_| Error::exhausted("the order of operations", Self::KEPT * size_of::<u64>()))?;
+        Ok(Order { ring, total: 0 })
     }
 
     pub(super) fn add(&mut self, number: u64) {
@@ -105,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_latest_are_kept() {
-        let mut order = Order::new();
+        let mut order = Order::new().unwrap();
         (1..=20_000).for_each(|number| order.add(number));
         assert_eq!((order.total(), order.latest(2)), (20_000, vec![19_999, 20_000]));
         let all = order.latest(usize::MAX);

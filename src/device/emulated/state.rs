@@ -12,7 +12,7 @@ use super::queue::{Busy, Item, Operation, Queue, What};
 use super::races::Races;
 use super::schedule::{Order, Scheduler};
 use super::work::Demand;
-use crate::base::Error;
+use crate::base::{Error, Result};
 use crate::device::Then;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -94,8 +94,8 @@ pub(super) enum Next {
 }
 
 impl State {
-    pub(super) fn new(label: &str, seed: u64, checks: bool) -> State {
-        State {
+    pub(super) fn new(label: &str, seed: u64, checks: bool) -> Result<State> {
+        Ok(State {
             checks,
             label: label.to_owned(),
             queues: Vec::new(),
@@ -105,7 +105,7 @@ impl State {
             demanded: 0,
             met: 0,
             scheduler: Scheduler::new(seed),
-            order: Order::new(),
+            order: Order::new()?,
             races: Races::default(),
             stock: Vec::new(),
             calls: Vec::new(),
@@ -117,7 +117,7 @@ impl State {
             events: 0,
             host_writes: Vec::new(),
             staging: Vec::new(),
-        }
+        })
     }
 
     pub(super) fn push(&mut self, queue: usize, issued_ns: u64, what: What) {

@@ -51,6 +51,17 @@ impl Bench {
         Bench { device, keep: Arc::clone(keep), options, random: AtomicU64::new(options.seed), steps: Arc::default() }
     }
 
+    /// The same for another thread, with draws of its own.
+    pub(super) fn another(&self) -> Bench {
+        Bench {
+            device: Arc::clone(&self.device),
+            keep: Arc::clone(&self.keep),
+            options: self.options,
+            random: AtomicU64::new(self.draw(usize::MAX) as u64),
+            steps: self.steps(),
+        }
+    }
+
     /// A count that stands still if the probe does.
     pub(super) fn steps(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.steps)

@@ -4,8 +4,10 @@ use super::bench::{Bench, under_way};
 use super::{Finding, Seen, of_work_under_way};
 use crate::base::Code;
 use crate::base::time::{Deadline, now_ns};
-use crate::device::{Place, Then, plugin};
-use crate::sync::Mutex;
+use crate::device::{self, Place, Then, plugin};
+use crate::sync::thread::{self, Group, Origin};
+use crate::sync::{Gate, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::time::Duration;
@@ -207,11 +209,29 @@ pub(super) fn time(bench: &Bench) -> Finding {
 
 pub(super) fn threads(bench: &Bench) -> Finding {
     const THREADS: usize = 4;
-    let run = || chain(bench, bench.rounds().div_ceil(2));
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let started: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
-        started.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a probe panicked".to_owned()))).collect()
+    let group = Arc::new(Group {
+        origin: Origin::Conformance,
+        name: "weir-chain".to_owned(),
+        owner: device::label(&*bench.device),
+        pool: 0,
     });
-    results.into_iter().collect::<Result<Vec<()>, _>>()?;
-    Ok(Seen::Kept(format!("{THREADS} threads")))
+    let ended = Arc::new((Mutex::new(Vec::new()), Gate::new()));
+    let mut refused = None;
+    let mut started = 0;
+    while started < THREADS && refused.is_none() {
+        let (own, report) = (bench.another(), Arc::clone(&ended));
+        let run = move || {
+            let result = catch_unwind(AssertUnwindSafe(|| chain(&own, own.rounds().div_ceil(2))));
+            drop(own);
+            report.0.lock().push(result.unwrap_or_else(|_| Err("a probe panicked".to_owned())));
+            report.1.advance(1);
+        };
+        match thread::spawn(&group, Some(started), run) {
+            Ok(()) => started += 1,
+            Err(error) => refused = Some(format!("no thread could be started: {error}")),
+        }
+    }
+    ended.1.wait(started as u64, 0, Deadline::NEVER);
+    ended.0.lock().drain(..).collect::<Result<Vec<()>, _>>()?;
+    refused.map_or(Ok(Seen::Kept(format!("{THREADS} threads"))), Err)
 }

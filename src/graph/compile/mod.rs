@@ -57,6 +57,10 @@ const BYTES_PER_NODE: usize = 512;
 
 impl Program {
     pub fn compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
+        heap::whole(|| Program::try_to_compile(graph, engines, options))
+    }
+
+    fn try_to_compile(graph: &Graph, engines: Vec<Ref<Engine>>, options: &CompileOptions) -> Result<Ref<Program>> {
         let contents = &graph.contents;
         heap::probe(size(contents).saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let verified = verify::verify(contents, &engines, options.allow_absent)?;

@@ -19,6 +19,7 @@ use super::step::Step;
 use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::Program;
+use crate::memory::heap;
 use crate::stream::{Notice, Queue, Shared, What, Work};
 use crate::sync::{Exit, HandOff};
 use crate::threadpool::ThreadPool;
@@ -56,10 +57,12 @@ const IN_LINE: u32 = 2;
 
 impl Flight {
     /// An empty flight with room for the program's tensors.
-    pub fn new(num_tensors: usize) -> Flight {
-        let flight = Flight::default();
-        let _ = flight.tensors.put(Vec::with_capacity(num_tensors));
-        flight
+    pub fn create(num_tensors: usize) -> Result<Arc<Flight>> {
+        heap::whole(|| {
+            let flight = Flight::default();
+            let _ = flight.tensors.put(heap::room(num_tensors, "a run's tensors")?);
+            Ok(Arc::new(flight))
+        })
     }
 
     /// The list to fill with inputs and outputs; `board` puts it back.

@@ -131,6 +131,10 @@ pub struct Step {
 impl Step {
     /// Memory for runs of up to `workers` workers, with this place among the program's steps.
     pub fn create(layout: &Arc<Layout>, workers: usize, home: Option<usize>) -> Result<Arc<Step>> {
+        heap::whole(|| Step::try_to_create(layout, workers, home))
+    }
+
+    fn try_to_create(layout: &Arc<Layout>, workers: usize, home: Option<usize>) -> Result<Arc<Step>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = layout.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
         let name = &layout.name;
@@ -148,7 +152,7 @@ impl Step {
             args.push(View::new(data, arg.bytes, arg.desc));
         }
         let slots = workers.clamp(1, MAX_SLOTS);
-        let mut scratch = Vec::with_capacity(layout.scratch.len());
+        let mut scratch = heap::room(layout.scratch.len(), "a run's scratch")?;
         for &bytes in &layout.scratch {
             let total = Scratch::stride(bytes)
                 .checked_mul(slots)
