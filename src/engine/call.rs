@@ -1,12 +1,13 @@
 //! A kernel as a piece of a queue's work.
 
+use super::apart::{Place, check_apart};
 use super::kernel::BoundKernel;
 use super::later::LaterCall;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::kernel::{KernelContext, NEVER, Scratch, signature};
-use crate::memory::{Block, Lane, View, overlaps};
+use crate::memory::{Block, Lane, View};
 use crate::stream::{Queue, Work};
 use crate::sync::HandOff;
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
@@ -166,8 +167,8 @@ fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&
         )));
     }
     if !kernel.kernel().in_place() {
-        let view = |tensors: &[&Tensor], i: usize| (tensors[i].data(), tensors[i].bytes());
-        check_overlaps(inputs.len(), &|i| view(inputs, i), outputs.len(), &|i| view(outputs, i))?;
+        let place = |tensor: &Tensor| Place::host(tensor.data(), tensor.bytes());
+        check_apart(inputs.len(), |i| place(inputs[i]), outputs.len(), |o| place(outputs[o]))?;
     }
     Ok(Needs { bytes, slots: scratch_slots(stream.pool()) })
 }
@@ -208,83 +209,4 @@ pub fn check_tensor(what: &str, index: usize, tensor: &Tensor, engine: &super::E
         tensor.engine().label(),
         engine.label()
     )))
-}
-
-/// Refuses an output that shares memory with an input or with another output.
-pub fn check_overlaps(
-    inputs: usize,
-    input: &dyn Fn(usize) -> (*mut u8, usize),
-    outputs: usize,
-    output: &dyn Fn(usize) -> (*mut u8, usize),
-) -> Result<()> {
-    if outputs * (inputs + outputs) > FEW_PAIRS && lie_apart(inputs, input, outputs, output) {
-        return Ok(());
-    }
-    for o in 0..outputs {
-        if let Some(i) = (0..inputs).find(|&i| overlaps(input(i), output(o))) {
-            return Err(Error::invalid(format!("output {o} shares memory with input {i}")));
-        }
-        if let Some(p) = (0..o).find(|&p| overlaps(output(p), output(o))) {
-            return Err(Error::invalid(format!("output {o} shares memory with output {p}")));
-        }
-    }
-    Ok(())
-}
-
-/// So many pairs are compared one by one.
-const FEW_PAIRS: usize = 32;
-/// Most tensors that are sorted, without an allocation.
-const SORTED: usize = 512;
-
-/// Whether no output shares memory with anything. False if that cannot be said without an allocation.
-fn lie_apart(
-    inputs: usize,
-    input: &dyn Fn(usize) -> (*mut u8, usize),
-    outputs: usize,
-    output: &dyn Fn(usize) -> (*mut u8, usize),
-) -> bool {
-    if inputs + outputs > SORTED {
-        return false;
-    }
-    let mut all = [(0usize, 0usize, false); SORTED];
-    let views = (0..inputs).map(|i| (input(i), false)).chain((0..outputs).map(|o| (output(o), true)));
-    let mut len = 0;
-    for ((data, bytes), is_output) in views.filter(|((_, bytes), _)| *bytes > 0) {
-        all[len] = (data as usize, data as usize + bytes, is_output);
-        len += 1;
-    }
-    let all = &mut all[..len];
-    all.sort_unstable();
-    // How far anything, and how far an output, reaches that begins before.
-    let (mut reach, mut output_reach) = (0, 0);
-    for &(begin, end, is_output) in all.iter() {
-        if begin < output_reach || is_output && begin < reach {
-            return false;
-        }
-        reach = reach.max(end);
-        if is_output {
-            output_reach = output_reach.max(end);
-        }
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_tensors_are_found_to_share_memory_or_not() {
-        let memory = vec![0u8; 4096];
-        let at = |i: usize| memory.as_ptr().wrapping_add(i).cast_mut();
-        let input = |i: usize| (at(16 * i), 24);
-        let apart = |o: usize| (at(2048 + 16 * o), 16);
-        assert!(check_overlaps(40, &input, 40, &apart).is_ok(), "inputs may share memory");
-        let with_input = |o: usize| if o == 39 { (at(16), 4) } else { apart(o) };
-        let error = check_overlaps(40, &input, 40, &with_input).unwrap_err();
-        assert_eq!(error.message(), "output 39 shares memory with input 0");
-        let with_output = |o: usize| if o == 39 { (at(2048 + 17), 4) } else { apart(o) };
-        let error = check_overlaps(40, &input, 40, &with_output).unwrap_err();
-        assert_eq!(error.message(), "output 39 shares memory with output 1");
-    }
 }

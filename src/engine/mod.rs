@@ -6,6 +6,7 @@
 //! queue's work, `launch` does so where a device does the work, `transfer` copies and fills.
 #![forbid(unsafe_code)]
 
+mod apart;
 mod attr;
 mod buffer;
 mod call;
@@ -28,9 +29,10 @@ mod threads;
 mod transfer;
 mod variable;
 
+pub use apart::{Apart, Place};
 pub use attr::{EngineAttr, KernelAttr, StreamAttr};
 pub use buffer::Buffer;
-pub use call::{Borrowed, check_overlaps, check_tensor, scratch_slots};
+pub use call::{Borrowed, check_tensor, scratch_slots};
 pub use conformance::examine;
 pub use device_conformance::examine_device;
 pub use engine::Engine;

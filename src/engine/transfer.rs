@@ -10,6 +10,7 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::device::{Fill, Place, Transfer, label};
+use crate::memory::overlaps;
 use crate::stream::{Queue, Work};
 use std::sync::Arc;
 use std::task::Poll;
@@ -36,7 +37,7 @@ pub(super) fn copy(stream: &Stream, source: Ref<Tensor>, target: Ref<Tensor>) ->
         )));
     }
     let is_straight = is_straight(stream, &source, &target)?;
-    if super::check_overlaps(1, &|_| at(&source), 1, &|_| at(&target)).is_err() && is_one_memory(&source, &target) {
+    if overlaps(at(&source), at(&target)) && is_one_memory(&source, &target) {
         return Err(Error::invalid("target shares memory with source"));
     }
     if !is_straight {

@@ -9,7 +9,8 @@ use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Ref, Result, live};
 use crate::engine::{BoundKernel, Tensor};
 use crate::kernel::{Task, signature};
-use std::collections::HashMap;
+use crate::memory::heap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -148,6 +149,9 @@ pub struct Graph {
     serial: u16,
     pub(super) contents: Contents,
     names: HashMap<String, usize>,
+    /// The names of its outputs.
+    outputs: HashSet<String>,
+    num_inputs: usize,
 }
 
 impl Kind for Graph {
@@ -161,11 +165,21 @@ impl Graph {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Never 0, so that a zeroed weir_value belongs to no graph.
         let serial = (NEXT.fetch_add(1, Relaxed) % 0xffff) as u16 + 1;
-        Graph { serial, contents: Contents { name: name.to_owned(), ..Contents::default() }, names: HashMap::new() }
+        Graph {
+            serial,
+            contents: Contents { name: name.to_owned(), ..Contents::default() },
+            names: HashMap::new(),
+            outputs: HashSet::new(),
+            num_inputs: 0,
+        }
     }
 
     pub fn name(&self) -> &str {
         &self.contents.name
+    }
+
+    pub fn num_inputs(&self) -> usize {
+        self.num_inputs
     }
 
     pub fn num_outputs(&self) -> usize {
@@ -287,7 +301,7 @@ impl Graph {
     /// Checks a graph that is to lie inside of this one.
     fn check_inner(&self, name: &str, inner: &Graph, num_inputs: usize, num_outputs: usize) -> Result<()> {
         let named = |error: Error| error.within(format_args!("node '{name}': graph '{}'", inner.contents.name));
-        signature::check_count("input", inner.contents.inputs().count(), num_inputs).map_err(named)?;
+        signature::check_count("input", inner.num_inputs, num_inputs).map_err(named)?;
         signature::check_count("output", inner.contents.outputs.len(), num_outputs).map_err(named)?;
         if !inner.contents.homes.is_empty() {
             return Err(named(Error::invalid(
@@ -301,7 +315,7 @@ impl Graph {
     }
 
     fn resolve_all(&self, name: &str, what: &str, values: &[ValueId]) -> Result<Vec<Value>> {
-        let mut resolved = Vec::with_capacity(values.len());
+        let mut resolved = heap::room(values.len(), "a node's inputs")?;
         for (i, value) in values.iter().enumerate() {
             resolved.push(self.resolve(*value, &format!("node '{name}' {what} {i}"))?);
         }
@@ -330,10 +344,15 @@ impl Graph {
 
     pub fn add_output(&mut self, name: &str, value: ValueId) -> Result<()> {
         check_name(name)?;
-        if self.contents.outputs.iter().any(|(taken, _)| taken == name) {
+        if self.outputs.contains(name) {
             return Err(Error::new(Code::AlreadyExists, format!("name: the graph has an output '{name}' already")));
         }
         let value = self.resolve(value, "value")?;
+        let bytes = self.num_outputs() * size_of::<(String, Value)>();
+        let refused = || Error::exhausted("the graph's outputs", bytes);
+        self.outputs.try_reserve(1).map_err(|_| refused())?;
+        self.contents.outputs.try_reserve(1).map_err(|_| refused())?;
+        self.outputs.insert(name.to_owned());
         self.contents.outputs.push((name.to_owned(), value));
         Ok(())
     }
@@ -379,6 +398,7 @@ impl Graph {
         let node = Node { name: name.to_owned(), body, after: Vec::new() };
         let inner = node.inner().map(|inner| inner.depth + 1).max().unwrap_or(0);
         self.contents.depth = self.contents.depth.max(inner);
+        self.num_inputs += usize::from(matches!(node.body, Body::Input(_)));
         self.contents.nodes.push(node);
         Ok(NodeId::new(self.serial, index))
     }

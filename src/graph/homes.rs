@@ -46,7 +46,7 @@ impl Homes {
 impl Graph {
     /// Runs are given this input in the memory of this engine. None: of the program's own.
     pub fn set_input_engine(&mut self, input: usize, engine: Option<Ref<Engine>>) -> Result<()> {
-        check_index("input", input, self.contents.inputs().count())?;
+        check_index("input", input, self.num_inputs())?;
         put(&mut self.contents.homes.inputs, input, engine);
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::partial::Parts;
 use super::place::Direct;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live};
-use crate::engine::{Engine, Stream};
+use crate::engine::{Apart, Engine, Place, Stream};
 use crate::kernel::Stop;
 use crate::sync::{HandOff, Lent, Loan, OnceLock};
 use std::sync::Arc;
@@ -17,6 +17,9 @@ const KEPT_STEPS: usize = 32;
 
 /// Runs on streams that may be queued without an allocation.
 const KEPT_FLIGHTS: usize = 32;
+
+/// Checks of tensors that may go on at once without an allocation.
+const KEPT_CHECKS: usize = 16;
 
 /// Puts a value into the first empty place; drops it if there is none.
 fn put_first<T>(places: &[HandOff<T>], value: T) {
@@ -33,6 +36,8 @@ pub struct Program {
     flights: [HandOff<Arc<Flight>>; KEPT_FLIGHTS],
     /// Makes the stock of flights, at the first run on a stream.
     stock: OnceLock<()>,
+    /// What the last checks of tensors have found.
+    checks: [HandOff<Apart>; KEPT_CHECKS],
     /// What runs of a part of the outputs need.
     pub(super) parts: Option<Parts>,
     /// What runs are attached to that are made together from outside; they are only stopped group by group.
@@ -54,6 +59,7 @@ impl Program {
             steps: std::array::from_fn(|_| Loan::default()),
             flights: std::array::from_fn(|_| HandOff::default()),
             stock: OnceLock::new(),
+            checks: std::array::from_fn(|_| HandOff::default()),
             parts,
             together: Stop::default(),
             direct_runs: Stock::default(),
@@ -75,6 +81,11 @@ impl Program {
     /// The program's own engine.
     pub fn engine(&self) -> &Ref<Engine> {
         &self.layout.engines[0]
+    }
+
+    /// Whether runs have kernels that complete later.
+    pub(super) fn has_later_kernels(&self) -> bool {
+        !self.layout.calls.is_empty()
     }
 
     /// Number of nodes that a run executes.
@@ -115,10 +126,29 @@ impl Program {
         layout.direct.as_deref().filter(|direct| is_plain && direct.engine.is_same_device(stream.engine()))
     }
 
+    /// Refuses a run's output that shares memory with another one of its tensors.
+    #[inline]
+    pub(super) fn check_apart(
+        &self,
+        inputs: usize,
+        input: impl Fn(usize) -> Place,
+        outputs: usize,
+        output: impl Fn(usize) -> Place,
+    ) -> Result<()> {
+        if Apart::needs_nothing(inputs, outputs) {
+            return Apart::default().check(inputs, input, outputs, output);
+        }
+        let mut apart = self.checks.iter().find_map(HandOff::take).unwrap_or_default();
+        let result = apart.check(inputs, input, outputs, output);
+        put_first(&self.checks, apart);
+        result
+    }
+
     /// Gives back the memory that is kept for later runs. Runs that are under way keep theirs.
     pub fn trim(&self) {
         self.direct_runs.trim();
         self.layout.direct.iter().for_each(|direct| direct.trim());
+        self.checks.iter().for_each(|check| drop(check.take()));
         for place in &self.steps {
             match place.borrow() {
                 Lent::Elsewhere => {}
@@ -137,10 +167,11 @@ impl Program {
 
     /// An empty flight. The first call makes as many as are kept, so that later runs allocate nothing while no more
     /// than that many are queued.
-    pub(super) fn take_flight(&self) -> Arc<Flight> {
-        let make = || Arc::new(Flight::new(self.inputs().len() + self.outputs().len()));
-        self.stock.get_or_init(|| self.flights.iter().for_each(|_| self.give_flight(make())));
-        self.flights.iter().find_map(HandOff::take).unwrap_or_else(make)
+    pub(super) fn take_flight(&self) -> Result<Arc<Flight>> {
+        let make = || Flight::create(self.inputs().len() + self.outputs().len());
+        // Without memory for all of them there are fewer; a run that makes its own leaves it here.
+        self.stock.get_or_init(|| self.flights.iter().map_while(|_| make().ok()).for_each(|new| self.give_flight(new)));
+        self.flights.iter().find_map(HandOff::take).map_or_else(make, Ok)
     }
 
     /// Keeps an empty flight for a later run, if there is room.

@@ -14,7 +14,7 @@ use crate::graph::copy::{Copy, CopyOpen};
 use crate::graph::layout::{Body as FlatBody, Edge, NO_BIT, Switch};
 use crate::graph::verify::Verified;
 use crate::kernel::Kernel;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -376,7 +376,7 @@ impl Work<'_> {
     fn outputs(&mut self, want: &[Want]) -> Result<Vec<Val>> {
         let mut outputs = Vec::with_capacity(want.len());
         let nothing = Val { storage: 0, source: Source::Nobody, bit: NO_BIT };
-        let mut written: Vec<u32> = Vec::new();
+        let mut written: HashSet<u32> = HashSet::new();
         for ((name, value), want) in self.graph.outputs.iter().zip(want) {
             let have = match want {
                 Want::Nothing => nothing,
@@ -387,7 +387,7 @@ impl Work<'_> {
                     self.add_copy(name, *value, have, storage)?
                 }
                 Want::In(storage) => {
-                    written.push(storage);
+                    written.insert(storage);
                     have
                 }
                 _ => have,
@@ -436,10 +436,9 @@ impl Work<'_> {
             !self.awaited[index] && !is_output[index] && !is_case
         };
         let nodes = order.iter().map(|&index| index as usize).filter(leads_nowhere).map(|index| self.done[index]);
-        let loose = self.loose(&|value| {
-            let outputs = self.graph.outputs.iter().zip(want);
-            outputs.into_iter().any(|((_, output), want)| *output == value && !matches!(want, Want::Nothing))
-        });
+        let outputs = self.graph.outputs.iter().zip(want).filter(|(_, want)| !matches!(want, Want::Nothing));
+        let outputs: HashSet<Value> = outputs.map(|((_, value), _)| *value).collect();
+        let loose = self.loose(&|value| outputs.contains(&value));
         nodes.chain(self.open_ends.iter().copied()).chain(loose).filter(|source| *source != Source::Nobody).collect()
     }
 

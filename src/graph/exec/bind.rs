@@ -8,7 +8,7 @@ use super::orders::Orders;
 use super::run::{Outer, Run};
 use super::step::Step;
 use crate::base::{Error, Object, Ref, Result};
-use crate::engine::{Engine, Stream, Tensor, check_overlaps, check_tensor, scratch_slots};
+use crate::engine::{Engine, Place, Stream, Tensor, check_tensor, scratch_slots};
 use crate::graph::layout::Port;
 use crate::graph::{Program, RunOptions};
 use crate::kernel::signature;
@@ -67,41 +67,32 @@ impl<'a> Bound<'a> {
         if outputs.0 == 0 {
             return Ok(());
         }
-        let none = (std::ptr::null_mut(), 0);
-        // What a dynamic tensor holds is written when all is read.
-        let memory = |tensor: &Tensor| match tensor.open() {
-            None => (tensor.data(), tensor.bytes()),
-            Some(_) => none,
+        let is_needed = |i: usize| not_needed.is_empty() || !not_needed[i];
+        let input = |i: usize| match inputs.1(i) {
+            // What a dynamic tensor holds is written when all is read.
+            Ok(tensor) if is_needed(i) && tensor.open().is_none() => self.place(&tensor),
+            _ => Place::NOWHERE,
         };
-        if !program.layout.devices.is_empty() {
-            return self.check_overlaps_apart();
-        }
-        let view = |lookup: Lookup<'a>, i: usize| lookup(i).map_or(none, |t| memory(&t));
-        if not_needed.is_empty() {
-            check_overlaps(inputs.0, &|i| view(inputs.1, i), outputs.0, &|i| view(outputs.1, i))?;
-        } else {
-            let input = |i: usize| if not_needed[i] { none } else { view(inputs.1, i) };
-            check_overlaps(inputs.0, &input, outputs.0, &|i| view(outputs.1, i))?;
-        }
-        dynamic::check_twice(&program.layout.dynamics.outputs, &|i| Ok(Arc::as_ptr(&*outputs.1(i)?)))
+        let output = |o: usize| match outputs.1(o) {
+            // As itself, whatever it holds: it can take one output only.
+            Ok(tensor)
+                if tensor.open().is_some() || tensor.bytes() == 0 && !program.outputs()[o].desc.is_concrete() =>
+            {
+                Place { engine: u32::MAX, data: Arc::as_ptr(&*tensor).addr(), bytes: 1 }
+            }
+            Ok(tensor) => self.place(&tensor),
+            Err(_) => Place::NOWHERE,
+        };
+        program.check_apart(inputs.0, input, outputs.0, output)
     }
 
-    /// The same for tensors on several engines: an address says nothing of another engine's memory.
-    fn check_overlaps_apart(&self) -> Result<()> {
-        let Bound { program, inputs, outputs } = *self;
-        let layout = &program.layout;
-        let none = (std::ptr::null_mut(), 0);
-        for engine in layout.engines.iter().take(1).chain(&layout.devices) {
-            let here = |lookup: Lookup<'a>, i: usize| match lookup(i) {
-                Ok(tensor) if tensor.open().is_none() && tensor.engine().is_same_device(engine) => {
-                    (tensor.data(), tensor.bytes())
-                }
-                _ => none,
-            };
-            let input = |i: usize| if layout.needs_input(i) { here(inputs.1, i) } else { none };
-            check_overlaps(inputs.0, &input, outputs.0, &|o| here(outputs.1, o))?;
-        }
-        dynamic::check_twice(&layout.dynamics.outputs, &|o| Ok(Arc::as_ptr(&*outputs.1(o)?)))
+    /// Where a tensor is, by the engines of the program.
+    fn place(&self, tensor: &Tensor) -> Place {
+        let devices = &self.program.layout.devices;
+        let is_there = |device: &Ref<Engine>| tensor.engine().is_same_device(device);
+        let device = if devices.is_empty() { None } else { devices.iter().position(is_there) };
+        let engine = device.map_or(0, |device| device as u32 + 1);
+        Place { engine, data: tensor.data().addr(), bytes: tensor.bytes() }
     }
 }
 
@@ -217,6 +208,18 @@ impl Bound<'_> {
         orders: Option<&Orders>,
         outer: Option<Outer<'_>>,
     ) -> Result<()> {
+        let step = self.bound_step(pool, orders)?;
+        let result = match (self.program.layout.dynamics.is_empty(), outer) {
+            (true, None) => step.run_here(pool),
+            (true, Some(outer)) => step.run_inside(pool, outer),
+            (false, outer) => self.run_open(&step, pool, outer),
+        };
+        self.given_back(step, result)
+    }
+
+    /// A step for this run, which has its tensors and orders.
+    #[inline]
+    fn bound_step(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<Step>> {
         let step = self.program.take_step(scratch_slots(pool))?;
         // Looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
@@ -228,11 +231,32 @@ impl Bound<'_> {
             step.bind(input, |o| data(self.outputs.1, o));
         }
         step.obey(orders);
-        let result = match (self.program.layout.dynamics.is_empty(), outer) {
-            (true, None) => step.run_here(pool),
-            (true, Some(outer)) => step.run_inside(pool, outer),
-            (false, outer) => self.run_open(&step, pool, outer),
-        };
+        Ok(step)
+    }
+
+    /// A step whose run may be opened by an owner of several.
+    pub(super) fn prepared(&self, pool: Option<&Ref<ThreadPool>>, orders: Option<&Orders>) -> Result<Arc<Step>> {
+        let step = self.bound_step(pool, orders)?;
+        let ready = step.may_wait_here(pool).and_then(|()| match self.program.layout.dynamics.is_empty() {
+            true => Ok(()),
+            false => step.take_shapes(|i| self.inputs.1(i).map(Shown)),
+        });
+        match ready {
+            Ok(()) => Ok(step),
+            Err(error) => self.given_back(Arc::clone(&step), Err(error)).map(|()| step),
+        }
+    }
+
+    /// Behind a run of such a step: its outputs are handed out.
+    pub(super) fn ended(&self, step: &Arc<Step>, result: Result<()>) -> Result<()> {
+        let result = result.and_then(|()| match self.program.layout.dynamics.is_empty() {
+            true => Ok(()),
+            false => step.publish(|o| self.outputs.1(o)),
+        });
+        self.given_back(Arc::clone(step), result)
+    }
+
+    fn given_back(&self, step: Arc<Step>, result: Result<()>) -> Result<()> {
         self.program.give_step(step);
         if let (Err(_), Some(lanes)) = (&result, &self.program.layout.lanes) {
             lanes.keep(self.program, self.on_devices());
@@ -304,7 +328,7 @@ impl Bound<'_> {
             Some(_) if stream.queue().is_synchronous() => _admitted = self.enter(pool, orders.as_ref(), no_wait)?,
             Some(admission) => accepted = Some(admission.accept(&self.asks(pool, orders.as_ref(), no_wait))?),
         }
-        let flight = self.program.take_flight();
+        let flight = self.program.take_flight()?;
         let mut tensors = flight.list();
         for i in 0..self.inputs.0 {
             let needed = self.program.layout.needs_input(i);

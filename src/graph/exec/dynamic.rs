@@ -5,7 +5,7 @@
 //! all or none of them, so that a run that fails or was stopped leaves them as they were.
 
 use super::step::Step;
-use crate::base::{Desc, Error, Object, Ref, Result, dtype};
+use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Tensor;
 use crate::graph::dynamics::{DynamicNode, Write};
 use crate::graph::layout::{Merge, Port};
@@ -216,19 +216,4 @@ pub(super) fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor)
         Some(_) => Ok(()),
         None => Err(mismatch(what, index, port, open.pattern())),
     }
-}
-
-/// Refuses a tensor that is to take two outputs.
-pub(super) fn check_twice(
-    outputs: &[(u32, u32)],
-    output: &dyn Fn(usize) -> Result<*const Object<Tensor>>,
-) -> Result<()> {
-    for (i, &(one, _)) in outputs.iter().enumerate() {
-        for &(other, _) in &outputs[..i] {
-            if output(one as usize)? == output(other as usize)? {
-                return Err(Error::invalid(format!("output {one} shares memory with output {other}")));
-            }
-        }
-    }
-    Ok(())
 }
