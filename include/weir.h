@@ -69,8 +69,9 @@
  *   - Handles carry a tag: a handle of the wrong kind is an error status, as far as that can be seen.
  *   - A struct that begins with struct_size may be older or newer than the library; set it to sizeof the struct,
  *     and zero the rest.
- *   - After fork, the child may only release and destroy; every other call returns FAILED_PRECONDITION once an
- *     engine, a pool or a plug-in's device has existed.
+ *   - After fork, the child can do what needs no thread, pool or device: products without a pool, and cpu engines,
+ *     synchronous streams, kernels, graphs and programs that it makes itself. What it inherited it can only release,
+ *     which does nothing. The rest returns FAILED_PRECONDITION once an engine, a pool or a plug-in's device has existed.
  *   - The library stays loaded after dlclose, and does nothing at exit.
  */
 
@@ -6069,7 +6070,8 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * *out_program; the program takes references to kernels, constants and engines.
  * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
  * or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
- * the CPU's in a graph with switches, or with values whose shape only a run knows; FAILED_PRECONDITION for a kernel that may block, without a
+ * the CPU's in a graph with switches, or with values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc)
+ * whose inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a
  * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
@@ -6388,13 +6390,16 @@ weir_status weir_program_start(struct weir_program *program,
  * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
  * outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
  * runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
+ * Of a program with kernels that complete later the calling thread begins several runs, as many as there are threads, and goes on with whichever
+ * something comes back to; helpers take part in each.
  * The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
  * of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
  * kernel's pool.
  *
  * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
  * during the call; options may be NULL.
- * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
+ * Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels that complete later in a worker of a pool
+ * comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
  * with flags for absent outputs or with a notice.
  */
 WEIR_API

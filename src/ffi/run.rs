@@ -181,13 +181,16 @@ pub unsafe extern "C" fn weir_program_start(
 /// Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
 /// outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
 /// runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
+/// Of a program with kernels that complete later the calling thread begins several runs, as many as there are threads, and goes on with whichever
+/// something comes back to; helpers take part in each.
 /// The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
 /// of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
 /// kernel's pool.
 ///
 /// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
 /// during the call; options may be NULL.
-/// Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
+/// Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels that complete later in a worker of a pool
+/// comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
 /// with flags for absent outputs or with a notice.
 #[must_use]
 #[unsafe(no_mangle)]

@@ -1,10 +1,10 @@
 //! Many runs of one program at once, joined: inside of a kernel's call, or from outside.
 //!
-//! They are the items of one region, so they take the pool's threads as any region does: the calling thread does its share, helpers
+//! Where kernels complete later, one thread goes from run to run (`exec::together`). Else they are the items of one region, so they take the pool's threads as any region does: the calling thread does its share, helpers
 //! come out of the one budget, and a pool that has one thread or runs everything inline is right too. Each run may ask for helpers of its
 //! own in turn. The first that fails stops the others, those that go on too, and its error is the one that comes back.
 
-use super::exec::{Asks, Bound, Orders, Outer};
+use super::exec::{Asks, Bound, Orders, Outer, Together};
 use super::options::RunOptions;
 use super::program::Program;
 use crate::base::{Code, Error, Ref, Result};
@@ -32,6 +32,10 @@ impl Program {
         let stop = context.stop();
         let orders = Orders::inside(stop);
         let region: Region<'_> = &|span, body| context.parallel_for(span, body);
+        if program.has_later_kernels() {
+            return context
+                .with_pool(|pool| many_later(program, stop, count, with, (pool, orders, width(pool, count))));
+        }
         many(program, stop, count, with, region, &|bound, outer| {
             context.with_pool(|pool| bound.run_inside(pool, orders, outer))
         })
@@ -53,14 +57,65 @@ impl Program {
         let asks = Asks { name: program.name(), no_wait, pool, deadline_at_ns };
         let admission = program.layout.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
         let _first = admission.map_or(Ok(None), |admission| admission.enter(&asks))?;
-        let width = pool.map_or(0, |pool| pool.num_threads()).min(count.saturating_sub(1));
+        let width = width(pool, count);
         let more = admission.map(|admission| admission.more(width));
+        if program.has_later_kernels() {
+            let width = more.as_ref().map_or(width, |more| more.count);
+            return many_later(program, &program.together, count, with, (pool, orders, width));
+        }
         let max_slots = more.as_ref().map_or(0, |more| more.count + 1);
         let region: Region<'_> =
             &|span, body| threadpool::parallel_for_then(pool, &Span { max_slots, ..*span }, body, None);
         many(program, &program.together, count, with, region, &|bound, outer| bound.run_inside(pool, orders, outer))?;
         pool.map_or(Ok(()), |pool| pool.intact())
     }
+}
+
+/// How many runs besides one may be under way.
+fn width(pool: Option<&Ref<ThreadPool>>, count: usize) -> usize {
+    pool.map_or(0, |pool| pool.num_threads()).min(count.saturating_sub(1))
+}
+
+/// Whose kernels complete later: then no thread may be kept by a run, and the calling one goes from one to the next.
+fn many_later(
+    program: &Ref<Program>,
+    stop: &Stop,
+    count: usize,
+    with: Binds<'_>,
+    (pool, orders, width): (Option<&Ref<ThreadPool>>, Option<Orders>, usize),
+) -> Result<()> {
+    check_all(program, count, with)?;
+    let failed = AtomicBool::new(false);
+    let first: Mutex<Option<Error>> = Mutex::new(None);
+    let outer = Outer { stop, failed: Some(&failed) };
+    let together = Together {
+        count,
+        width: width + 1,
+        pool,
+        orders,
+        outer,
+        with: &|i, then| with(i, then),
+        failed: &|i, error| {
+            let mut kept = first.lock();
+            if kept.is_none() {
+                *kept = Some(named(program, error, i));
+                drop(kept);
+                outer.fail();
+            }
+        },
+    };
+    together.run()?;
+    let error = first.lock().take();
+    error.map_or_else(|| pool.map_or(Ok(()), |pool| pool.intact()), Err)
+}
+
+fn named(program: &Program, error: Error, i: usize) -> Error {
+    error.within(format_args!("program '{}' instance {i}", program.name()))
+}
+
+/// All tensors of all runs, before the first is run.
+fn check_all(program: &Program, count: usize, with: Binds<'_>) -> Result<()> {
+    (0..count).try_for_each(|i| with(i, &|_| Ok(())).map_err(|error| named(program, error, i)))
 }
 
 fn many(
@@ -71,10 +126,7 @@ fn many(
     region: Region<'_>,
     run: &(dyn Fn(&Bound<'_>, Outer<'_>) -> Result<()> + Sync),
 ) -> Result<()> {
-    let named = |error: Error, i: usize| error.within(format_args!("program '{}' instance {i}", program.name()));
-    for i in 0..count {
-        with(i, &|_| Ok(())).map_err(|error| named(error, i))?;
-    }
+    check_all(program, count, with)?;
     // Kept here and not by the region: those that are stopped for it may be heard of there before it is.
     let first: Mutex<Option<Error>> = Mutex::new(None);
     let failed = AtomicBool::new(false);
@@ -86,7 +138,7 @@ fn many(
         with(i, &|bound| run(bound, outer)).inspect_err(|error| {
             let mut kept = first.lock();
             if kept.is_none() {
-                *kept = Some(named(error.clone(), i));
+                *kept = Some(named(program, error.clone(), i));
                 drop(kept);
                 outer.fail();
             }

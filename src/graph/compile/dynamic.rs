@@ -76,7 +76,12 @@ pub(super) fn mark(flat: &mut Flat) -> Result<()> {
         }
         match flat.bodies[kernel.node as usize] {
             Body::Kernel(_) => {}
-            _ => return refuse(kernel.node, "a kernel that completes later or may block, and arguments"),
+            _ => {
+                return refuse(
+                    kernel.node,
+                    "a kernel that completes later or may block is given its arguments and their memory when the graph is compiled, and it has some",
+                );
+            }
         }
         nodes.push(DynamicNode { kernel: number as u32, node: kernel.node, reads, writes });
     }

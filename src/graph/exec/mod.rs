@@ -61,6 +61,7 @@ mod run;
 mod serial;
 mod share;
 mod step;
+mod together;
 mod visit;
 mod worker;
 
@@ -72,3 +73,4 @@ pub(super) use flight::Flight;
 pub(super) use orders::Orders;
 pub use run::{Outer, Run};
 pub(super) use step::Step;
+pub(super) use together::Together;

@@ -106,6 +106,8 @@ pub(super) struct Calls {
     pub news: Gate,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
+    /// The owner's gate, if it has several runs at once.
+    pub together: Mutex<Option<Arc<Gate>>>,
     /// The owner, if it is a node of another run.
     pub rounds: Rounds,
     /// The same as the step's, shared with the calls' contexts.
@@ -142,6 +144,7 @@ impl Calls {
             returns: Returns::new(),
             news: Gate::new(),
             stream: Mutex::new(None),
+            together: Mutex::new(None),
             rounds: Rounds::new(),
             stop,
         })
@@ -409,7 +412,18 @@ impl Step {
         match stream {
             Some(queue) => queue.resume(),
             None if self.calls.rounds.tell() => {}
-            None => self.calls.news.advance(1),
+            None => {
+                self.calls.news.advance(1);
+                self.tell_together();
+            }
+        }
+    }
+
+    /// Wakes an owner of several runs.
+    pub(super) fn tell_together(&self) {
+        if self.has_calls() {
+            let gate = self.calls.together.lock().clone();
+            gate.iter().for_each(|gate| gate.advance(1));
         }
     }
 }

@@ -47,7 +47,7 @@ impl<'a> Outer<'a> {
         }
     }
 
-    fn attach(self, step: &Arc<Step>) -> Attached<&'a Stop> {
+    pub(super) fn attach(self, step: &Arc<Step>) -> Attached<&'a Stop> {
         let attached = self.stop.attach(self.group(), Arc::clone(step) as Arc<dyn Stoppable>);
         if self.failed.is_some_and(|failed| failed.load(Relaxed)) {
             step.stop();
@@ -242,6 +242,7 @@ impl Step {
             None => {
                 self.closed.advance(1);
                 self.calls.news.advance(1);
+                self.tell_together();
                 self.calls.rounds.tell();
             }
         }

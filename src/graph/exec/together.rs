@@ -1,0 +1,132 @@
+//! Several runs of one thread's at once, whose kernels complete later: their owner goes from one to the next.
+//!
+//! Each run is one as in `pending`, with the calling thread for its owner. That thread works in a run until something has to come back, begins or
+//! goes on with the next one, and when nothing is left to do in any of them it sleeps on one gate, which all of them advance when they
+//! would wake an owner of their own. So no thread of a pool waits for what one of its own threads may have to complete.
+#![forbid(unsafe_code)]
+
+use super::bind::Bound;
+use super::orders::Orders;
+use super::run::Outer;
+use super::step::Step;
+use crate::base::time::Deadline;
+use crate::base::{Error, Ref, Result};
+use crate::kernel::{Attached, Stop};
+use crate::memory::heap;
+use crate::sync::{Exit, Gate};
+use crate::threadpool::ThreadPool;
+use std::sync::Arc;
+
+/// How long the owner looks for news before it sleeps.
+const NEWS_SPIN_NS: u64 = 20_000;
+
+/// A run of several.
+struct UnderWay<'a> {
+    number: usize,
+    step: Arc<Step>,
+    attached: Attached<&'a Stop>,
+    /// What the gate of closed runs will have reached at its end.
+    closed: u64,
+    /// This thread was the last one out when it was begun: then the gate is not advanced.
+    is_over: bool,
+}
+
+impl UnderWay<'_> {
+    /// Works in it until it is over, which it says, or until the owner will be told of something.
+    fn go_on(&self, pool: Option<&Ref<ThreadPool>>) -> bool {
+        let step = &self.step;
+        self.is_over || step.closed.reached() >= self.closed || step.work_until_asleep(pool) == Exit::Closed
+    }
+
+    fn end(self) -> Result<Arc<Step>, (Arc<Step>, Error)> {
+        let UnderWay { step, attached, .. } = self;
+        step.calls.returns.wake();
+        *step.calls.together.lock() = None;
+        // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
+        drop(attached);
+        match step.result() {
+            Ok(()) => Ok(step),
+            Err(error) => Err((step, error)),
+        }
+    }
+}
+
+/// What a thread does for `count` runs.
+pub(in crate::graph) struct Together<'a> {
+    pub count: usize,
+    /// Most that are under way at once.
+    pub width: usize,
+    pub pool: Option<&'a Ref<ThreadPool>>,
+    pub orders: Option<Orders>,
+    pub outer: Outer<'a>,
+    /// Binds run number `i` and hands it on.
+    pub with: &'a dyn Fn(usize, &dyn Fn(&Bound<'_>) -> Result<()>) -> Result<()>,
+    /// Hears of run number `i` that failed.
+    pub failed: &'a dyn Fn(usize, Error),
+}
+
+impl Together<'_> {
+    /// Makes all of them. Those that fail are told of; after the first no other is begun.
+    pub fn run(&self) -> Result<()> {
+        let news = Arc::new(Gate::new());
+        let mut under_way = heap::room(self.width, "runs at once")?;
+        let (mut next, mut has_failed) = (0, false);
+        loop {
+            let seen = news.reached();
+            while next < self.count && under_way.len() < self.width && !has_failed {
+                match self.begin(next, &news) {
+                    Ok(run) => under_way.push(run),
+                    Err(error) => {
+                        has_failed = true;
+                        (self.failed)(next, error);
+                    }
+                }
+                next += 1;
+            }
+            let mut at = 0;
+            let mut ended = false;
+            while at < under_way.len() {
+                if under_way[at].go_on(self.pool) {
+                    let run: UnderWay<'_> = under_way.swap_remove(at);
+                    let number = run.number;
+                    if let Err(error) = self.end(run) {
+                        has_failed = true;
+                        (self.failed)(number, error);
+                    }
+                    ended = true;
+                } else {
+                    at += 1;
+                }
+            }
+            if under_way.is_empty() && (next == self.count || has_failed) {
+                return Ok(());
+            }
+            if !ended {
+                news.wait(seen + 1, NEWS_SPIN_NS, Deadline::NEVER);
+            }
+        }
+    }
+
+    fn begin(&self, number: usize, news: &Arc<Gate>) -> Result<UnderWay<'_>> {
+        let begun = std::cell::RefCell::new(None);
+        (self.with)(number, &|bound| {
+            let step = bound.prepared(self.pool, self.orders.as_ref())?;
+            *step.calls.together.lock() = Some(Arc::clone(news));
+            let attached = self.outer.attach(&step);
+            let closed = step.closed.reached() + 1;
+            let is_over = step.open_and_work(self.pool) == Exit::Closed;
+            begun.replace(Some(UnderWay { number, step, attached, closed, is_over }));
+            Ok(())
+        })?;
+        begun.into_inner().ok_or_else(|| Error::internal("a run that was not bound"))
+    }
+
+    fn end(&self, run: UnderWay<'_>) -> Result<()> {
+        let number = run.number;
+        let (step, result) = match run.end() {
+            Ok(step) => (step, Ok(())),
+            Err((step, error)) => (step, Err(error)),
+        };
+        (self.with)(number, &|bound| bound.ended(&step, result.clone()))
+    }
+}
