@@ -3284,7 +3284,7 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
  * weir_sync_devices report, nor they from it.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.
+ * = no limit). It works meanwhile, as weir_stream_synchronize does. Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
  * work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
  */
@@ -3894,9 +3894,10 @@ weir_status weir_enqueue_task(struct weir_stream *stream,
  * until weir_stream_clear_error.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if
- * waiting here would block a worker that the work needs; else the stream's failure.
+ * = no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
+ * leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none.
+ * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker
+ * of a pool while nobody is at the work; else the stream's failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(struct weir_stream *stream, uint64_t timeout_ns);
 
@@ -3997,7 +3998,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_query(const struct weir_event *ev
  * recorded.
  *
  * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once,
- * WEIR_TIMEOUT_INFINITE = no limit). In a task of the pool that the event's stream runs on it helps or refuses.
+ * WEIR_TIMEOUT_INFINITE = no limit). It works meanwhile, as weir_stream_synchronize does.
  * Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
  * work needs; else the failure of the stream that the event was recorded on, each time.
@@ -6430,7 +6431,7 @@ WEIR_API void weir_run_release(struct weir_run *run);
  * Waits until the run is done, and returns how it ended.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
+ * = no limit). It works in the run meanwhile, as weir_stream_synchronize does. Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a
  * worker that the run needs; else how the run ended: the first node's failure, CANCELLED, or ABORTED if the stream
  * had failed before it.

@@ -360,7 +360,7 @@ pub unsafe extern "C" fn weir_engine_get_info(
 /// weir_sync_devices report, nor they from it.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). In a thread of a pool that the work needs it helps or refuses. Ownership: none.
+/// = no limit). It works meanwhile, as weir_stream_synchronize does. Ownership: none.
 /// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
 /// work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
 #[must_use]

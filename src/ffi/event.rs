@@ -80,7 +80,7 @@ pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *m
 /// recorded.
 ///
 /// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = look once,
-/// WEIR_TIMEOUT_INFINITE = no limit). In a task of the pool that the event's stream runs on it helps or refuses.
+/// WEIR_TIMEOUT_INFINITE = no limit). It works meanwhile, as weir_stream_synchronize does.
 /// Ownership: none.
 /// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
 /// work needs; else the failure of the stream that the event was recorded on, each time.

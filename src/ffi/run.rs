@@ -295,7 +295,7 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 /// Waits until the run is done, and returns how it ended.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
+/// = no limit). It works in the run meanwhile, as weir_stream_synchronize does. Ownership: none.
 /// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run goes on); FAILED_PRECONDITION if waiting here would block a
 /// worker that the run needs; else how the run ended: the first node's failure, CANCELLED, or ABORTED if the stream
 /// had failed before it.

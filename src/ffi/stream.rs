@@ -361,9 +361,10 @@ pub unsafe extern "C" fn weir_enqueue_task(
 /// until weir_stream_clear_error.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). In a task of the stream's pool it helps or refuses. Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or if
-/// waiting here would block a worker that the work needs; else the stream's failure.
+/// = no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
+/// leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none.
+/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker
+/// of a pool while nobody is at the work; else the stream's failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {

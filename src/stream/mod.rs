@@ -23,16 +23,13 @@
 //! whose submission had returned before, and it ends although others go on submitting: what comes later lies behind
 //! the target. (A submission that is under way at that moment may be covered or not.)
 //!
-//! # Waiting in a worker
+//! # Waiting
 //!
-//! A thread that is inside a task of a pool must not block: the work waited for may need that very thread. It does
-//! that work instead: it takes the turn of the queue, and of the queues that one waits for, where they are free; it
-//! enters the run that it waits for. Where the host gave `help`, it may run other tasks of the pool, to a bounded
-//! depth. When nothing of this is possible it looks for the spin budget and then refuses with FAILED_PRECONDITION
-//! (`wait`).
+//! Whoever waits, works (`wait`): a wait takes the turn of the queue, and of the queues that this one waits for, where they are free; it joins
+//! the run that it waits for. It sleeps only for what another thread or a device is at. Where the host gave `help`, a worker may run other
+//! tasks of the pool, to a bounded depth.
 //!
-//! A thread that runs a queue's item outside of any pool (a lane, the caller of a synchronous stream) may sleep, unless
-//! what it waits for waits for it in turn (`cycle`).
+//! A thread that runs a queue's item may wait for another queue, unless what it waits for waits for it in turn (`cycle`).
 #![forbid(unsafe_code)]
 
 mod account;
