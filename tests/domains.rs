@@ -383,6 +383,7 @@ fn threads_that_ask_at_once_hear_what_is_theirs_once() {
                 let (engines, of_engines) = (&engines, &of_engines);
                 scope.spawn(move || {
                     while at_work.load(SeqCst) > 0 {
+                        #[allow(clippy::needless_range_loop)] // The number is part of the name.
                         for engine in usize::from(domain == held)..ENGINES {
                             let place = domain * ENGINES + engine;
                             let news = told(engines[domain][engine].synchronize(FOREVER));

@@ -127,7 +127,7 @@ impl Disk {
                 break;
             }
             // A draft is somebody's who is writing it.
-            if &*name != newest && !name.to_bytes().ends_with(DRAFT.as_bytes()) {
+            if *name != *newest && !name.to_bytes().ends_with(DRAFT.as_bytes()) {
                 self.remove(&name);
                 total = total.saturating_sub(bytes);
             }

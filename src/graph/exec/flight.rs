@@ -166,7 +166,7 @@ impl Flight {
         if step.has_calls() && !step.is_serial() {
             *step.calls.stream.lock() = Some(Arc::clone(queue));
         }
-        if pool.is_some() {
+        if pool.is_some() || step.has_calls() {
             *step.visitors.lock() = own.clone();
             queue.share(Some((Arc::clone(&step) as Arc<dyn Shared>, step.tokens.next_generation())));
         }
@@ -192,7 +192,7 @@ impl Flight {
     /// Nobody joins in any more.
     fn unshare(&self, step: &Step, queue: &Queue) {
         let pool = step.visitors.lock().take();
-        if pool.is_some() {
+        if pool.is_some() || step.has_calls() {
             queue.share(None);
         }
     }

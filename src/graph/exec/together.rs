@@ -51,6 +51,9 @@ impl UnderWay<'_> {
     }
 }
 
+/// What is done with a run's tensors once they are bound.
+type Then<'a> = &'a dyn Fn(&Bound<'_>) -> Result<()>;
+
 /// What a thread does for `count` runs.
 pub(in crate::graph) struct Together<'a> {
     pub count: usize,
@@ -60,7 +63,7 @@ pub(in crate::graph) struct Together<'a> {
     pub orders: Option<Orders>,
     pub outer: Outer<'a>,
     /// Binds run number `i` and hands it on.
-    pub with: &'a dyn Fn(usize, &dyn Fn(&Bound<'_>) -> Result<()>) -> Result<()>,
+    pub with: &'a dyn Fn(usize, Then<'_>) -> Result<()>,
     /// Hears of run number `i` that failed.
     pub failed: &'a dyn Fn(usize, Error),
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::Desc;
 use crate::kernel::KernelContext;
-use crate::sync::Condvar;
+use crate::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 

@@ -177,6 +177,7 @@ mod tests {
     use crate::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
     use crate::base::Ref;
     use crate::base::time::Deadline;
+    use crate::sync::Mutex;
     use crate::threadpool::{PoolAttr, ThreadPool};
     use std::sync::atomic::AtomicU32;
 
