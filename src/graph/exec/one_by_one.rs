@@ -4,15 +4,11 @@
 //! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous stream that a pool works for.
 
 use super::step::Step;
-use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::graph::layout::Layout;
-use crate::stream::Queue;
+use crate::stream::{GRACE_NS, Queue};
 use crate::threadpool::ThreadPool;
 use std::sync::Weak;
-
-/// How long the thread looks for the end of a call before it sleeps.
-const LOOK_NS: u64 = 20_000;
 
 impl Step {
     /// Whether a call of this node ends well; its failure is the run's then.
@@ -32,13 +28,14 @@ impl Step {
     /// As the run's owner does, and nobody else is in the run: what comes back is the one call that is out.
     fn wait_for_a_return(&self) {
         let calls = &self.calls;
+        let mut slice_ns = GRACE_NS;
         loop {
             let seen = calls.news.reached();
             if calls.returns.take().is_some() {
                 return;
             }
             if calls.returns.sleep() {
-                calls.news.wait(seen + 1, LOOK_NS, Deadline::NEVER);
+                self.sleep_for_news(seen, &mut slice_ns);
                 calls.returns.wake();
             }
         }

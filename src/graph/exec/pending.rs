@@ -58,7 +58,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 /// How long an owner looks for news before it sleeps.
 const NEWS_SPIN_NS: u64 = 20_000;
 /// The longest that an owner sleeps before it looks whether a kernel that may block was never begun.
-const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+pub(super) const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 /// One node's calls, one after the other.
 struct Call {
@@ -355,10 +355,7 @@ impl Step {
                 break;
             }
             if calls.returns.sleep() {
-                let looked = calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(slice_ns));
-                if !looked && self.begin_blocking() == Begun::Nothing {
-                    slice_ns = (2 * slice_ns).min(LOOK_AGAIN_NS);
-                }
+                self.sleep_for_news(seen, &mut slice_ns);
                 calls.returns.wake();
             }
             if self.work_again(pool) == Exit::Closed {
@@ -366,6 +363,15 @@ impl Step {
             }
         }
         calls.returns.wake();
+    }
+
+    /// Sleeps until there is more news than was `seen`, or begins what a pool has not begun. `slice_ns`: how long it sleeps before it looks
+    /// for that, GRACE_NS at first.
+    pub(super) fn sleep_for_news(&self, seen: u64, slice_ns: &mut u64) {
+        let is_told = self.calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(*slice_ns));
+        if !is_told && self.begin_blocking() == Begun::Nothing {
+            *slice_ns = (2 * *slice_ns).min(LOOK_AGAIN_NS);
+        }
     }
 
     /// The same for an owner that does not sleep: Open if it will be told.

@@ -7,12 +7,14 @@
 
 use super::bind::Bound;
 use super::orders::Orders;
+use super::pending::LOOK_AGAIN_NS;
 use super::run::Outer;
 use super::step::Step;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
-use crate::kernel::{Attached, Stop};
+use crate::kernel::{Attached, Begun, Stop};
 use crate::memory::heap;
+use crate::stream::GRACE_NS;
 use crate::sync::{Exit, Gate};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -73,7 +75,7 @@ impl Together<'_> {
     pub fn run(&self) -> Result<()> {
         let news = Arc::new(Gate::new());
         let mut under_way = heap::room(self.width, "runs at once")?;
-        let (mut next, mut has_failed) = (0, false);
+        let (mut next, mut has_failed, mut slice_ns) = (0, false, GRACE_NS);
         loop {
             let seen = news.reached();
             while next < self.count && under_way.len() < self.width && !has_failed {
@@ -104,8 +106,14 @@ impl Together<'_> {
             if under_way.is_empty() && (next == self.count || has_failed) {
                 return Ok(());
             }
-            if !ended {
-                news.wait(seen + 1, NEWS_SPIN_NS, Deadline::NEVER);
+            if ended {
+                slice_ns = GRACE_NS;
+            } else if !news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(slice_ns)) {
+                // As `Step::sleep_for_news`, of all that are under way.
+                let begun = under_way.iter().map(|run: &UnderWay<'_>| run.step.begin_blocking()).max();
+                if begun.is_none_or(|begun| begun == Begun::Nothing) {
+                    slice_ns = (2 * slice_ns).min(LOOK_AGAIN_NS);
+                }
             }
         }
     }
