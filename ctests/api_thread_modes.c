@@ -245,8 +245,8 @@ static void test_fork(void) {
         size_t count = 7;
         CHECK_CODE(weir_engine_create(WEIR_ENGINE_CPU, 0, attr, &none), WEIR_FAILED_PRECONDITION, "fork");
         CHECK_CODE(weir_engine_attr_set_thread_mode(attr, WEIR_THREAD_MODE_KIND), WEIR_FAILED_PRECONDITION, "fork");
-        CHECK_CODE(weir_runtime_get_threads(NULL, 0, &count), WEIR_FAILED_PRECONDITION, "fork");
-        CHECK_EQ(count, 7);
+        CHECK_OK(weir_runtime_get_threads(NULL, 0, &count));
+        CHECK_EQ(count, 0);
         weir_engine_attr_destroy(attr);
         weir_engine_release(kind);
         weir_engine_release(private);

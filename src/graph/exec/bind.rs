@@ -68,9 +68,10 @@ impl<'a> Bound<'a> {
             return Ok(());
         }
         let is_needed = |i: usize| not_needed.is_empty() || !not_needed[i];
-        let input = |i: usize| match inputs.1(i) {
+        // One that is not needed may be missing, and is not asked for.
+        let input = |i: usize| match is_needed(i).then(|| inputs.1(i)) {
             // What a dynamic tensor holds is written when all is read.
-            Ok(tensor) if is_needed(i) && tensor.open().is_none() => self.place(&tensor),
+            Some(Ok(tensor)) if tensor.open().is_none() => self.place(&tensor),
             _ => Place::NOWHERE,
         };
         let output = |o: usize| match outputs.1(o) {
