@@ -10,7 +10,7 @@
 
 use super::line::Line;
 use super::notice::tell_put_off;
-use super::queue::{Items, Mode, Op, Queue, Work};
+use super::queue::{Items, Joined, Mode, Op, Queue, Work};
 use crate::base::{Ref, Result};
 use crate::sync::{TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
@@ -204,6 +204,19 @@ impl Queue {
                 },
             }
         }
+    }
+
+    /// Does an item of it here, or joins in, if it is called and nobody has come: for who waits for something else that waits for it. False if
+    /// there was nothing to do.
+    pub fn help(self: &Arc<Self>) -> bool {
+        if ambient::within(ambient::Work::Queue(self.id())) || self.pool().is_some_and(|pool| !pool.may_work_here()) {
+            return false;
+        }
+        let before = self.completed();
+        if self.turn().is_called() && !self.has_own_thread() {
+            return self.drain_until(Hands::Host, &|| self.completed() > before);
+        }
+        self.program_waited_for().is_none() && self.join() == Joined::Worked
     }
 
     /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox. Gives it back if not.

@@ -13,7 +13,7 @@ use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
-use crate::sync::{Gate, Giver, Inbox, Mutex, OnceLock, Turn, TurnGuard, ambient};
+use crate::sync::{Gate, Giver, Inbox, Mutex, OnceLock, Turn, TurnGuard};
 use crate::threadpool::ThreadPool;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -373,19 +373,6 @@ impl Queue {
 
     pub(super) fn is_shared(&self) -> bool {
         self.shared.lock().is_some()
-    }
-
-    /// Does an item of it here, or joins in, if it is called and nobody has come: for who waits for something else that waits for it. False if
-    /// there was nothing to do.
-    pub fn help(self: &Arc<Self>) -> bool {
-        if ambient::within(ambient::Work::Queue(self.id)) || self.pool().is_some_and(|pool| !pool.may_work_here()) {
-            return false;
-        }
-        let before = self.completed();
-        if self.turn.is_called() && !self.has_own_thread() {
-            return self.drain_until(Hands::Host, &|| self.completed() > before);
-        }
-        self.program_waited_for().is_none() && self.join() == Joined::Worked
     }
 
     /// Works in the first item, if several threads may be at it.
