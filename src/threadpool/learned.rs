@@ -115,7 +115,7 @@ impl Entry {
             return false;
         }
         // ORDERING: Acquire pairs with the Release at the end of `fill`.
-        let counted = self.users.fetch_update(Acquire, Relaxed, |users| (users < FILLING - 1).then_some(users + 1));
+        let counted = self.users.fetch_update(Acquire, Relaxed, |users| (users < FILLING - 1).then(|| users + 1));
         if counted.is_err() {
             return false;
         }

@@ -68,7 +68,8 @@ struct Inside(Ref<Program>, Ref<Tensor>, Ref<Tensor>, Mutex<String>);
 
 impl Task for Inside {
     fn run(&self) -> Result<()> {
-        *self.3.lock().unwrap() = std::thread::current().name().unwrap_or("").to_owned();
+        *self.3.lock().unwrap() =
+            std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default().trim().to_owned();
         let choice = Tensor::create(cpu(), Desc::new(dtype::S32, &[1])).unwrap();
         choice.view().write_integer(1);
         run(&self.0, &[choice, self.1.clone()], std::slice::from_ref(&self.2));

@@ -17,7 +17,7 @@ use weir::threadpool::ThreadPool;
 type Names = Arc<Mutex<Vec<String>>>;
 
 fn note(names: &Names) {
-    names.lock().unwrap().push(std::thread::current().name().unwrap_or("").to_owned());
+    names.lock().unwrap().push(std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default().trim().to_owned());
 }
 
 /// The host, the device, the host again; who does the host's part is noted.

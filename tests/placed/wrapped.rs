@@ -225,7 +225,7 @@ impl Accelerator for Wrapped {
 
 impl Line {
     fn note_issuer(&self) {
-        let name = std::thread::current().name().unwrap_or("").to_owned();
+        let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default().trim().to_owned();
         self.device.state.lock().unwrap().issuers.insert(name);
     }
 
