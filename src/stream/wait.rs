@@ -241,9 +241,12 @@ impl Waiter<'_, '_> {
         let end = &front.chain[front.chain.len() - 1];
         let registered = Claimer::enter(end, self.may_claim(end));
         let watch = end.progress_gate().watch();
+        // What a device has got meanwhile moves this gate no more.
+        let is_with_device = || (self.wait.on_device)() || (front.chain.len() > 1 && !end.has_more_on_host());
         let is_news = || {
             watch.is_over()
                 || self.is_over()
+                || is_with_device()
                 || (registered.is_able && end.turn().is_called())
                 || front.chain[..front.chain.len() - 1].iter().any(|queue| !queue.turn().is_parked())
         };
