@@ -227,6 +227,7 @@ int main(void) {
     test_run_on_a_stream();
     test_run_in_a_thread();
     test_failure();
+    EVENTUALLY(runtime_info().domains <= before.domains); /* their names are free again */
     test_texts();
     check_released(&before);
     puts("runs over two domains are each domain's where they should be");

@@ -76,7 +76,7 @@ static int32_t slow_node(void *arg) {
 }
 
 static void add_slow_node(weir_graph *graph, int i, places *p) {
-    char name[16];
+    char name[32];
     weir_node node;
     snprintf(name, sizeof name, "node %d", i);
     CHECK_OK(weir_graph_add_task(graph, name, slow_node, p, NULL, 0, &node));

@@ -133,7 +133,9 @@ static void child(void) {
     weir_runtime_info info = runtime_info();
     CHECK(info.engines == 0 && info.streams == 0 && info.tensors == 0 && info.kernels == 0 && info.programs == 0);
     CHECK(info.graphs == 0 && info.threadpools == 0 && info.threads_alive == 0);
-    _exit(0);
+    /* What the threads that are not here had in hand is lost to this process, and a checker of leaks would say so. */
+    execl("/bin/true", "true", (char *)NULL);
+    CHECK(false);
 }
 
 /* Forks so many times; a child that hangs is ended by its alarm, and found. */

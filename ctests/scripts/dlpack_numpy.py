@@ -107,7 +107,11 @@ def main():
         array = (numpy.arange(24).reshape(2, 3, 4) % 2).astype(name)
         # In: the same memory, kept by weir when NumPy has let go of it.
         address, expected = array.ctypes.data, array.copy()
-        tensor = Tensor.of(array)
+        try:
+            tensor = Tensor.of(array)
+        except BufferError:
+            assert name == "bool"  # NumPy exports it since 1.25
+            continue
         assert tensor.address() == address
         del array
         gc.collect()

@@ -82,9 +82,7 @@ impl Queue {
 
     /// False if nobody waits who would drain.
     fn call_waiter(&self) -> bool {
-        // ORDERING: SeqCst, as the turn's CALLED before it, and as the waiter's leaving with its look at the turn after it: either this sees
-        // that it has left, or it sees that the queue is called (`pass_on`).
-        let any = self.claimers().load(SeqCst) > 0;
+        let any = self.claimers().are_there();
         if any {
             self.nudge();
         }

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod claimers;
 mod cycle;
 mod domain;
 mod drain;

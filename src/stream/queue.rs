@@ -1,6 +1,7 @@
 //! An in-order queue. The module's essay says who runs what.
 
 use super::account::Account;
+use super::claimers::Claimers;
 use super::domain::DomainId;
 use super::drain::Hands;
 use super::lane::Lane;
@@ -153,7 +154,7 @@ pub struct Queue {
     /// Whether a closure is with the pool that has not come yet: it will do for every call until then.
     is_sent: AtomicBool,
     /// Threads that wait for this queue to get on, and drain it when it is called.
-    claimers: AtomicU32,
+    claimers: Claimers,
     /// The first item, while several threads may be at it.
     shared: Mutex<Option<(Arc<dyn Shared>, u64)>>,
 }
@@ -204,7 +205,7 @@ impl Queue {
             program_waited_for: AtomicU32::new(0),
             epoch: AtomicU64::new(0),
             is_sent: AtomicBool::new(false),
-            claimers: AtomicU32::new(0),
+            claimers: Claimers::new(),
             shared: Mutex::default(),
         });
         queue.account.add(&queue);
@@ -395,7 +396,7 @@ impl Queue {
         &self.is_sent
     }
 
-    pub(super) fn claimers(&self) -> &AtomicU32 {
+    pub(super) fn claimers(&self) -> &Claimers {
         &self.claimers
     }
 

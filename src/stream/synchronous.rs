@@ -69,7 +69,7 @@ impl Queue {
                 return Ok(turn);
             }
             let next = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
-            let must_not_sleep = ambient::within_device() || ambient::is_helping();
+            let must_not_sleep = ambient::within_device() || ambient::within(ambient::Work::Unknown);
             if !must_not_sleep && ambient::depth() > 0 {
                 run_later();
                 wait::nested("the turn", self, &next, self.spin_ns(), Deadline::NEVER)?;

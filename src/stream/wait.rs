@@ -14,20 +14,13 @@
 //!
 //! # Who is called
 //!
-//! A waiter on a gate counts among the queue's `claimers`. While there is one, `Queue::call` wakes the waiters and asks no pool. A waiter that
-//! leaves without draining passes the call on. Both change their own word before they look at the other's, all SeqCst, so no call is lost:
-//!
-//! | caller                                   | waiter                                      |
-//! |------------------------------------------|---------------------------------------------|
-//! | the turn becomes CALLED                  | `claimers` - 1                              |
-//! | are there claimers? they are woken       | is the turn CALLED? it is drained or passed |
-//! | none: pool, lane, or the caller itself   |                                             |
+//! A waiter on a gate counts among the queue's `claimers`, so that whoever calls the queue wakes it instead of a pool.
 //!
 //! # Where a wait is refused
 //!
 //! - Inside of the very stream's work, or where the stream waits for the caller in turn (`cycle`).
 //! - In a worker of a pool, when nobody is at it: what completes later may need that very thread.
-//! - In a helper of a run or a region, when another thread is at it: what that helper holds up is not known here.
+//! - In a helper of a run or a region that lies so deep inside of others that what it holds up is not known, when another thread is at it.
 //! - On a thread that a device needs, after a moment.
 
 use super::cycle::Waiting;
@@ -41,7 +34,6 @@ use crate::threadpool::{self, ThreadPool};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 /// A wait for something that a queue will do.
 pub struct Wait<'a> {
@@ -221,7 +213,7 @@ impl Waiter<'_, '_> {
                 continue;
             }
             // Whoever ends the item there calls this thread, which is about to look.
-            let claimer = Claimer::enter(&queue, self.may_claim(&queue));
+            let claimer = queue.claimers().enter(self.may_claim(&queue));
             let joined = queue.join();
             drop(claimer);
             if joined == Joined::Worked || queue.turn().is_called() {
@@ -239,7 +231,7 @@ impl Waiter<'_, '_> {
     /// Sleeps until the queue at the end of the chain gets on, is called, or is shared.
     fn sleep(&mut self, front: &Front) -> Result<()> {
         let end = &front.chain[front.chain.len() - 1];
-        let registered = Claimer::enter(end, self.may_claim(end));
+        let registered = end.claimers().enter(self.may_claim(end));
         let watch = end.progress_gate().watch();
         // What a device has got meanwhile moves this gate no more.
         let is_with_device = || (self.wait.on_device)() || (front.chain.len() > 1 && !end.has_more_on_host());
@@ -296,7 +288,7 @@ impl Waiter<'_, '_> {
     /// Refuses the sleep where nobody could ever get on, or this thread may be needed.
     fn may_sleep(&mut self, is_at_work: bool) -> Result<()> {
         let is_worker = *self.is_worker.get_or_insert_with(threadpool::within_any);
-        if (is_worker && !is_at_work) || ambient::is_helping() {
+        if (is_worker && !is_at_work) || ambient::within(Work::Unknown) {
             return Err(would_block(self.wait.what, self.queue.name()));
         }
         if ambient::depth() == 0 {
@@ -311,26 +303,6 @@ impl Waiter<'_, '_> {
             )));
         }
         Ok(())
-    }
-}
-
-/// A thread that waits on a queue's gate, and will drain the queue if it is called.
-struct Claimer<'a> {
-    queue: &'a Queue,
-    is_able: bool,
-}
-
-impl Claimer<'_> {
-    fn enter(queue: &Arc<Queue>, is_able: bool) -> Claimer<'_> {
-        // ORDERING: SeqCst, see the essay.
-        queue.claimers().fetch_add(u32::from(is_able), SeqCst);
-        Claimer { queue, is_able }
-    }
-}
-
-impl Drop for Claimer<'_> {
-    fn drop(&mut self) {
-        self.queue.claimers().fetch_sub(u32::from(self.is_able), SeqCst);
     }
 }
 

@@ -8,6 +8,7 @@
 //! inside of `call`: it costs less than a frame, and answers the one question whether this is the host's own stack (`is_inside`).
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What a stack frame of weir's works for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,10 @@ pub enum Work {
     Run(u64),
     /// A `parallel_for` that this thread has called for more workers of the run with this id.
     Bulk(u64),
+    /// A run with this id waits for what this thread helps with, and none of its nodes is on this stack (`Lineage`).
+    Ancestor(u64),
+    /// More than is remembered (`Lineage`).
+    Unknown,
 }
 
 thread_local! {
@@ -113,6 +118,97 @@ impl Drop for Frame {
     }
 }
 
+/// What the thread was inside of that began a run or a region: queues and runs. All of it waits for whoever helps, so helpers are inside of it, too.
+///
+/// Written by who opens, before it is open; read by who has entered.
+#[derive(Debug, Default)]
+pub struct Lineage {
+    len: AtomicUsize,
+    ids: [AtomicU64; LINEAGE],
+    /// Bit i: number i is a run's, not a queue's.
+    runs: AtomicU64,
+}
+
+/// Frames that a run or a region remembers. With more of them its helpers do not sleep.
+const LINEAGE: usize = 6;
+
+impl Lineage {
+    /// Remembers what this thread is inside of. Only while nobody else is inside of what opens.
+    #[inline]
+    pub fn note(&self) {
+        // ORDERING: Relaxed here and in `enter`; opening and entering order them.
+        if depth() > 0 || self.len.load(Relaxed) > 0 {
+            self.note_frames();
+        }
+    }
+
+    fn note_frames(&self) {
+        let (mut frames, mut len) = ([Work::Unknown; LINEAGE], 0);
+        let is_known = each_frame(|frame| {
+            let frame = match frame {
+                Work::Pool(_) | Work::Bulk(_) => return,
+                Work::Run(id) => Work::Ancestor(id),
+                Work::Queue(_) | Work::Ancestor(_) => frame,
+                Work::Unknown => return len = LINEAGE + 1,
+            };
+            if !frames.iter().take(len).any(|known| *known == frame) {
+                frames.get_mut(len).into_iter().for_each(|place| *place = frame);
+                len += 1;
+            }
+        });
+        let mut runs = 0;
+        for (i, frame) in frames.iter().enumerate() {
+            if let Work::Queue(id) | Work::Ancestor(id) = *frame {
+                self.ids[i].store(id, Relaxed);
+                runs |= u64::from(matches!(frame, Work::Ancestor(_))) << i;
+            }
+        }
+        self.runs.store(runs, Relaxed);
+        self.len.store(if is_known { len } else { LINEAGE + 1 }, Relaxed);
+    }
+
+    /// Remembers it for this thread, which helps.
+    #[inline]
+    #[must_use]
+    pub fn enter(&self) -> Frames {
+        let len = self.len.load(Relaxed);
+        if len > LINEAGE {
+            enter(Work::Unknown).leave_open();
+            return Frames(1);
+        }
+        for (i, id) in self.ids.iter().enumerate().take(len) {
+            let id = id.load(Relaxed);
+            let is_run = self.runs.load(Relaxed) >> i & 1 == 1;
+            enter(if is_run { Work::Ancestor(id) } else { Work::Queue(id) }).leave_open();
+        }
+        Frames(len)
+    }
+}
+
+/// Takes so many frames off again when dropped.
+#[derive(Debug)]
+pub struct Frames(usize);
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        let _ = TOP.try_with(|top| top.set(top.get() - self.0));
+    }
+}
+
+impl Frame {
+    /// Who has the frame's place in a `Frames` takes it off.
+    fn leave_open(self) {
+        std::mem::forget(self);
+    }
+}
+
+/// Shows each frame of this thread; false if there are more than are remembered.
+fn each_frame(mut see: impl FnMut(Work)) -> bool {
+    let depth = depth();
+    let shown = STACK.try_with(|stack| stack.iter().take(depth).for_each(|frame| see(frame.get())));
+    depth <= DEPTH && shown.is_ok()
+}
+
 /// How many frames of the library's work are on this thread's stack.
 pub fn depth() -> usize {
     TOP.try_with(Cell::get).unwrap_or(0)
@@ -137,21 +233,6 @@ pub fn within_any_pool() -> bool {
     any(|frame| matches!(frame, Work::Pool(_)))
 }
 
-/// Whether this thread is a helper somewhere on its stack: it does a part of a run or a region that another thread has begun, and what
-/// that one is inside of is not known here.
-pub fn is_helping() -> bool {
-    let depth = TOP.try_with(Cell::get).unwrap_or(0);
-    let in_run = |frame: Work| matches!(frame, Work::Bulk(_));
-    let helps = |stack: &[Cell<Work>]| {
-        (0..stack.len()).any(|i| {
-            matches!(stack[i].get(), Work::Pool(_))
-                && !matches!(stack.get(i + 1).map(Cell::get), Some(Work::Queue(_)))
-                && !(i > 0 && in_run(stack[i - 1].get()))
-        })
-    };
-    depth > DEPTH || STACK.try_with(|stack| helps(&stack[..depth])).unwrap_or(false)
-}
-
 /// Whether this thread is inside an item of any queue.
 pub fn within_any_queue() -> bool {
     any(|frame| matches!(frame, Work::Queue(_)))
@@ -159,12 +240,18 @@ pub fn within_any_queue() -> bool {
 
 /// Whether this thread is inside a run of the program with this number, which runs carry in the upper half of their ids (0 = none).
 pub fn within_runs_of(program: u32) -> bool {
-    any(|frame| matches!(frame, Work::Run(id) if id >> 32 == u64::from(program)))
+    any(|frame| match frame {
+        Work::Run(id) | Work::Ancestor(id) => id >> 32 == u64::from(program),
+        frame => frame == Work::Unknown,
+    })
 }
 
 /// Whether this thread is inside a run of any program with a number.
 pub fn within_numbered_run() -> bool {
-    any(|frame| matches!(frame, Work::Run(id) if id >> 32 != 0))
+    any(|frame| match frame {
+        Work::Run(id) | Work::Ancestor(id) => id >> 32 != 0,
+        frame => frame == Work::Unknown,
+    })
 }
 
 /// The queues whose items this thread is running.
@@ -221,6 +308,29 @@ mod tests {
         assert!(within_bulk_of(7) && !within_bulk_of(8));
         let _again = enter(Work::Run(7));
         assert!(!within_bulk_of(7));
+    }
+
+    #[test]
+    fn helpers_are_inside_of_what_the_owner_is() {
+        let lineage = Lineage::default();
+        let ask = || {
+            let inside = || {
+                let _frames = lineage.enter();
+                (within(Work::Queue(7)), within_runs_of(9), within(Work::Unknown), queues())
+            };
+            std::thread::scope(|scope| scope.spawn(|| (inside(), depth())).join().unwrap())
+        };
+        lineage.note();
+        assert_eq!(ask(), ((false, false, false, vec![]), 0));
+        let frames = [Work::Queue(7), Work::Pool(1), Work::Run(9 << 32), Work::Queue(7)].map(enter);
+        lineage.note();
+        assert_eq!(ask(), ((true, true, false, vec![7]), 0));
+        let more: Vec<_> = (20..30).map(|id| enter(Work::Queue(id))).collect();
+        lineage.note();
+        assert_eq!(ask(), ((false, true, true, vec![]), 0));
+        drop((frames, more));
+        lineage.note();
+        assert_eq!(ask(), ((false, false, false, vec![]), 0));
     }
 
     #[test]

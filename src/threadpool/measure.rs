@@ -14,7 +14,8 @@ use super::host::Job;
 use super::pool::ThreadPool;
 use crate::base::Ref;
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::{Gate, thread};
+use crate::sync::{Gate, Global, thread};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -61,16 +62,44 @@ impl Job for Visitors {
     }
 }
 
+impl Visitors {
+    fn new(work_ns: u64) -> Visitors {
+        Visitors {
+            caller: thread::me(),
+            work_ns,
+            all_came: Gate::new(),
+            first: AtomicU64::new(u64::MAX),
+            last: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            others: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Made ready when a pool is made: a loop that measures allocates nothing, however late in the life of a program it comes.
+static SPARE: Global<Option<Arc<Visitors>>> = Global::new(|| None);
+
+/// Nothing that loops of a new pool do needs memory from here on.
+pub fn prepare() {
+    let mut spare = SPARE.lock();
+    if spare.is_none() {
+        *spare = Some(Arc::new(Visitors::new(0)));
+    }
+}
+
 fn visitors(work_ns: u64) -> Arc<Visitors> {
-    Arc::new(Visitors {
-        caller: thread::me(),
-        work_ns,
-        all_came: Gate::new(),
-        first: AtomicU64::new(u64::MAX),
-        last: AtomicU64::new(0),
-        end: AtomicU64::new(0),
-        others: AtomicBool::new(false),
-    })
+    let visitors = Visitors::new(work_ns);
+    // Another thread measures just now, or one of the last visitors is on its way still.
+    let Some(mut spare) = SPARE.lock().take() else { return Arc::new(visitors) };
+    match Arc::get_mut(&mut spare) {
+        Some(place) => *place = visitors,
+        None => return Arc::new(visitors),
+    }
+    spare
+}
+
+fn let_go(visitors: Arc<Visitors>) {
+    SPARE.lock().get_or_insert(visitors);
 }
 
 /// Measures a pool that was not measured yet, unless another thread is at it or the pool is busy.
@@ -100,13 +129,13 @@ pub fn now(pool: &Ref<ThreadPool>) {
 fn rounds(pool: &Ref<ThreadPool>, way: Way, round: impl Fn(&Ref<ThreadPool>) -> Option<Cost>) {
     let begin = now_ns();
     let Some(cold) = round(pool) else { return };
-    let mut hot = Vec::with_capacity(ROUNDS);
+    let mut hot = SmallVec::<[Cost; ROUNDS]>::new();
     while hot.len() < FEWEST || (hot.len() < ROUNDS && now_ns() - begin < ALL_NS) {
         let Some(cost) = round(pool) else { return };
         hot.push(cost);
     }
     let median = |figure: fn(&Cost) -> f32| {
-        let mut all: Vec<f32> = hot.iter().map(figure).collect();
+        let mut all: SmallVec<[f32; ROUNDS]> = hot.iter().map(figure).collect();
         all.sort_unstable_by(f32::total_cmp);
         let median = all[all.len() / 2];
         if median == NOBODY_NS { median } else { median.min(SLOWEST_NS) }
@@ -140,6 +169,7 @@ fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     until_all_have_left(pool);
     let arrived = visitors.last.load(Relaxed).saturating_sub(begin) as f32;
     let arrive = if visitors.others.load(Relaxed) { arrived } else { NOBODY_NS };
+    let_go(visitors);
     // The way back is a store that the caller looks for; it is taken to cost what a line's way between cores
     // costs at worst.
     Some(Cost { submit: (asked - begin) as f32 / sent as f32, arrive, join: PRIOR.join / 4.0 })
@@ -165,7 +195,9 @@ fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     let since = |at: &AtomicU64| at.load(Relaxed).saturating_sub(begin) as f32;
     let arrive = if visitors.others.load(Relaxed) { since(&visitors.last) } else { NOBODY_NS };
     let join = ((back - begin) as f32 - since(&visitors.end)).max(0.0);
-    Some(Cost { submit: since(&visitors.first), arrive, join })
+    let submit = since(&visitors.first);
+    let_go(visitors);
+    Some(Cost { submit, arrive, join })
 }
 
 /// Those who came are on their way out; the next round needs the whole budget.

@@ -5,7 +5,7 @@ use super::attr::{self, PoolAttr};
 use super::costs::{Cost, Way};
 use super::host::{self, Checked, Checks, Conduct, HostVtable, Job, Life, Need, Regions, Shell, Task, Tickets};
 use super::learned::{Family, Key, Learned};
-use super::{builtin, inline, seeded};
+use super::{builtin, inline, measure, seeded};
 use crate::abi::weir_threadpool_flags as F;
 use crate::base::object::{self, tag};
 use crate::base::time::{Deadline, now_ns};
@@ -117,6 +117,7 @@ impl ThreadPool {
 
     fn with(id: u64, behind: Behind, checks: Option<Arc<Checks>>, family: Family) -> Ref<ThreadPool> {
         fork::arm();
+        measure::prepare();
         // A pool that does not say how far it can grow may still do so.
         let most_threads = behind.max_threads().max(attr::num_processors()) + 1;
         let shell = Shell::new(most_threads);

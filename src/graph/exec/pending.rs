@@ -284,12 +284,14 @@ impl Step {
         let context = &self.calls.list[call as usize].context;
         if kernel.is_async() {
             let started = caught(|| {
+                let _lineage = self.lineage.enter();
                 let _frame = ambient::enter(ambient::Work::Run(self.id));
                 kernel.start(context, done)
             });
             return self.settle(call, done, started);
         }
         let result = caught(|| {
+            let _lineage = self.lineage.enter();
             let _frame = ambient::enter(ambient::Work::Run(self.id));
             kernel.compute(context)
         });

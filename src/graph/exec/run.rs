@@ -142,6 +142,7 @@ impl Step {
     /// Opens the run, works in it, and leaves it.
     pub(super) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
         let layout = &self.layout;
+        self.lineage.note();
         // By this step's own count: nothing that other threads write.
         let run = self.tally.begin();
         let measured = |run: u64| run < MEASURE_FIRST || run.is_multiple_of(MEASURE_EVERY);

@@ -13,6 +13,7 @@ use crate::graph::ways::Turn;
 use crate::kernel::{Scratch, Stop};
 use crate::memory::{Block, Slot, Tag, View, heap};
 use crate::stream::Queue;
+use crate::sync::ambient::Lineage;
 use crate::sync::{Gate, HandOff, Mutex, OnceLock, Ring, Slots, Tokens};
 use crate::threadpool::{MAX_SLOTS, ThreadPool};
 use std::ops::Range;
@@ -81,6 +82,8 @@ pub struct Step {
     /// Which queues have an owner.
     pub(super) owners: Slots,
     pub(super) tokens: Tokens,
+    /// What the owner is inside of. As `runs`.
+    pub(super) lineage: Lineage,
     /// Helpers that are out for this run, and the most that may be.
     pub(super) asked: AtomicU32,
     pub(super) width: AtomicU32,
@@ -185,6 +188,7 @@ impl Step {
             queues: heap::filled(slots, "a run's queues", WorkQueue::new)?,
             owners: Slots::new(slots),
             tokens: Tokens::new(),
+            lineage: Lineage::default(),
             asked: AtomicU32::new(0),
             width: AtomicU32::new(0),
             ask_above_ns: AtomicU64::new(0),

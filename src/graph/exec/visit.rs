@@ -20,6 +20,7 @@ impl Step {
         let (exit, done) = if ambient::within(ambient::Work::Run(self.id)) {
             (self.tokens.leave(0), false)
         } else {
+            let _lineage = self.lineage.enter();
             let _frame = ambient::enter(ambient::Work::Run(self.id));
             let generation = self.tokens.generation();
             match self.mode() {
@@ -87,7 +88,9 @@ impl Job for Step {
             if self.tokens.enter(generation) == Entry::Over {
                 return;
             }
+            let lineage = self.lineage.enter();
             let exit = self.work_as(role, Some(pool), generation);
+            drop(lineage);
             if exit == Exit::Closed {
                 drop(frame);
                 return self.close();

@@ -47,6 +47,7 @@ use super::ticket::{Need, serve};
 use super::{Task, parallel};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Object, Ref, Result};
+use crate::sync::ambient::Lineage;
 use crate::sync::{Board, Claim, Draw, Entry, Exit, Gate, Mutex, Ranges, Slots, Tokens, ambient};
 use crate::threadpool::ThreadPool;
 use crate::threadpool::costs::{Plan, Sample, Way};
@@ -69,6 +70,8 @@ pub type Epilogue<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 #[repr(C, align(128))]
 struct Region {
     tokens: Tokens,
+    /// What the caller is inside of.
+    lineage: Lineage,
     slots: Slots,
     gate: Gate,
     /// The pool whose region it is, set when it is first opened.
@@ -114,6 +117,7 @@ impl Region {
     fn new(most_threads: usize) -> Region {
         Region {
             tokens: Tokens::new(),
+            lineage: Lineage::default(),
             slots: Slots::new(most_threads),
             gate: Gate::new(),
             pool: AtomicPtr::new(std::ptr::null_mut()),
@@ -253,6 +257,7 @@ impl Region {
         if self.tokens.enter(self.tokens.generation()) == Entry::Over {
             return false;
         }
+        let _lineage = self.lineage.enter();
         let sampled = self.is_sampled();
         if sampled {
             self.stamps.last_arrival.fetch_max(now_ns(), Relaxed);
@@ -364,6 +369,7 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: Plan, units: Units, item_
     }
     let closed = region.gate.reached() + 1;
     region.pool.store(Arc::as_ptr(pool).cast_mut(), Relaxed);
+    region.lineage.note();
     region.tokens.open(units.count);
     let wanting = plan.taken < plan.helpers && plan.way == Way::Single;
     if wanting {

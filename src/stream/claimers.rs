@@ -1,0 +1,205 @@
+//! Threads that wait for a queue and drain it when it is called.
+//!
+//! While there is one, a caller wakes the waiters and asks no pool. A waiter that leaves without draining passes the
+//! call on. Both change their own word before they look at the other's, all SeqCst, so no call is lost:
+//!
+//! | caller                                   | waiter                                      |
+//! |------------------------------------------|---------------------------------------------|
+//! | the turn becomes CALLED                  | `claimers` - 1                              |
+//! | are there claimers? they are woken       | is the turn CALLED? it is drained or passed |
+//! | none: pool, lane, or the caller itself   |                                             |
+//!
+//! A waiter enters, begins to watch the gate, looks at the turn and at what it waits for, and sleeps then: in this
+//! order, so that a change that comes after the look ends the sleep.
+
+use crate::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+#[derive(Debug)]
+pub struct Claimers(AtomicU32);
+
+impl Claimers {
+    pub fn new() -> Claimers {
+        Claimers(AtomicU32::new(0))
+    }
+
+    /// Counts the calling thread, unless it may not drain.
+    pub fn enter(&self, is_able: bool) -> Claimer<'_> {
+        self.0.fetch_add(u32::from(is_able), SeqCst);
+        Claimer { claimers: self, is_able }
+    }
+
+    /// Behind the turn's CALLED: either this sees that a waiter has left, or the waiter sees that the queue is called.
+    pub fn are_there(&self) -> bool {
+        self.0.load(SeqCst) > 0
+    }
+}
+
+/// A thread that waits on a queue's gate. Who drops one looks at the turn behind that.
+#[derive(Debug)]
+pub struct Claimer<'a> {
+    claimers: &'a Claimers,
+    /// Whether it will drain the queue if it is called.
+    pub is_able: bool,
+}
+
+impl Drop for Claimer<'_> {
+    fn drop(&mut self) {
+        self.claimers.0.fetch_sub(u32::from(self.is_able), SeqCst);
+    }
+}
+
+/// Models of a producer, a pool's thread and a waiter at one queue, with broken twins that loom must find.
+#[cfg(all(test, loom))]
+mod models {
+    use super::Claimers;
+    use crate::base::time::Deadline;
+    use crate::sync::atomic::{AtomicU64, Ordering::*};
+    use crate::sync::{Gate, Turn};
+    use loom::thread;
+    // What unwinds in a model that fails must not be loom's.
+    use std::sync::Arc;
+
+    const ITEMS: u64 = 2;
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Twin {
+        None,
+        LeavesWithoutALook,
+        LooksBeforeItWatches,
+        CallerLooksFirst,
+    }
+
+    struct Queue {
+        turn: Turn<()>,
+        claimers: Claimers,
+        gate: Gate,
+        pushed: AtomicU64,
+        /// Times that the pool was asked.
+        asked: AtomicU64,
+    }
+
+    impl Queue {
+        fn new() -> Arc<Queue> {
+            Arc::new(Queue {
+                turn: Turn::new(()),
+                claimers: Claimers::new(),
+                gate: Gate::new(),
+                pushed: AtomicU64::new(0),
+                asked: AtomicU64::new(0),
+            })
+        }
+
+        fn push(&self, twin: Twin) {
+            let early = twin == Twin::CallerLooksFirst && self.claimers.are_there();
+            self.pushed.fetch_add(1, SeqCst);
+            if self.turn.call() {
+                self.call(early);
+            }
+        }
+
+        fn call(&self, early: bool) {
+            if early || self.claimers.are_there() {
+                self.gate.nudge();
+            } else {
+                self.asked.fetch_add(1, SeqCst);
+            }
+        }
+
+        fn drain(&self) -> bool {
+            let mut worked = false;
+            while self.pushed.load(SeqCst) > self.gate.reached() {
+                let Some(guard) = self.turn.hold() else { return worked };
+                while self.pushed.load(SeqCst) > self.gate.reached() {
+                    self.gate.advance(1);
+                    worked = true;
+                }
+                drop(guard);
+            }
+            worked
+        }
+
+        /// One round of a wait, with its sleep, unless the time is over. Then the queue is not its business any more.
+        fn wait(&self, is_over: bool, twin: Twin) {
+            self.drain();
+            let claimer = self.claimers.enter(true);
+            let seen = twin == Twin::LooksBeforeItWatches && self.turn.is_called();
+            let watch = self.gate.watch();
+            let is_called = if twin == Twin::LooksBeforeItWatches { seen } else { self.turn.is_called() };
+            if !is_over && !watch.is_over() && !is_called && self.gate.reached() < self.pushed.load(SeqCst) {
+                watch.sleep(Deadline::NEVER);
+            }
+            drop(watch);
+            drop(claimer);
+            if !is_over {
+                self.drain();
+            } else if twin != Twin::LeavesWithoutALook && self.turn.is_called() {
+                self.call(false);
+            }
+        }
+    }
+
+    /// A producer, and a waiter that gives up or not. Whatever was pushed is done, or the pool was asked for it.
+    fn push_beside(gives_up: bool, twin: Twin) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let queue = Queue::new();
+            let producer = thread::spawn({
+                let queue = Arc::clone(&queue);
+                move || (0..ITEMS).for_each(|_| queue.push(twin))
+            });
+            queue.wait(gives_up, twin);
+            producer.join().unwrap();
+            let left = queue.pushed.load(SeqCst) - queue.gate.reached();
+            assert!(left == 0 || queue.asked.load(SeqCst) > 0, "nobody was called");
+        });
+    }
+
+    #[test]
+    fn models_a_call_reaches_the_waiter_or_the_pool() {
+        push_beside(true, Twin::None);
+        push_beside(false, Twin::None);
+    }
+
+    /// A pool's thread has the turn: its progress ends the sleep, and what it leaves is done by the waiter.
+    #[test]
+    fn models_a_waiter_sleeps_for_another_thread() {
+        sleep_beside(Twin::None);
+    }
+
+    fn sleep_beside(twin: Twin) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let queue = Queue::new();
+            queue.pushed.store(1, SeqCst);
+            assert!(queue.turn.call());
+            let worker = thread::spawn({
+                let queue = Arc::clone(&queue);
+                move || drop(queue.drain())
+            });
+            while queue.gate.reached() < 1 {
+                queue.wait(false, twin);
+            }
+            worker.join().unwrap();
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody was called")]
+    fn models_broken_waiter_leaves_without_a_look() {
+        push_beside(true, Twin::LeavesWithoutALook);
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody was called")]
+    fn models_broken_caller_looks_for_waiters_first() {
+        push_beside(true, Twin::CallerLooksFirst);
+    }
+
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn models_broken_waiter_looks_before_it_watches() {
+        push_beside(false, Twin::LooksBeforeItWatches);
+    }
+}
