@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * What a pool costs that is made for one call of the host's, beside one that is kept: in one process, in turn, medians.
- * Built with any C compiler against any libweir (weir_threadpool_close is looked up, so that older ones can be measured):
+ * Built with any C compiler against any libweir (weir_threadpool_close is looked up, so that older ones can be
+ * measured):
  *
  *     cc -O2 -Iinclude bench/call_pools.c -o call_pools -L<dir> -lweir -ldl -lpthread && LD_LIBRARY_PATH=<dir> ./call_pools
  *

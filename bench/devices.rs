@@ -1,6 +1,6 @@
-//! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the device idle; and what
-//! a run takes of the host's thread with segments and without.
-//! `cargo bench --bench devices`, with the number of rounds as an optional argument.
+//! Programs on an emulated device: how many times faster several streams are than one where single kernels leave the
+//! device idle; and what a run takes of the host's thread with segments and without. `cargo bench --bench devices`,
+//! with the number of rounds as an optional argument.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;

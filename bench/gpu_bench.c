@@ -2,8 +2,8 @@
  *
  *     gpu_bench [--quick] [section]...
  *
- * The two sides take turns; ratios are of the same round. Prints Markdown; lines "<!-- answer n: ... -->" are for gpu/run.sh. Without a
- * device it says so and does nothing. Leaves with 1 if something did not do what it should.
+ * The two sides take turns; ratios are of the same round. Prints Markdown; lines "<!-- answer n: ... -->" are for
+ * gpu/run.sh. Without a device it says so and does nothing. Leaves with 1 if something did not do what it should.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,7 +1,7 @@
-//! What weir itself costs in front of the CUDA driver: the calling thread's time for a launch, beside a driver whose functions return at once
-//! (`tests/idle_cuda`). It says nothing of a GPU, and needs none.
-//! `cargo bench --bench launches`, with words as a filter of the rows. `cargo bench --bench launches -- repeat N ROW` does N bursts of one row and
-//! measures nothing, for tools that count instructions: it is the difference between two N that counts.
+//! What weir itself costs in front of the CUDA driver: the calling thread's time for a launch, beside a driver whose
+//! functions return at once (`tests/idle_cuda`). It says nothing of a GPU, and needs none. `cargo bench --bench
+//! launches`, with words as a filter of the rows. `cargo bench --bench launches -- repeat N ROW` does N bursts of one
+//! row and measures nothing, for tools that count instructions: it is the difference between two N that counts.
 #![cfg(target_os = "linux")]
 
 use std::ffi::{CStr, CString, c_void};
@@ -143,7 +143,8 @@ fn kernel(engine: &Ref<Engine>, inputs: usize) -> Ref<BoundKernel> {
     BoundKernel::create_as(engine.clone(), Arc::new(Signature(inputs)), operation, &KernelAttr::default()).unwrap()
 }
 
-/// So many kernels one behind the other, with an input and an output on the engine. The first one alone reads the input.
+/// So many kernels one behind the other, with an input and an output on the engine. The first one alone reads the
+/// input.
 fn chain(engine: &Ref<Engine>, length: usize) -> Ref<Program> {
     let (cpu, add) = (Engine::create(DeviceKind::CPU, 0, None).unwrap(), kernel(engine, 2));
     let mut graph = Graph::new("chain");

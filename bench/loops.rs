@@ -1,6 +1,6 @@
-//! Loops whose iterations overlap, both sides in one run, in turn: `cargo bench --bench loops`, with the number of rounds as an
-//! optional argument. The body is a pipeline of two kernels of 20 us: the first makes the next iteration's variable, the second
-//! works on what the first has made and gives it to nobody but a sum.
+//! Loops whose iterations overlap, both sides in one run, in turn: `cargo bench --bench loops`, with the number of
+//! rounds as an optional argument. The body is a pipeline of two kernels of 20 us: the first makes the next iteration's
+//! variable, the second works on what the first has made and gives it to nobody but a sum.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;

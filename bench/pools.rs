@@ -2,7 +2,8 @@
 //! and how well two threads share bodies of uneven cost. Its C++ twin, bench/peers, does the same on the pools of
 //! others.
 //!
-//! `cargo bench --bench pools`, with the number of rounds as an optional argument. Both sides run in turn; these are medians.
+//! `cargo bench --bench pools`, with the number of rounds as an optional argument. Both sides run in turn; these are
+//! medians.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -5,8 +5,8 @@
  *   replay   the same tensors as in the run before
  *   other    two sets of tensors in turn, in the same order of addresses
  *   mixed    the tensors of one set in another order each time
- * Prints one line for each number of tensors: cc bench/tensors.c -Iinclude -lweir, then ./a.out [most]. With libraries of two versions, one
- * LD_LIBRARY_PATH after the other.
+ * Prints one line for each number of tensors: cc bench/tensors.c -Iinclude -lweir, then ./a.out [most]. With libraries
+ * of two versions, one LD_LIBRARY_PATH after the other.
  */
 
 #include <stdint.h>

@@ -1,8 +1,8 @@
 //! What waits for everything cost: with nothing to wait for, and on the path of those who queue work.
 //!
-//! `cargo bench --bench waits`, with the number of pairs as an optional argument. The second part is run in processes of their own, in
-//! turn: one that has never waited for everything, and one that has done so ten thousand times. A third one has another thread that does
-//! it without pause.
+//! `cargo bench --bench waits`, with the number of pairs as an optional argument. The second part is run in processes
+//! of their own, in turn: one that has never waited for everything, and one that has done so ten thousand times. A
+//! third one has another thread that does it without pause.
 
 use std::process::Command;
 use std::sync::Arc;

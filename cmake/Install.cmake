@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # The installed tree: lib/libweir.so with its soname links, include/weir.h and weir.hpp, bin/weir_conformance, a CMake
-# package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole. Components: runtime (the library
-# and its licences) and dev (all the rest).
+# package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole.
+# Components: runtime (the library and its licences) and dev (all the rest).
 
 include(CMakePackageConfigHelpers)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The binary interface in numbers: the size of every public struct and the offset of every member here, the value of every
- * enumerator in abi_values.h, as they were published. It does its work when it is compiled; a change of a number here is a change of
- * the interface. Structs that begin with struct_size may grow at the end: then their size changes and a member is
- * added here, and nothing else. A script checks that nothing is missing.
+ * The binary interface in numbers: the size of every public struct and the offset of every member here, the value of
+ * every enumerator in abi_values.h, as they were published. It does its work when it is compiled; a change of a number
+ * here is a change of the interface. Structs that begin with struct_size may grow at the end: then their size changes
+ * and a member is added here, and nothing else. A script checks that nothing is missing.
  */
 
 #include "abi_values.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The value of every enumerator, as it was published, and the width of integers that stand for one. It does its work when it
- * is compiled, as part of abi_layout.c.
+ * The value of every enumerator, as it was published, and the width of integers that stand for one. It does its work
+ * when it is compiled, as part of abi_layout.c.
  */
 #ifndef WEIR_CTESTS_ABI_VALUES_H
 #define WEIR_CTESTS_ABI_VALUES_H

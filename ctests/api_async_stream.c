@@ -152,8 +152,8 @@ static void test_errors(weir_engine *engine) {
     weir_stream_release(here);
 }
 
-/* In a worker a synchronous stream refuses before anything has begun; an asynchronous one takes the call, and a wait there for
- * what does not come is refused. */
+/* In a worker a synchronous stream refuses before anything has begun; an asynchronous one takes the call, and a wait
+ * there for what does not come is refused. */
 typedef struct inside {
     weir_stream *synchronous, *asynchronous;
     weir_kernel *kernel;

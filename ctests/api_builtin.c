@@ -346,7 +346,8 @@ static void test_same_bits(void) {
     }
 }
 
-/* What a call of this thread needs was made in the first one: scratch memory, and what the kernel makes of the shapes. */
+/* What a call of this thread needs was made in the first one: scratch memory, and what the kernel makes of the
+ * shapes. */
 static void test_later_calls_allocate_nothing(const station *t) {
     weir_kernel *matmul = matmul_kernel(t, 0), *relu = NULL;
     weir_eltwise_desc desc = {.struct_size = sizeof desc, .op = WEIR_ELTWISE_RELU};

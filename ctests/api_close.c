@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * weir_threadpool_close, as a framework uses it that owns its pool: when it has returned WEIR_OK nothing of the host's is
- * called any more, also by helpers that lay in the host's queue, and release was called, once.
+ * weir_threadpool_close, as a framework uses it that owns its pool: when it has returned WEIR_OK nothing of the host's
+ * is called any more, also by helpers that lay in the host's queue, and release was called, once.
  */
 
 #include <pthread.h>
@@ -168,7 +168,8 @@ static void share(weir_threadpool *pool, int64_t items) {
 
 /* ---- Tests ------------------------------------------------------------------------------------------------------ */
 
-/* The framework's threads go on; contexts come and go with its calls. Helpers that lie in the queue come when the context is gone. */
+/* The framework's threads go on; contexts come and go with its calls. Helpers that lie in the queue come when the
+ * context is gone. */
 static void test_contexts_come_and_go(void) {
     framework *f = framework_create();
     for (int round = 0; round < (int)scale(ROUNDS); round++) {
@@ -184,7 +185,8 @@ static void test_contexts_come_and_go(void) {
     CHECK(framework_destroy(f) > 0); /* else no helper came late */
 }
 
-/* The framework goes with its pool: its threads are torn down as soon as close is back, and run what is queued on their way. */
+/* The framework goes with its pool: its threads are torn down as soon as close is back, and run what is queued on their
+ * way. */
 static void test_threads_go_right_after(void) {
     for (int round = 0; round < (int)scale(ROUNDS); round++) {
         framework *f = framework_create();
@@ -340,7 +342,8 @@ static int32_t close_inside(void *arg) {
     return pass_gate(&in->gate);
 }
 
-/* Inside of a task it is refused, and leaves the pool open; a task that has begun is waited for, as long as there is time. */
+/* Inside of a task it is refused, and leaves the pool open; a task that has begun is waited for, as long as there is
+ * time. */
 static void test_inside_and_time(void) {
     framework *f = framework_create();
     context *c = make_context(f);

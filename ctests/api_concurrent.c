@@ -156,7 +156,8 @@ static void test_no_wait(void) {
     world_destroy(&w);
 }
 
-/* Streams take runs without blocking the caller, and hold them back without a thread; on pools of one thread and of many. */
+/* Streams take runs without blocking the caller, and hold them back without a thread; on pools of one thread and of
+ * many. */
 static void test_streams(weir_threadpool *pool, int most) {
     enum { STREAMS = 5, EACH = 20 };
     world w;

@@ -77,7 +77,8 @@ static weir_graph *branch(weir_engine *engine, const char *name, int f) {
     return graph;
 }
 
-/* steps, x = 0, n; while x > 1: x = x odd ? 3 x + 1 : x / 2, steps += 1. And n odd ? n + 1 : n / 2 by switch and merge. */
+/* steps, x = 0, n; while x > 1: x = x odd ? 3 x + 1 : x / 2, steps += 1. And n odd ? n + 1 : n / 2 by switch and
+ * merge. */
 static weir_program *make_program(weir_engine *engine, int32_t parallel) {
     weir_graph *odd = branch(engine, "odd", TRIPLE_PLUS_ONE), *even = branch(engine, "even", HALF);
     weir_graph *condition = make_graph("condition"), *body = make_graph("body"), *graph = make_graph("collatz");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A CUDA engine as a C program uses it: what the device is, a kernel of its own, streams and events of its own beside weir's. It runs on a GPU,
- * and on the fake driver where there is none.
+ * A CUDA engine as a C program uses it: what the device is, a kernel of its own, streams and events of its own beside
+ * weir's. It runs on a GPU, and on the fake driver where there is none.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Engines on a plug-in's device, as a program uses them: tensors, copies, kernels, streams, events, waits, and what fails.
+ * Engines on a plug-in's device, as a program uses them: tensors, copies, kernels, streams, events, waits, and what
+ * fails.
  */
 
 #include <pthread.h>
@@ -129,7 +130,8 @@ static weir_status run_once(const board *on, char *text, size_t capacity) {
     weir_status status = make_objects(on, &o);
     if (status == WEIR_OK) status = run_objects(&o);
     snprintf(text, capacity, "%s", status == WEIR_OK ? "" : weir_last_error_message());
-    /* A stream that has failed refuses what comes later, and one that waited for it was aborted: which of them was the first? */
+    /* A stream that has failed refuses what comes later, and one that waited for it was aborted: which of them was the
+     * first? */
     if (status == WEIR_FAILED_PRECONDITION || status == WEIR_ABORTED) {
         weir_stream *const streams[2] = {o.stream, o.other};
         for (int i = 0; i < 2; i++) {
@@ -282,8 +284,8 @@ static void test_late_failure(void) {
     pull_out(&on);
 }
 
-/* The k-th call of each function fails, until there are no more calls: the right status, a text that names engine and function, nothing left
- * behind; and then everything works again. */
+/* The k-th call of each function fails, until there are no more calls: the right status, a text that names engine and
+ * function, nothing left behind; and then everything works again. */
 static void test_sweep(void) {
     static const char *const functions[] = {
         "device_open", "device_info", "allocate", "stream_create", "event_create", "event_record", "event_wait",
@@ -309,7 +311,8 @@ static void test_sweep(void) {
                     break;
                 }
                 if (status == WEIR_OK) {
-                    /* Memory in a smaller piece; or an event that is recorded after the last wait for the result, where nobody looks. */
+                    /* Memory in a smaller piece; or an event that is recorded after the last wait for the result, where
+                     * nobody looks. */
                     CHECK(strcmp(functions[f], "allocate") == 0 || strncmp(functions[f], "event_", 6) == 0);
                     check_result();
                     continue;

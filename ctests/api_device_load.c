@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Kinds by name, makers of devices with priorities, and plug-in libraries:  api_device_load <plugin.so> <failing plugin.so>
+ * Kinds by name, makers of devices with priorities, and plug-in libraries:  api_device_load <plugin.so> <failing
+ * plugin.so>
  */
 
 #include <dlfcn.h>

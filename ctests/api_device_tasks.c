@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Functions of the host's on streams whose work a device does: in their place, on the pool of the stream or the engine, on a thread of the
- * stream's own where no pool takes them, and never on the thread that queues or on a device's.
+ * Functions of the host's on streams whose work a device does: in their place, on the pool of the stream or the engine,
+ * on a thread of the stream's own where no pool takes them, and never on the thread that queues or on a device's.
  */
 
 #include <pthread.h>
@@ -123,8 +123,8 @@ static void test_places(board b, int kind, int own_pool) {
             int schedules = kind == POOL_FIFO || kind == POOL_LIFO || kind == POOL_ASYNCHRONOUS || kind == POOL_FULL;
             if (schedules) CHECK(looks[i].on_pool || looks[i].by_queuer);
         }
-        /* No thread but the pool's, where it takes tasks. One that runs them at once, on the device's thread as it may be, does not: nothing of the
-         * host's runs there. */
+        /* No thread but the pool's, where it takes tasks. One that runs them at once, on the device's thread as it may
+         * be, does not: nothing of the host's runs there. */
         int may_have_lane = kind == POOL_INLINE || kind == POOL_HALF || kind == POOL_SEEDED;
         int has_lane = kind < 0 || kind == POOL_PARALLEL_FOR || kind == POOL_REFUSING || kind == POOL_HALF;
         uint64_t alive = runtime_info().threads_alive;
@@ -206,7 +206,8 @@ static int32_t compute_and_wait(void *user, weir_kernel_context *context) {
     return wait_here(user);
 }
 
-/* On a pool of one thread, inline, or a lane; on the emulated device also in a kernel, which runs on its only thread. */
+/* On a pool of one thread, inline, or a lane; on the emulated device also in a kernel, which runs on its only
+ * thread. */
 static void test_waits(board b, weir_threadpool *pool, int is_lane, int runs_kernels) {
     weir_engine *engine = engine_on(&b, pool);
     weir_stream *stream = stream_on(engine, NULL), *other = stream_on(engine, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Variables in the memory of a device: the host, streams, programs and loops that use them, several at once, failures, and what is under way
- * when they end. The emulated device's checker looks on: an access that nothing orders is a report.
+ * Variables in the memory of a device: the host, streams, programs and loops that use them, several at once, failures,
+ * and what is under way when they end. The emulated device's checker looks on: an access that nothing orders is a
+ * report.
  */
 
 #include <pthread.h>
@@ -226,7 +227,8 @@ static void without_order(weir_engine *device) {
     weir_engine_release(cpu);
 }
 
-/* x = 2 x + step, `trips` times, in a loop whose iterations may overlap: each must read what the last one has written. */
+/* x = 2 x + step, `trips` times, in a loop whose iterations may overlap: each must read what the last one has
+ * written. */
 static void loop(weir_engine *device, int32_t trips) {
     weir_engine *cpu = make_engine(NULL), *engines[] = {cpu, device};
     weir_tensor *first = of_value(cpu, 1.0f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Two libraries in one process that know nothing of each other, each with a domain: neither waits for the other's work nor is told of its
- * failures; and a third party that synchronises everything takes nothing away from either.
+ * Two libraries in one process that know nothing of each other, each with a domain: neither waits for the other's work
+ * nor is told of its failures; and a third party that synchronises everything takes nothing away from either.
  */
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Programs over engines of two domains: which domain's wait covers what of a run, who is told that it has failed, and what the texts call
- * the engines.
+ * Programs over engines of two domains: which domain's wait covers what of a run, who is told that it has failed, and
+ * what the texts call the engines.
  */
 
 #include <pthread.h>

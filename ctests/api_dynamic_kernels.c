@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Batches of a size that only a run knows, through kernels of weir's and a merge; and what is said of those that do not fit.
+ * Batches of a size that only a run knows, through kernels of weir's and a merge; and what is said of those that do not
+ * fit.
  */
 
 #include "make.h"

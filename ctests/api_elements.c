@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Kernels that compute each element for itself, as a program uses them: functions in place, a comparison that chooses, a
- * network's numbers in fewer bits and back.
+ * Kernels that compute each element for itself, as a program uses them: functions in place, a comparison that chooses,
+ * a network's numbers in fewer bits and back.
  */
 
 #include <math.h>

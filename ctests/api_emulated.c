@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The emulated device as a user's tests meet it: engine, streams, events, copies, kernels, the wait for everything, faults, orders by
- * a seed, and what the checker finds.
+ * The emulated device as a user's tests meet it: engine, streams, events, copies, kernels, the wait for everything,
+ * faults, orders by a seed, and what the checker finds.
  */
 
 #include <time.h>

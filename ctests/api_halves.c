@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * f16 and bf16 as a program uses them that keeps its weights and what lies between its layers in halves: weights come as floats, are
- * converted and packed; a graph normalises, multiplies with bias and gelu, multiplies again and adds what it began with, gives scores
- * in f32, and beside them a softmax in halves. Compared with the same in f64 that is rounded where halves are stored.
+ * f16 and bf16 as a program uses them that keeps its weights and what lies between its layers in halves: weights come
+ * as floats, are converted and packed; a graph normalises, multiplies with bias and gelu, multiplies again and adds
+ * what it began with, gives scores in f32, and beside them a softmax in halves. Compared with the same in f64 that is
+ * rounded where halves are stored.
  */
 
 #include <math.h>

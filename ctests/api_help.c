@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Whoever waits, works: all threads of a pool may wait at once, in jobs of the host's own, for work that was given to the same
- * pool, which cannot say who its threads are.
+ * Whoever waits, works: all threads of a pool may wait at once, in jobs of the host's own, for work that was given to
+ * the same pool, which cannot say who its threads are.
  */
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The waits for everything, called where weir has called the host: always the same refusal, at once, whatever thread it is, and whether
- * there is anything to wait for or not.
+ * The waits for everything, called where weir has called the host: always the same refusal, at once, whatever thread it
+ * is, and whether there is anything to wait for or not.
  */
 
 #include <pthread.h>
@@ -48,7 +48,8 @@ static void be_refused(void) {
     atomic_fetch_add(&refusals, 1);
 }
 
-/* So many rounds since the last call: who lets go of something last may do so a moment later. And outside all is well. */
+/* So many rounds since the last call: who lets go of something last may do so a moment later. And outside all is
+ * well. */
 static void expect(int rounds) {
     EVENTUALLY(weir_sync_devices() == WEIR_OK && atomic_load(&refusals) >= rounds);
     CHECK_OK(weir_engine_synchronize(synced, WEIR_TIMEOUT_INFINITE));
@@ -166,7 +167,8 @@ static void test_graph(weir_engine *engine, int nodes, int shared) {
     expect(1);
 }
 
-/* A kernel that completes later: as it is started, and on the stream behind it, which the completing thread may be the one to run. */
+/* A kernel that completes later: as it is started, and on the stream behind it, which the completing thread may be the
+ * one to run. */
 static int32_t start_later(void *user, weir_kernel_context *context, weir_completion *done) {
     (void)context;
     be_refused();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The kernel cache as a host meets it: the counters, the bound, capacity 0, many threads, tasks of a pool of one thread, and
- * what is left when the engine is released. With an argument: that text is what creating a kernel says.
+ * The kernel cache as a host meets it: the counters, the bound, capacity 0, many threads, tasks of a pool of one
+ * thread, and what is left when the engine is released. With an argument: that text is what creating a kernel says.
  */
 
 #include <pthread.h>
@@ -109,7 +109,8 @@ static void test_exact(void) {
     CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &kernels[n++])); /* another kernel, though it does the same */
     CHECK_SINCE(before, 0, 5, 0);
 
-    /* A description from an older header, which ends before the activation, and a flag in the place of the activation. */
+    /* A description from an older header, which ends before the activation, and a flag in the place of the
+     * activation. */
     weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = WEIR_MATMUL_BIAS};
     CHECK_OK(weir_kernel_create_matmul(engine, &matmul, NULL, &kernels[n++]));
     matmul.struct_size = offsetof(weir_matmul_desc, flags) + sizeof matmul.flags;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Many runs of one program at once: as many as a kernel's input says, inside of one another, failing, cancelled; and from outside.
+ * Many runs of one program at once: as many as a kernel's input says, inside of one another, failing, cancelled; and
+ * from outside.
  */
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Memory of engines, as a user writes it: an allocator of one's own, a limit, figures, trim, and what is said when memory is out.
+ * Memory of engines, as a user writes it: an allocator of one's own, a limit, figures, trim, and what is said when
+ * memory is out.
  */
 
 #include "make.h"
@@ -117,7 +118,8 @@ static void test_settings(void) {
     CHECK_EQ(atomic_load(&a.calls), 0);
 }
 
-/* Tensors, scratch and values of runs come from the allocator, and go back to it with the engine and all that is on it. */
+/* Tensors, scratch and values of runs come from the allocator, and go back to it with the engine and all that is on
+ * it. */
 static void test_allocator(void) {
     for (weir_memory_mode mode = WEIR_MEMORY_MODE_POOLED; mode <= WEIR_MEMORY_MODE_DIRECT; mode++) {
         arena a = {0};
@@ -275,7 +277,8 @@ static char *dump_of(weir_engine *engine) {
     return text;
 }
 
-/* A thousand calls that wait on an asynchronous stream share one scratch memory, because they run one after the other. */
+/* A thousand calls that wait on an asynchronous stream share one scratch memory, because they run one after the
+ * other. */
 static void test_scratch_of_a_stream(void) {
     enum { CALLS = 1000, N = 1000 };
     weir_engine *engine = make_memory_engine(NULL, UINT64_MAX, WEIR_MEMORY_MODE_POOLED);
@@ -328,7 +331,8 @@ static int32_t negate(void *user, weir_kernel_context *context) {
     return WEIR_OK;
 }
 
-/* The values of a program's runs are the engine's memory too: they count, and a limit that they break is an error of the run. */
+/* The values of a program's runs are the engine's memory too: they count, and a limit that they break is an error of
+ * the run. */
 static void test_values_of_runs(void) {
     enum { N = 1 << 18 };
     weir_engine *engine = make_memory_engine(NULL, 8 << 20, WEIR_MEMORY_MODE_POOLED);
@@ -413,7 +417,8 @@ static int32_t wait_for_gate(void *user, weir_kernel_context *context) {
     return pass_gate(user);
 }
 
-/* The caller's memory is given back once, when nothing uses it any more: no handle, no tensor, no work that is queued. */
+/* The caller's memory is given back once, when nothing uses it any more: no handle, no tensor, no work that is
+ * queued. */
 static void test_imported(void) {
     float memory[16] = {1, 2, 3, 4};
     atomic_int released = 0;

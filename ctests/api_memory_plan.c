@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The memory of a run's values in graphs that people run: a residual network, digits, voice. Values share places wherever edges
- * keep their users apart, so a run needs little more than what is alive at one time, not the sum of all values. The bits are
- * those of a run in the calling thread, whatever the pool.
+ * The memory of a run's values in graphs that people run: a residual network, digits, voice. Values share places
+ * wherever edges keep their users apart, so a run needs little more than what is alive at one time, not the sum of all
+ * values. The bits are those of a run in the calling thread, whatever the pool.
  */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L

@@ -240,7 +240,8 @@ static weir_program *make_chain(weir_engine *engine, waiter *w, weir_compute_fn 
 
 /* What stops the outer run stops what runs inside at once: a cancel, a deadline. */
 static void test_stops(weir_threadpool *pool) {
-    /* A stream with a thread of its own: pools that run what they are given at once would never come back from the start. */
+    /* A stream with a thread of its own: pools that run what they are given at once would never come back from the
+     * start. */
     weir_engine *engine = make_engine(pool), *without_pool = make_engine(NULL);
     weir_stream *stream = make_stream(without_pool, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     weir_run_options *soon = NULL, *on_pool = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Programs as nodes whose kernels complete later or may block: at once, later, by other threads, by hand; two deep; with errors,
- * cancels and deadlines; on every kind of pool and stream. No thread waits for them.
+ * Programs as nodes whose kernels complete later or may block: at once, later, by other threads, by hand; two deep;
+ * with errors, cancels and deadlines; on every kind of pool and stream. No thread waits for them.
  */
 
 #include "later.h"
@@ -374,8 +374,8 @@ static void test_blocking(weir_threadpool *pool) {
     test_pool_destroy(r.lane);
 }
 
-/* A run that is deterministic, or finishes what is independent, starts each such node in its turn and waits for it; on a stream whose pool's
- * worker that would block it is refused. */
+/* A run that is deterministic, or finishes what is independent, starts each such node in its turn and waits for it; on
+ * a stream whose pool's worker that would block it is refused. */
 static void test_one_by_one(void) {
     static const how ways[] = {INLINE, ELSEWHERE, RACING};
     enum { MIDDLE = 3, TOP = 2 };

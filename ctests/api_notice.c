@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Completion without waiting: functions that are called and eventfds that are raised when a run or an event is over. Once
- * each, with the right outcome, when it is over and not before, whatever the pool is and whatever is released first.
+ * Completion without waiting: functions that are called and eventfds that are raised when a run or an event is over.
+ * Once each, with the right outcome, when it is over and not before, whatever the pool is and whatever is released
+ * first.
  */
 
 #include <errno.h>
@@ -133,7 +134,8 @@ static weir_run_options *options_with(ear *e) {
     return options;
 }
 
-/* Every way to hear of a run and of an event, and every way in which they end. Where `may_hold`, who submits does not run it. */
+/* Every way to hear of a run and of an event, and every way in which they end. Where `may_hold`, who submits does not
+ * run it. */
 static void test_outcomes(weir_threadpool *pool, int may_hold) {
     network *net = make_network(pool);
     weir_stream *stream = make_stream(net->engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "s");

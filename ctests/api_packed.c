@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Weights packed once, f32 and s8, used by several kernels, threads and pools; products with leading dimensions and with
- * what follows them; products of bytes in all types.
+ * Weights packed once, f32 and s8, used by several kernels, threads and pools; products with leading dimensions and
+ * with what follows them; products of bytes in all types.
  */
 
 #include <math.h>

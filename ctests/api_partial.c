@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Runs that compute a part of a program's outputs: a model with a prediction and a loss, of which the loss alone needs labels.
+ * Runs that compute a part of a program's outputs: a model with a prediction and a loss, of which the loss alone needs
+ * labels.
  */
 
 #include "make.h"
@@ -62,7 +63,8 @@ static weir_value add_op(model *m, weir_graph *graph, const char *name, weir_val
     return out;
 }
 
-/* x -> features -> prediction; features, labels -> loss; features -> norm; a task that logs, and one that the norm waits for. */
+/* x -> features -> prediction; features, labels -> loss; features -> norm; a task that logs, and one that the norm
+ * waits for. */
 static void model_create(model *m, weir_threadpool *pool, size_t lists) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_graph *graph = make_graph("model");

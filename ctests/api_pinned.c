@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Memory of the host's that is pinned for the copies of a device: what it is good for, what is counted, limits, buffers of the host's own
- * that are pinned, devices that pin nothing, and programs, whose copies go through pinned memory.
+ * Memory of the host's that is pinned for the copies of a device: what it is good for, what is counted, limits, buffers
+ * of the host's own that are pinned, devices that pin nothing, and programs, whose copies go through pinned memory.
  */
 
 #include "make.h"

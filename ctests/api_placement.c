@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Programs whose inputs and outputs are in a device's memory, as somebody uses them who keeps data there: a state that goes from run
- * to run without the host, weights that are there already, runs in the order of a device's stream, two devices that copy to one another, a loop
- * that the device decides in.
+ * Programs whose inputs and outputs are in a device's memory, as somebody uses them who keeps data there: a state that
+ * goes from run to run without the host, weights that are there already, runs in the order of a device's stream, two
+ * devices that copy to one another, a loop that the device decides in.
  */
 
 #include "make.h"
@@ -82,7 +82,8 @@ static uint64_t allocations_of(weir_program *program, weir_stream *stream, int r
     return runtime_info().allocations - before;
 }
 
-/* A state that stays on the device: each run reads what the last one wrote, on one stream, and nobody waits in between. */
+/* A state that stays on the device: each run reads what the last one wrote, on one stream, and nobody waits in
+ * between. */
 static void a_state_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
     weir_program *program = make_step(cpu, device);
     weir_stream *stream = NULL;
@@ -112,8 +113,8 @@ static void a_state_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
     CHECK_OK(weir_program_run(program, NULL, ready, 2, &states[1], 1, NULL));
     CHECK(first_of(stream, states[1], cpu) == 8);
 
-    /* From the second run on there is no allocation: many runs and a wait take what one run and a wait do. The device's own lists may
-     * still grow while its thread comes late. */
+    /* From the second run on there is no allocation: many runs and a wait take what one run and a wait do. The device's
+     * own lists may still grow while its thread comes late. */
     uint64_t allocations = 1;
     for (int round = 0; allocations > 0 && round < MORE; round++) {
         const uint64_t one = allocations_of(program, stream, 1, ready, states[1]);
@@ -163,7 +164,8 @@ static void a_stream_that_has_failed_begins_no_run(weir_engine *cpu) {
     weir_engine_release(device);
 }
 
-/* Weights that were loaded to the device before there was a graph: nodes there read them, the host has a copy, and the program keeps them. */
+/* Weights that were loaded to the device before there was a graph: nodes there read them, the host has a copy, and the
+ * program keeps them. */
 static void weights_stay_on_their_device(weir_engine *cpu, weir_engine *device) {
     weir_engine *engines[2] = {cpu, device};
     const weir_tensor_desc desc = vector_desc(LEN);
@@ -375,7 +377,8 @@ static weir_program *make_loop(weir_engine *cpu, weir_engine *engine, const weir
     return program;
 }
 
-/* A loop whose state and predicate stay on the device: it decides itself, or the host has the predicate brought back. */
+/* A loop whose state and predicate stay on the device: it decides itself, or the host has the predicate brought
+ * back. */
 static void a_loop_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
     weir_compile_options *options = NULL;
     weir_stream *stream = NULL;

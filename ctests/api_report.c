@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a program says of itself: nodes, edges and memory, and what is made of kernels in place, forwarding and pure kernels.
+ * What a program says of itself: nodes, edges and memory, and what is made of kernels in place, forwarding and pure
+ * kernels.
  */
 
 #include "make.h"

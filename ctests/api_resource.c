@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Resources by name: containers, objects of the host's, one builder for many who ask, ids, lists, what outlives an engine.
+ * Resources by name: containers, objects of the host's, one builder for many who ask, ids, lists, what outlives an
+ * engine.
  */
 
 #include <pthread.h>

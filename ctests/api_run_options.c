@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What runs and programs can be told and asked: settings, absent outputs, times of nodes, profiles. How runs end early is in
- * failure_sweep.c.
+ * What runs and programs can be told and asked: settings, absent outputs, times of nodes, profiles. How runs end early
+ * is in failure_sweep.c.
  */
 
 #include "make.h"
@@ -239,7 +239,8 @@ static int32_t sleep_a_little(void *arg) {
     return WEIR_OK;
 }
 
-/* Four tasks that wait for nothing: with two workers at most, two of them are ready for as long as another one takes. */
+/* Four tasks that wait for nothing: with two workers at most, two of them are ready for as long as another one
+ * takes. */
 static void waits_are_counted(weir_threadpool *pool) {
     enum { TASKS = 4, RUNS = 3 };
     weir_engine *engine = make_engine(pool);

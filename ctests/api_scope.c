@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * All engines at once with an answer for each; scopes whose late failures are their own; times that wait for what they time.
+ * All engines at once with an answer for each; scopes whose late failures are their own; times that wait for what they
+ * time.
  */
 
 #include "make.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A program whose work on a device is recorded: what the device is asked for in each run, the same results with and without, the report.
+ * A program whose work on a device is recorded: what the device is asked for in each run, the same results with and
+ * without, the report.
  */
 
 #include "make.h"
@@ -90,7 +91,8 @@ int main(void) {
         check_report(program, segments > 0 ? "\"segments_why\":\"yes, " : "\"segments_why\":\"no, the compile options");
         /* One stream leaves nothing to try. */
         check_report(program, segments > 0 ? "\"way\":\"recordings, no segment would be" : "\"way\":\"streams, there are no");
-        /* Runs allocate nothing; what the device keeps of its own grows with how late its thread comes, and that not for ever. */
+        /* Runs allocate nothing; what the device keeps of its own grows with how late its thread comes, and that not
+         * for ever. */
         for (int run = 0; run < 1000 && quiet < 20; run++) {
             const uint64_t allocated = runtime_info().allocations;
             CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Waits for everything while programs run on devices: runs that were started before are over with all that devices do for them, copies
- * too, and what comes later is not waited for. Also what a failed run has left behind, and what a run in another thread has issued.
+ * Waits for everything while programs run on devices: runs that were started before are over with all that devices do
+ * for them, copies too, and what comes later is not waited for. Also what a failed run has left behind, and what a run
+ * in another thread has issued.
  */
 
 #include <pthread.h>
@@ -55,7 +56,8 @@ static void *complete(void *arg) {
     return NULL;
 }
 
-/* x added to itself LENGTH times on the device; with `late` the last sum takes a value of the host's that completes later. */
+/* x added to itself LENGTH times on the device; with `late` the last sum takes a value of the host's that completes
+ * later. */
 static weir_program *make_program(weir_engine *cpu, weir_engine *device, weir_compile_options *options, pending *late) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_engine *engines[] = {cpu, device};
@@ -206,8 +208,9 @@ static void *synchronize(void *arg) {
     return NULL;
 }
 
-/* A run that is started while another thread waits is held up for as long as the test likes: that thread's wait ends all the same. How far it
- * was when the run was started cannot be seen from here, so it is given time, and more of it if that was too little. */
+/* A run that is started while another thread waits is held up for as long as the test likes: that thread's wait ends
+ * all the same. How far it was when the run was started cannot be seen from here, so it is given time, and more of it
+ * if that was too little. */
 static void test_later_runs(weir_engine *cpu) {
     weir_engine *device = make_emulated(2, 1000);
     int was_right = 0;

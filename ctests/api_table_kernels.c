@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Kernels of lookup tables, on streams and in graphs; the order that a graph must give; and tensors of s64, which are their keys.
+ * Kernels of lookup tables, on streams and in graphs; the order that a graph must give; and tensors of s64, which are
+ * their keys.
  */
 
 #include "make.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Variables: nodes and streams that read, assign and add; the order that a graph must give; runs at once; what a deleted name
- * leaves behind.
+ * Variables: nodes and streams that read, assign and add; the order that a graph must give; runs at once; what a
+ * deleted name leaves behind.
  */
 
 #include <pthread.h>
@@ -116,7 +116,8 @@ static void *run_often(void *arg) {
     return NULL;
 }
 
-/* Runs of one program in many threads: every sum counts, whatever the pool. A program keeps its variable when the name goes. */
+/* Runs of one program in many threads: every sum counts, whatever the pool. A program keeps its variable when the name
+ * goes. */
 static void test_runs_at_once(weir_threadpool *pool, uint64_t flags) {
     enum { THREADS = 4 };
     weir_engine *engine = make_engine(pool);
@@ -284,8 +285,8 @@ static int32_t dawdle(void *user, weir_kernel_context *context) {
     return WEIR_OK;
 }
 
-/* A loop that adds to a variable and reads it, round after round: iterations come one after the other although many may overlap, and
- * whether or not the loop is written out. */
+/* A loop that adds to a variable and reads it, round after round: iterations come one after the other although many may
+ * overlap, and whether or not the loop is written out. */
 static void test_loop(weir_threadpool *pool, int32_t trips, int known) {
     weir_engine *engine = make_engine(pool);
     weir_tensor_desc desc = make_desc(WEIR_S32, 1, N, 0, 0), one_desc = make_desc(WEIR_S32, 0, 0, 0, 0);

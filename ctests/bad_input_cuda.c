@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Bad input for native handles, and for CUDA as far as it is refused without a device. A build without CUDA refuses the same with the same
- * status.
+ * Bad input for native handles, and for CUDA as far as it is refused without a device. A build without CUDA refuses the
+ * same with the same status.
  */
 
 #include "bad_input.h"

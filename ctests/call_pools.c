@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Pools that belong to a call: what one of them shows is known of the next, they take no memory after the first, and each has
- * a context, a number and an end of its own.
+ * Pools that belong to a call: what one of them shows is known of the next, they take no memory after the first, and
+ * each has a context, a number and an end of its own.
  */
 
 #include "interpose.h"

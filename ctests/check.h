@@ -136,8 +136,8 @@ static inline weir_runtime_info runtime_info(void) {
     return info;
 }
 
-/* No kind of object has more than it had in `before`. Workers drop what they worked on a moment after the work is seen to
- * be done, so this waits; and `before` may have what was about to go then, so there may be fewer. */
+/* No kind of object has more than it had in `before`. Workers drop what they worked on a moment after the work is seen
+ * to be done, so this waits; and `before` may have what was about to go then, so there may be fewer. */
 static inline void check_released(const weir_runtime_info *before) {
     EVENTUALLY(runtime_info().runs <= before->runs);
     EVENTUALLY(runtime_info().packed_weights <= before->packed_weights);

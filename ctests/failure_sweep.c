@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A graph with parallel branches, a cond and a loop, and for every k: its k-th kernel fails, cancels the run, is in the
- * run when another thread cancels it, or outlasts the deadline. Each time: the right error, the right node and iteration,
- * exactly the right list of what did not run (where one thread runs), nothing run twice or forgotten (where several do),
- * and a program that runs again at once.
+ * run when another thread cancels it, or outlasts the deadline. Each time: the right error, the right node and
+ * iteration, exactly the right list of what did not run (where one thread runs), nothing run twice or forgotten (where
+ * several do), and a program that runs again at once.
  */
 
 #include <pthread.h>

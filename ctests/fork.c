@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Fork: the child may only let go of what it inherited, its other calls with that say so, it ends cleanly, and the parent goes
- * on. What the child can do by itself: fork_busy.c.
+ * Fork: the child may only let go of what it inherited, its other calls with that say so, it ends cleanly, and the
+ * parent goes on. What the child can do by itself: fork_busy.c.
  */
 
 #include <sys/wait.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Fork while other threads are anywhere in the library: making and releasing engines, pools, lanes, kernels, programs and variables. The child
- * computes products, makes what it needs itself and runs it; it never waits for a lock of a thread that is not there. From the first
- * thread and from another one, as Python's multiprocessing does.
+ * Fork while other threads are anywhere in the library: making and releasing engines, pools, lanes, kernels, programs
+ * and variables. The child computes products, makes what it needs itself and runs it; it never waits for a lock of a
+ * thread that is not there. From the first thread and from another one, as Python's multiprocessing does.
  */
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A graph on a pool that has parallel_for only, whose other thread comes when everything is done: the caller runs the nodes
- * within its parallel_for, and waits for nobody.
+ * A graph on a pool that has parallel_for only, whose other thread comes when everything is done: the caller runs the
+ * nodes within its parallel_for, and waits for nobody.
  */
 
 #include <pthread.h>
@@ -31,7 +31,8 @@ static void *come_late(void *unused) {
     const struct timespec moment = {0, 1000000};
     int ms;
     (void)unused;
-    /* If the caller waits for this thread instead of running the nodes, it gets its help after a while, and the check fails. */
+    /* If the caller waits for this thread instead of running the nodes, it gets its help after a while, and the check
+     * fails. */
     for (ms = 0; ms < PATIENCE_MS && atomic_load(&s.ran) < s.all_ran; ms++) nanosleep(&moment, NULL);
     s.fn(s.arg, 1);
     return NULL;

@@ -110,7 +110,8 @@ static int32_t do_nothing(void *arg, int64_t begin, int64_t end, int32_t slot) {
     return WEIR_OK;
 }
 
-/* A region with so many slots, shared by a parallel_for that may be refused, after one that asked for all the helpers. */
+/* A region with so many slots, shared by a parallel_for that may be refused, after one that asked for all the
+ * helpers. */
 static void a_region_for_the_late(int32_t slots, int refuses) {
     const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = num_threads, .max_threads = max_threads, .schedule = keep,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * weir_program_run_many of programs whose kernels complete later: any number of runs, on any pool, from a thread of the host's, however fast
- * what was started completes. Several are under way at once where there are threads for it. In a worker of a pool the wait is refused.
+ * weir_program_run_many of programs whose kernels complete later: any number of runs, on any pool, from a thread of the
+ * host's, however fast what was started completes. Several are under way at once where there are threads for it. In a
+ * worker of a pool the wait is refused.
  */
 
 #include "later.h"
@@ -100,7 +101,8 @@ static void test_failure(weir_threadpool *pool) {
     free_world(w);
 }
 
-/* Two runs are under way before either kernel completes: the second of the two to begin is completed by hand, and then the first. */
+/* Two runs are under way before either kernel completes: the second of the two to begin is completed by hand, and then
+ * the first. */
 typedef struct pair {
     pthread_mutex_t mutex;
     job jobs[2];

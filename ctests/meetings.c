@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The matrix of docs/waiting.md: every kind of wait, in every place that it may be called from. Each cell is executed, several times:
- * it works, or it is refused with the text that the table says, and always the same.
+ * The matrix of docs/waiting.md: every kind of wait, in every place that it may be called from. Each cell is executed,
+ * several times: it works, or it is refused with the text that the table says, and always the same.
  *
  *     meetings docs/waiting.md    compares with the table there
  *     meetings                    prints the table

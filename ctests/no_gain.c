@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A pool that costs more than it says: loops that do not gain by its threads stay with their callers, and are tried again now and
- * then.
+ * A pool that costs more than it says: loops that do not gain by its threads stay with their callers, and are tried
+ * again now and then.
  *
- * The pool here keeps its caller for half a millisecond with every task, while weir is told that it takes next to nothing; then
- * it runs the task, at once and in the caller.
+ * The pool here keeps its caller for half a millisecond with every task, while weir is told that it takes next to
+ * nothing; then it runs the task, at once and in the caller.
  */
 
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Memory and threads run out at random while three threads make everything that starts threads, use it, and let go of it: pools of
- * the library's, engines with threads of their own, lanes, emulated devices. Each call succeeds with the right result or is refused;
- * nothing aborts, nothing is left behind, and all of it works afterwards.
+ * Memory and threads run out at random while three threads make everything that starts threads, use it, and let go of
+ * it: pools of the library's, engines with threads of their own, lanes, emulated devices. Each call succeeds with the
+ * right result or is refused; nothing aborts, nothing is left behind, and all of it works afterwards.
  */
 
 #include "interpose.h"

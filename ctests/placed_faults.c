@@ -1,6 +1,6 @@
-/* Every operation, copy and allocation of a program on an emulated device fails once, and the device is lost at every operation: the
- * status is right and names node and engine, the program can be run again where the device is not lost, an engine made anew works,
- * and nothing leaks.
+/* Every operation, copy and allocation of a program on an emulated device fails once, and the device is lost at every
+ * operation: the status is right and names node and engine, the program can be run again where the device is not lost,
+ * an engine made anew works, and nothing leaks.
  *
  *     placed_faults [folder of digits]
  *

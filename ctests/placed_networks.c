@@ -1,5 +1,5 @@
-/* The digits and the voice network with every second node on an emulated device: the same bits as on the CPU, on one to four
- * streams, in a hundred orders, and the device's checker has nothing to say.
+/* The digits and the voice network with every second node on an emulated device: the same bits as on the CPU, on one to
+ * four streams, in a hundred orders, and the device's checker has nothing to say.
  *
  *     placed_networks [folder of digits] [folder of voice]
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Replays make no system call and ask for no memory: a child process replays between two marks, and its parent counts what the
- * child's thread asks of the kernel. Runs on a pool may wake and wait, and do nothing else. A pool that is made for one call
- * asks for nothing either.
+ * Replays make no system call and ask for no memory: a child process replays between two marks, and its parent counts
+ * what the child's thread asks of the kernel. Runs on a pool may wake and wait, and do nothing else. A pool that is
+ * made for one call asks for nothing either.
  */
 
 #include "make.h"
@@ -104,7 +104,8 @@ static int32_t of_range(void *arg, int64_t begin, int64_t end, int32_t slot) {
     return WEIR_OK;
 }
 
-/* What an operator does to which its framework gives a pool with each call: a region, a run, and the end of the pool. */
+/* What an operator does to which its framework gives a pool with each call: a region, a run, and the end of the
+ * pool. */
 static void call_with_a_pool_of_its_own(weir_program *program, weir_run_options *options) {
     const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = two_threads, .parallel_for = in_caller};
@@ -136,7 +137,8 @@ static void pools_of_calls(void) {
     weir_engine_release(engine);
 }
 
-/* How often the child calls the kernel between its marks: all calls, and those that wake or wait. False if that can't be seen. */
+/* How often the child calls the kernel between its marks: all calls, and those that wake or wait. False if that can't
+ * be seen. */
 static bool count(what how, long *calls, long *futexes) {
     pid_t child = fork();
     CHECK(child >= 0);

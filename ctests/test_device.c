@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A plug-in's device for tests. One lock for each context guards all queues and events; work is done without it. The queues, and the threads
- * that work on them, are in test_device_work.h.
+ * A plug-in's device for tests. One lock for each context guards all queues and events; work is done without it. The
+ * queues, and the threads that work on them, are in test_device_work.h.
  */
 
 #include "test_device.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A plug-in's device for tests, in the process: each stream is a thread with a queue, addresses are no pointers, and every function can be
- * made to fail or to misbehave. It calls no function of weir's, so that it may also be part of a library that is loaded.
+ * A plug-in's device for tests, in the process: each stream is a thread with a queue, addresses are no pointers, and
+ * every function can be made to fail or to misbehave. It calls no function of weir's, so that it may also be part of a
+ * library that is loaded.
  */
 
 #ifndef WEIR_CTESTS_TEST_DEVICE_H
@@ -43,8 +44,8 @@ typedef enum test_fault {
 
 typedef struct test_device test_device;
 
-/* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK, NATIVE_HANDLE,
- * PINNED_MEMORY and REGISTER_MEMORY are honoured. NULL if there is no memory. */
+/* Makes the context for a vtable. `capabilities` as in weir_device_info; CONCURRENT, TIMING, PEER_COPY, CALLBACK,
+ * NATIVE_HANDLE, PINNED_MEMORY and REGISTER_MEMORY are honoured. NULL if there is no memory. */
 test_device *test_device_create(uint64_t capabilities);
 
 /* Frees it. Nobody uses it any more. */
@@ -55,12 +56,14 @@ weir_device_vtable test_device_vtable(void);
 /* Before it is used. */
 void test_device_misbehave(test_device *device, test_fault fault);
 
-/* The call number `call` (1 = the next) of a function, a member of the vtable, fails with this status; "work" stands for the `call`th thing
- * that the device does, which then fails late. 0 forgets it. test_device_hit says whether it came to pass. */
+/* The call number `call` (1 = the next) of a function, a member of the vtable, fails with this status; "work" stands
+ * for the `call`th thing that the device does, which then fails late. 0 forgets it. test_device_hit says whether it
+ * came to pass. */
 void test_device_plan(test_device *device, const char *function, int call, int32_t status);
 bool test_device_hit(test_device *device);
 
-/* How many devices, streams, events, kernels and blocks of memory are alive; calls of release; threads that are in a function now, at most. */
+/* How many devices, streams, events, kernels and blocks of memory are alive; calls of release; threads that are in a
+ * function now, at most. */
 int test_device_alive(test_device *device);
 int test_device_releases(test_device *device);
 int test_device_most_callers(test_device *device);

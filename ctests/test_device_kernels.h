@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The kernels of the test device: some of weir's own operations as plain loops over f32, and some that only this device knows.
+ * The kernels of the test device: some of weir's own operations as plain loops over f32, and some that only this device
+ * knows.
  */
 
 #ifndef WEIR_CTESTS_TEST_DEVICE_KERNELS_H
@@ -17,8 +18,8 @@ typedef struct scale_attributes {
     float factor;
 } scale_attributes;
 
-/* Makes "add", "relu", "matmul" (with bias and rectifier), "scale", or "weir.fail", which fails; UNIMPLEMENTED for others, unless
- * `anything` goes. */
+/* Makes "add", "relu", "matmul" (with bias and rectifier), "scale", or "weir.fail", which fails; UNIMPLEMENTED for
+ * others, unless `anything` goes. */
 int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel);
 
 /* Runs it; `wrong` subtracts instead of adding. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the functions of the test device stand on: its state, what they begin and end with, the queues of its streams and the threads that
- * work on them. A part of test_device.c and of nothing else: a plug-in is not to have such names for others to find.
+ * What the functions of the test device stand on: its state, what they begin and end with, the queues of its streams
+ * and the threads that work on them. A part of test_device.c and of nothing else: a plug-in is not to have such names
+ * for others to find.
  */
 
 #ifndef WEIR_CTESTS_TEST_DEVICE_WORK_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A plug-in library for tests, that is not linked against weir. Compiled with FAILING it registers one kind, replaces another, and fails.
+ * A plug-in library for tests, that is not linked against weir. Compiled with FAILING it registers one kind, replaces
+ * another, and fails.
  */
 
 #include <stdio.h>

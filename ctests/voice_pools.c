@@ -2,9 +2,9 @@
  *
  *     voice_pools [folder with weights.bin and clips]
  *
- * Beside each clip lies what ONNX Runtime says about it (reference.py): probabilities, which may differ by 1e-4, and segments,
- * which may not. The clips are heard in the calling thread first; then, from two programs, on pools of five kinds: one whose
- * work changes threads when that pays, and one with a hop cost of 0, so that it does whenever it can.
+ * Beside each clip lies what ONNX Runtime says about it (reference.py): probabilities, which may differ by 1e-4, and
+ * segments, which may not. The clips are heard in the calling thread first; then, from two programs, on pools of five
+ * kinds: one whose work changes threads when that pays, and one with a hop cost of 0, so that it does whenever it can.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -154,8 +154,8 @@ typedef enum weir_status_code {
   /** Data was lost or corrupted. */
   WEIR_DATA_LOSS = 15,
   /**
-   * The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work. Abseil has no
-   * such code.
+   * The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work.
+   * Abseil has no such code.
    */
   WEIR_DEVICE_LOST = 64,
 } weir_status_code;
@@ -237,8 +237,8 @@ typedef enum weir_engine_kind_value {
   /** NVIDIA GPUs through the CUDA driver. */
   WEIR_ENGINE_CUDA = 2,
   /**
-   * Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with an order of
-   * work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+   * Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with
+   * an order of work that a seed decides, faults on request, and a checker of the order (weir_emulation).
    */
   WEIR_ENGINE_EMULATED = 3,
 } weir_engine_kind_value;
@@ -248,8 +248,9 @@ typedef enum weir_device_capability {
   /** Its memory is another space: the host cannot read or write there, whatever the number is. */
   WEIR_DEVICE_OWN_MEMORY = 1,
   /**
-   * Its functions may be called from several threads at once. Without it weir calls one after the other, under a lock of its own for
-   * each device, and none that blocks: event_synchronize and event_callback are left alone, and event_query is called instead.
+   * Its functions may be called from several threads at once. Without it weir calls one after the other, under a
+   * lock of its own for each device, and none that blocks: event_synchronize and event_callback are left alone, and
+   * event_query is called instead.
    */
   WEIR_DEVICE_CONCURRENT = 2,
   /** Events with WEIR_EVENT_TIMING keep the time; event_elapsed is there. */
@@ -260,7 +261,10 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_CALLBACK = 16,
   /** native_handle is there. */
   WEIR_DEVICE_NATIVE_HANDLE = 32,
-  /** It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are there. */
+  /**
+   * It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are
+   * there.
+   */
   WEIR_DEVICE_PINNED_MEMORY = 64,
   /** It can pin memory of the host's that others allocated: host_register and host_unregister are there. */
   WEIR_DEVICE_REGISTER_MEMORY = 128,
@@ -324,13 +328,13 @@ typedef enum weir_thread_mode_value {
 /** How an engine keeps its memory. */
 typedef enum weir_memory_mode_value {
   /**
-   * The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what comes back is
-   * kept for the next (weir_engine_trim). The default but of emulated engines.
+   * The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what
+   * comes back is kept for the next (weir_engine_trim). The default but of emulated engines.
    */
   WEIR_MEMORY_MODE_POOLED = 1,
   /**
-   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in memory,
-   * and for allocators that are pools themselves. The default of emulated engines.
+   * Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in
+   * memory, and for allocators that are pools themselves. The default of emulated engines.
    */
   WEIR_MEMORY_MODE_DIRECT = 2,
 } weir_memory_mode_value;
@@ -342,8 +346,8 @@ typedef enum weir_thread_origin_value {
   /** weir_threadpool_create_seeded. */
   WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
   /**
-   * An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of an
-   * engine whose device works on its own.
+   * An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of
+   * an engine whose device works on its own.
    */
   WEIR_THREAD_ORIGIN_LANE = 3,
   /** An engine in mode WEIR_THREAD_MODE_PRIVATE. */
@@ -354,7 +358,10 @@ typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
   /** An emulated device, whose work it does. */
   WEIR_THREAD_ORIGIN_DEVICE = 7,
-  /** A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held. */
+  /**
+   * A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is
+   * held.
+   */
   WEIR_THREAD_ORIGIN_WATCH = 8,
 } weir_thread_origin_value;
 
@@ -365,8 +372,8 @@ typedef enum weir_emulation_flags {
   /** With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION. */
   WEIR_EMULATION_STRICT = 2,
   /**
-   * The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of operations
-   * are then exact to a microsecond, at the price of a processor.
+   * The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of
+   * operations are then exact to a microsecond, at the price of a processor.
    */
   WEIR_EMULATION_PRECISE = 4,
 } weir_emulation_flags;
@@ -386,8 +393,8 @@ typedef enum weir_emulated_race_kind {
   /** The second operation uses bytes of a new allocation that the first may still use as a part of an old one. */
   WEIR_RACE_REUSED_IN_USE = 6,
   /**
-   * As the first three, but the second one's stream did wait for an event of the other stream: it was recorded before the first
-   * operation, too soon.
+   * As the first three, but the second one's stream did wait for an event of the other stream: it was recorded
+   * before the first operation, too soon.
    */
   WEIR_RACE_RECORDED_TOO_SOON = 7,
   /** A stream waits for an event that nobody has recorded. */
@@ -419,15 +426,16 @@ typedef enum weir_kernel_flags {
   /** The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs. */
   WEIR_KERNEL_PURE = 2,
   /**
-   * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
-   * (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+   * The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool
+   * for it (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
    */
   WEIR_KERNEL_MAY_BLOCK = 4,
   /**
-   * Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as far as
-   * `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or `infer`, leaves open are
-   * allocated by the body (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given open
-   * dimensions. Such kernels run as nodes of graphs; on a stream they do if no output is open.
+   * Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as
+   * far as `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or
+   * `infer`, leaves open are allocated by the body (weir_kernel_context_allocate_output); `infer` is not required
+   * for them, and may be given open dimensions. Such kernels run as nodes of graphs; on a stream they do if no
+   * output is open.
    */
   WEIR_KERNEL_DYNAMIC = 8,
 } weir_kernel_flags;
@@ -440,22 +448,26 @@ typedef enum weir_matmul_flags {
   WEIR_MATMUL_TRANSPOSE_B = 2,
   /** A third input, bias[N], is added to each row. */
   WEIR_MATMUL_BIAS = 4,
-  /** The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another activation. */
+  /**
+   * The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another
+   * activation.
+   */
   WEIR_MATMUL_RELU = 8,
   /** The last input, of the shape of C, is added. */
   WEIR_MATMUL_SUM = 16,
   /** C, bias and addend are of f32 also if A and B are of f16 or bf16. */
   WEIR_MATMUL_F32_RESULT = 32,
   /**
-   * Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units for that and is faster with
-   * them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products of f32 are of all bits.
+   * Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units
+   * for that and is faster with them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products
+   * of f32 are of all bits.
    */
   WEIR_MATMUL_ALLOW_TF32 = 64,
 } weir_matmul_flags;
 
 /**
- * Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named here.
- * Infinities give the limits of the function, and a NaN stays a NaN.
+ * Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named
+ * here. Infinities give the limits of the function, and a NaN stays a NaN.
  */
 typedef enum weir_eltwise_op_value {
   /** x where x >= 0, else a x: the rectifier, and with a > 0 the leaky one. */
@@ -625,8 +637,8 @@ typedef enum weir_gru_flags {
   /** Two more inputs, the biases of W and of R, [3 H] each, are added to the gates. */
   WEIR_GRU_BIAS = 1,
   /**
-   * The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only way of
-   * PyTorch.
+   * The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only
+   * way of PyTorch.
    */
   WEIR_GRU_LINEAR_BEFORE_RESET = 2,
 } weir_gru_flags;
@@ -668,20 +680,20 @@ typedef enum weir_softmax_flags {
 /** Normalisations. */
 typedef enum weir_norm_op_value {
   /**
-   * Layer: (x - mean) / sqrt(variance + epsilon), with mean and variance of the elements along `axis` and all axes behind
-   * it. Scale and shift have the shape of these axes.
+   * Layer: (x - mean) / sqrt(variance + epsilon), with mean and variance of the elements along `axis` and all axes
+   * behind it. Scale and shift have the shape of these axes.
    */
   WEIR_NORM_LAYER = 1,
   /** Root mean square: x / sqrt(mean of x * x + epsilon), of the same elements, with the same scale and shift. */
   WEIR_NORM_RMS = 2,
   /**
-   * Batch, with given statistics: (x - mean) / sqrt(variance + epsilon), where mean and variance are further inputs, with
-   * one element for each element along `axis`, the channels. So have scale and shift.
+   * Batch, with given statistics: (x - mean) / sqrt(variance + epsilon), where mean and variance are further inputs,
+   * with one element for each element along `axis`, the channels. So have scale and shift.
    */
   WEIR_NORM_BATCH = 3,
   /**
-   * Group: as layer, with mean and variance of all elements of a group of channels, and of what is behind them, one by one
-   * for each place in front of the channels. Scale and shift have one element for each channel.
+   * Group: as layer, with mean and variance of all elements of a group of channels, and of what is behind them, one
+   * by one for each place in front of the channels. Scale and shift have one element for each channel.
    */
   WEIR_NORM_GROUP = 4,
 } weir_norm_op_value;
@@ -715,8 +727,8 @@ typedef enum weir_reduce_op_value {
   /** s + eps. */
   WEIR_REDUCE_NORM_POWER_SUM = 9,
   /**
-   * Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory. The
-   * first of equals, and the first NaN if there is one. Of nothing it is refused.
+   * Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory.
+   * The first of equals, and the first NaN if there is one. Of nothing it is refused.
    */
   WEIR_REDUCE_ARGMAX = 10,
   /** The same of the least element. */
@@ -732,11 +744,14 @@ typedef enum weir_reduce_flags {
 /** Flags of weir_tensor_to_dlpack and weir_tensor_from_dlpack. */
 typedef enum weir_dlpack_flags {
   /**
-   * Export: say that it must not be written. Import: take what must not be written; you see to it that nothing writes
-   * it.
+   * Export: say that it must not be written. Import: take what must not be written; you see to it that nothing
+   * writes it.
    */
   WEIR_DLPACK_READ_ONLY = 1,
-  /** Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides then. */
+  /**
+   * Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides
+   * then.
+   */
   WEIR_DLPACK_COPY = 2,
 } weir_dlpack_flags;
 
@@ -813,10 +828,11 @@ typedef enum weir_placement_value {
   /** The engine of its kernel. */
   WEIR_PLACEMENT_KERNEL = 1,
   /**
-   * The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its inputs, and of outputs
-   * that are wanted on an engine that is settled. Constants in the host's memory count as nothing; of equals it is the first in the
-   * list that weir_graph_compile was given. Kernels of variables, of other programs, with packed weights, and those that only their engine's device
-   * knows (weir_kernel_create_named) stay where they are.
+   * The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its
+   * inputs, and of outputs that are wanted on an engine that is settled. Constants in the host's memory count as
+   * nothing; of equals it is the first in the list that weir_graph_compile was given. Kernels of variables, of other
+   * programs, with packed weights, and those that only their engine's device knows (weir_kernel_create_named) stay
+   * where they are.
    */
   WEIR_PLACEMENT_ANY = 2,
 } weir_placement_value;
@@ -831,12 +847,15 @@ typedef struct weir_buffer weir_buffer;
 typedef struct weir_compile_options weir_compile_options;
 
 /**
- * A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither retained nor
- * released.
+ * A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither
+ * retained nor released.
  */
 typedef struct weir_completion weir_completion;
 
-/** What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain, release. */
+/**
+ * What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain,
+ * release.
+ */
 typedef struct weir_domain weir_domain;
 
 /** A device that runs kernels and owns memory. Shared: create, retain, release. */
@@ -870,8 +889,8 @@ typedef struct weir_packed_weights weir_packed_weights;
 typedef struct weir_program weir_program;
 
 /**
- * Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look up, retain,
- * release.
+ * Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look
+ * up, retain, release.
  */
 typedef struct weir_resource weir_resource;
 
@@ -920,7 +939,10 @@ typedef struct weir_runtime_info {
   uint64_t allocations;
   /** Bytes that weir holds on the heap now. */
   uint64_t bytes_in_use;
-  /** Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its `release` has returned. */
+  /**
+   * Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its
+   * `release` has returned.
+   */
   uint64_t threadpools;
   /** Engines alive. */
   uint64_t engines;
@@ -1223,14 +1245,14 @@ typedef struct weir_device_recipe {
   /** sizeof(weir_device_recipe), set by weir. */
   size_t struct_size;
   /**
-   * The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes from
-   * weir_kernel_create_named.
+   * The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes
+   * from weir_kernel_create_named.
    */
   const char *operation;
   /**
-   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
-   * struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
-   * Aligned to 8 bytes.
+   * Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
+   * it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
+   * nothing to say. Aligned to 8 bytes.
    */
   const void *attributes;
   /** Bytes of the attributes. */
@@ -1247,9 +1269,9 @@ typedef uint32_t weir_dtype;
 /**
  * Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
  *
- * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a graph, a
- * variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such dimensions too: each
- * run has its own. Texts show them as "f32[?,128]".
+ * In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a
+ * graph, a variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such
+ * dimensions too: each run has its own. Texts show them as "f32[?,128]".
  */
 typedef struct weir_tensor_desc {
   /** Element type. */
@@ -1270,7 +1292,10 @@ typedef struct weir_tensor_view {
   struct weir_tensor_desc desc;
 } weir_tensor_view;
 
-/** One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream has done it. */
+/**
+ * One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
+ * has done it.
+ */
 typedef struct weir_device_launch {
   /** sizeof(weir_device_launch), set by weir. */
   size_t struct_size;
@@ -1287,18 +1312,19 @@ typedef struct weir_device_launch {
 /**
  * The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
  *
- * Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are what the
- * create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of weir_status_code, and then has left its
- * outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
- * time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
- * one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
- * for the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such a callback,
- * so they may join the thread that runs it. No function is called in a forked child.
+ * Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are
+ * what the create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of
+ * weir_status_code, and then has left its outputs alone. All return without waiting for the device, but those that say
+ * "may block". All may be called from any thread, several at a time for several devices; for one device likewise if it
+ * says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to one stream, and that nothing is in use when
+ * it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but for the callback that they are
+ * given. Functions that destroy, deallocate, close or release are never called inside such a callback, so they may
+ * join the thread that runs it. No function is called in a forked child.
  *
- * A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
- * such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
- * from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes, also what queued work
- * names.
+ * A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on
+ * those that wait for such an event, give the failure when they are asked, and what lies behind is not done until
+ * stream_clear_error. WEIR_DEVICE_LOST from any function says that the device has failed for good: from then on weir
+ * only destroys, deallocates and closes, also what queued work names.
  */
 typedef struct weir_device_vtable {
   /** sizeof(weir_device_vtable) of the plug-in's header. Members beyond it read as NULL. */
@@ -1314,16 +1340,19 @@ typedef struct weir_device_vtable {
   /** Required. Facts about it, which stay the same until it is closed. */
   int32_t (*device_info)(void *ctx, void *device, struct weir_device_info *info);
   /**
-   * Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of NUL-terminated UTF-8.
-   * Also of a late failure that an event has just given.
+   * Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of
+   * NUL-terminated UTF-8. Also of a late failure that an event has just given.
    */
   void (*error_text)(void *ctx, char *buffer, size_t capacity);
   /**
-   * Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says what for, and lives
-   * during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+   * Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says
+   * what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
    */
   int32_t (*allocate)(void *device, uint64_t bytes, const char *name, weir_device_address *out_address);
-  /** Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was issued uses it. */
+  /**
+   * Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was
+   * issued uses it.
+   */
   void (*deallocate)(void *device, weir_device_address address, uint64_t bytes);
   /** Required. A stream. */
   int32_t (*stream_create)(void *device, const struct weir_device_stream_attr *attr, void **out_stream);
@@ -1343,21 +1372,22 @@ typedef struct weir_device_vtable {
   /** Required. What is issued to the stream from now on waits, on the device, for the event as it was recorded last. */
   int32_t (*event_wait)(void *device, void *event, void *stream);
   /**
-   * Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work before it, and
-   * counts as reached.
+   * Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work
+   * before it, and counts as reached.
    */
   int32_t (*event_query)(void *device, void *event, int32_t *out_reached);
   /**
-   * Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several threads may wait for one event.
-   * Without it weir asks event_query again and again.
+   * Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several
+   * threads may wait for one event. Without it weir asks event_query again and again.
    */
   int32_t (*event_synchronize)(void *device, void *event, uint64_t timeout_ns, int32_t *out_reached);
   /** Required with WEIR_DEVICE_TIMING. Nanoseconds from `start` to `end`, both with timing, recorded and reached. */
   int32_t (*event_elapsed)(void *device, void *start, void *end, int64_t *out_nanoseconds);
   /**
-   * Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was recorded last, and also if it
-   * fails or the device is lost; on any thread, and at once if it is reached. The callback may call functions of this vtable:
-   * no lock that they need may be held. If this fails, it is never called.
+   * Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was
+   * recorded last, and also if it fails or the device is lost; on any thread, and at once if it is reached. The
+   * callback may call functions of this vtable: no lock that they need may be held. If this fails, it is never
+   * called.
    */
   int32_t (*event_callback)(void *device, void *event, weir_device_callback_fn callback, void *arg);
   /** Required. Copies bytes from the host's memory, which stays as it is until the stream has done this; so below. */
@@ -1366,7 +1396,10 @@ typedef struct weir_device_vtable {
   int32_t (*copy_to_host)(void *device, void *stream, void *to, weir_device_address from, uint64_t bytes);
   /** Required. Copies bytes within the device's memory, where the two do not overlap. */
   int32_t (*copy_on_device)(void *device, void *stream, weir_device_address to, weir_device_address from, uint64_t bytes);
-  /** Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of which is `device`. */
+  /**
+   * Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of
+   * which is `device`.
+   */
   int32_t (*copy_peer)(void *device,
                        void *stream,
                        void *to_device,
@@ -1376,7 +1409,10 @@ typedef struct weir_device_vtable {
                        uint64_t bytes);
   /** Required. Sets bytes of the device's memory. */
   int32_t (*fill)(void *device, void *stream, weir_device_address to, uint8_t value, uint64_t bytes);
-  /** Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it has none. */
+  /**
+   * Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it
+   * has none.
+   */
   int32_t (*kernel_create)(void *device, const struct weir_device_recipe *recipe, void **out_kernel);
   /** Required. Ends a kernel. No call of it is under way. */
   void (*kernel_destroy)(void *device, void *kernel);
@@ -1390,19 +1426,26 @@ typedef struct weir_device_vtable {
   /** Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed. */
   void (*release)(void *ctx);
   /**
-   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and write, aligned to 64
-   * bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and copy_to_host return without waiting for
-   * them. `name` says what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and
+   * write, aligned to 64 bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and
+   * copy_to_host return without waiting for them. `name` says what for, and lives during the call.
+   * WEIR_RESOURCE_EXHAUSTED if there is no room.
    */
   int32_t (*host_allocate)(void *device, uint64_t bytes, const char *name, void **out_data);
-  /** Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No copy uses it. */
+  /**
+   * Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No
+   * copy uses it.
+   */
   void (*host_deallocate)(void *device, void *data, uint64_t bytes);
   /**
-   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at any address and of any
-   * size; no byte of it is registered.
+   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at
+   * any address and of any size; no byte of it is registered.
    */
   int32_t (*host_register)(void *device, void *data, uint64_t bytes);
-  /** Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy uses it. */
+  /**
+   * Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy
+   * uses it.
+   */
   void (*host_unregister)(void *device, void *data, uint64_t bytes);
 } weir_device_vtable;
 
@@ -1411,8 +1454,9 @@ typedef struct weir_emulation {
   /** sizeof(weir_emulation). */
   size_t struct_size;
   /**
-   * 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks about an event
-   * of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls give the same order.
+   * 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks
+   * about an event of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls
+   * give the same order.
    */
   uint64_t seed;
   /** Bits of enum weir_emulation_flags. */
@@ -1421,13 +1465,16 @@ typedef struct weir_emulation {
   uint64_t latency_ns;
   /** What copies and fills take besides: bytes in a microsecond; 0 = no time. */
   uint64_t bytes_per_us;
-  /** What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes longer. */
+  /**
+   * What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes
+   * longer.
+   */
   uint64_t kernel_ns;
   /** Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used. */
   uint64_t memory_bytes;
   /**
-   * The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count) fails late,
-   * with INTERNAL. 0 = none, also in the next three.
+   * The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count)
+   * fails late, with INTERNAL. 0 = none, also in the next three.
    */
   uint64_t fail_operation;
   /** The copy with this number fails late, with INTERNAL; only copies count. */
@@ -1445,8 +1492,8 @@ typedef struct weir_emulated_counters {
   /** sizeof(weir_emulated_counters). */
   size_t struct_size;
   /**
-   * Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by. Those inside of
-   * a branch or loop count, here and below, as they begin.
+   * Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by.
+   * Those inside of a branch or loop count, here and below, as they begin.
    */
   uint64_t operations;
   /** Of these, done or passed over because of a failure. */
@@ -1512,8 +1559,9 @@ typedef struct weir_emulated_race {
 /**
  * An allocator of the host's, for the memory of CPU engines.
  *
- * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not throw, longjmp
- * or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls them.
+ * Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not
+ * throw, longjmp or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls
+ * them.
  */
 typedef struct weir_allocator_vtable {
   /** sizeof(weir_allocator_vtable) of the host's header. Members beyond it read as NULL. */
@@ -1521,20 +1569,20 @@ typedef struct weir_allocator_vtable {
   /** Reserved, 0. */
   uint64_t flags;
   /**
-   * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0, and
-   * anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+   * What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0,
+   * and anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
    */
   size_t alignment;
   /**
-   * Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter. NULL: there
-   * is no more. An address that is not aligned is given back at once, and the call that needed it fails.
+   * Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter.
+   * NULL: there is no more. An address that is not aligned is given back at once, and the call that needed it fails.
    */
   void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
   /** Required. Takes back what `allocate` gave for the same numbers, each address exactly once. */
   void (*deallocate)(void *ctx, void *data, size_t bytes, size_t alignment);
   /**
-   * Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in the
-   * thread that let go of it last. Never called in a forked child.
+   * Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in
+   * the thread that let go of it last. Never called in a forked child.
    */
   void (*release)(void *ctx);
 } weir_allocator_vtable;
@@ -1569,8 +1617,9 @@ typedef struct weir_memory_info {
   /** 1 - largest_free / (reserved - in_use); 0 if nothing is free. */
   double fragmentation;
   /**
-   * Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no limit. This and
-   * what follows is 0 for an engine that works in the host's memory, but for the limit, which is that of all its memory.
+   * Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no
+   * limit. This and what follows is 0 for an engine that works in the host's memory, but for the limit, which is
+   * that of all its memory.
    */
   uint64_t host_limit;
   /** Of the host's memory, in tensors and buffers that are pinned for this engine, and in what programs copy through. */
@@ -1684,10 +1733,11 @@ typedef int32_t (*weir_infer_fn)(void *user,
                                  size_t num_outputs);
 
 /**
- * Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any thread and
- * at any time, also before this function returns, the host calls weir_completion_done with `done`, once. Until then `context`, the
- * tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to begin; then the call has failed and
- * weir_completion_done must not be called. May run on any thread, several calls at once. Must not block, throw, longjmp or unwind.
+ * Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any
+ * thread and at any time, also before this function returns, the host calls weir_completion_done with `done`, once.
+ * Until then `context`, the tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to
+ * begin; then the call has failed and weir_completion_done must not be called. May run on any thread, several calls at
+ * once. Must not block, throw, longjmp or unwind.
  */
 typedef int32_t (*weir_compute_async_fn)(void *user, struct weir_kernel_context *context, struct weir_completion *done);
 
@@ -1712,8 +1762,8 @@ typedef struct weir_host_kernel_desc {
   /** What the outputs look like; NULL if `infer` says so. Copied. */
   const struct weir_tensor_desc *outputs;
   /**
-   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but for
-   * dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
+   * Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but
+   * for dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
    */
   weir_infer_fn infer;
   /** Estimated run time in nanoseconds; 0 = unknown, then the executor measures. */
@@ -1730,11 +1780,11 @@ typedef struct weir_host_kernel_desc {
 typedef uint32_t weir_activation;
 
 /**
- * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are both of f32,
- * f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are of f32, and rounded once at
- * the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1 stretches.
- * In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether
- * they fit.
+ * Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are
+ * both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are
+ * of f32, and rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1
+ * stretches. In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC):
+ * then the run checks whether they fit.
  *
  * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
  */
@@ -1748,8 +1798,8 @@ typedef struct weir_matmul_desc {
   /** Reserved, 0. */
   uint32_t reserved;
   /**
-   * B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
-   * weights were packed one way or the other.
+   * B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no
+   * WEIR_MATMUL_TRANSPOSE_B: the weights were packed one way or the other.
    */
   struct weir_packed_weights *weights;
 } weir_matmul_desc;
@@ -1770,8 +1820,8 @@ typedef struct weir_relu_desc {
 } weir_relu_desc;
 
 /**
- * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output: as
- * x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+ * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
+ * as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
  */
 typedef struct weir_softmax_desc {
   /** sizeof(weir_softmax_desc) of the caller's header. */
@@ -1854,8 +1904,8 @@ typedef struct weir_cuda_device_info {
   /** The driver's name for it, UTF-8, with its NUL; cut off if it is longer. */
   char name[128];
   /**
-   * Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. "" before the first kernel of
-   * products was made: the library is looked for then.
+   * Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. ""
+   * before the first kernel of products was made: the library is looked for then.
    */
   char products[128];
 } weir_cuda_device_info;
@@ -1918,14 +1968,20 @@ typedef struct weir_cuda_kernel_desc {
   void *user;
   /** Optional: releases `user` when the kernel dies. Not called if the creation fails. */
   weir_destroy_fn destroy;
-  /** WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a variable in place. */
+  /**
+   * WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a
+   * variable in place.
+   */
   uint64_t flags;
 } weir_cuda_kernel_desc;
 
 /** A function of one number: one of enum weir_eltwise_op_value. */
 typedef uint32_t weir_eltwise_op;
 
-/** A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in other. */
+/**
+ * A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in
+ * other.
+ */
 typedef struct weir_eltwise_desc {
   /** sizeof(weir_eltwise_desc) of the caller's header. */
   size_t struct_size;
@@ -1943,14 +1999,14 @@ typedef struct weir_eltwise_desc {
 typedef uint32_t weir_binary_op;
 
 /**
- * A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1
- * stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others that compare also bool.
- * Output: of the same type, or bool if the function compares; it may be the memory of an operand that has the output's shape and
- * type.
+ * A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a
+ * dimension of 1 stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others
+ * that compare also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
+ * operand that has the output's shape and type.
  *
- * Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a NaN is 0 as
- * an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and saturated in the same way. Integers
- * have no WEIR_BINARY_POW.
+ * Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
+ * NaN is 0 as an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and
+ * saturated in the same way. Integers have no WEIR_BINARY_POW.
  */
 typedef struct weir_binary_desc {
   /** sizeof(weir_binary_desc) of the caller's header. */
@@ -1962,8 +2018,8 @@ typedef struct weir_binary_desc {
 } weir_binary_desc;
 
 /**
- * Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs: condition, bool;
- * a and b of one type, which may be each but s64. Output: of that type.
+ * Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs:
+ * condition, bool; a and b of one type, which may be each but s64. Output: of that type.
  */
 typedef struct weir_select_desc {
   /** sizeof(weir_select_desc) of the caller's header. */
@@ -1973,8 +2029,8 @@ typedef struct weir_select_desc {
 /**
  * A tensor in another storage type: x scale + shift, from and to each type but s64. Input: x. Output: the same shape.
  *
- * Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything but 0 is 1.
- * With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
+ * Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything
+ * but 0 is 1. With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
  */
 typedef struct weir_convert_desc {
   /** sizeof(weir_convert_desc) of the caller's header. */
@@ -1993,8 +2049,8 @@ typedef struct weir_convert_desc {
  * Quantization: round(x / scale) + zero_point, saturated. Inputs: x, f32, bf16 or f16; scale, f32; with
  * WEIR_QUANTIZE_ZERO_POINT zero_point, s32. Output: the shape of x, s8, u8 or s32.
  *
- * scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis. Rounding is to
- * nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+ * scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
+ * Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
  */
 typedef struct weir_quantize_desc {
   /** sizeof(weir_quantize_desc) of the caller's header. */
@@ -2008,8 +2064,8 @@ typedef struct weir_quantize_desc {
 } weir_quantize_desc;
 
 /**
- * The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc. Output: the shape
- * of x, f32, bf16 or f16. Computed in f32.
+ * The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
+ * Output: the shape of x, f32, bf16 or f16. Computed in f32.
  */
 typedef struct weir_dequantize_desc {
   /** sizeof(weir_dequantize_desc) of the caller's header. */
@@ -2055,8 +2111,8 @@ typedef struct weir_concat_desc {
 /**
  * A part of a tensor: in each dimension the elements from begin on, step apart, up to end, which is not among them.
  *
- * Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to the
- * last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
+ * Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to
+ * the last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
  */
 typedef struct weir_slice_desc {
   /** sizeof(weir_slice_desc) of the caller's header. */
@@ -2093,15 +2149,15 @@ typedef struct weir_pad_desc {
   /** Elements behind in each dimension, 0 or more. */
   int64_t after[8];
   /**
-   * What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type must
-   * hold it.
+   * What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type
+   * must hold it.
    */
   double value;
 } weir_pad_desc;
 
 /**
- * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where it
- * can, and then nothing is copied; on a stream x may be its own output.
+ * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
+ * it can, and then nothing is copied; on a stream x may be its own output.
  *
  * Input: x. Output: x in the shape.
  */
@@ -2119,9 +2175,9 @@ typedef struct weir_reshape_desc {
 /**
  * Rows of a table by their numbers: an embedding.
  *
- * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
- * with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA engine that is a late
- * failure of the stream or run, and the rows of such indices are zeros.
+ * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the
+ * axis. A call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
+ * On a CUDA engine that is a late failure of the stream or run, and the rows of such indices are zeros.
  */
 typedef struct weir_gather_desc {
   /** sizeof(weir_gather_desc) of the caller's header. */
@@ -2136,8 +2192,8 @@ typedef struct weir_gather_desc {
 typedef uint32_t weir_reduce_op;
 
 /**
- * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends on
- * the shape alone.
+ * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
+ * on the shape alone.
  *
  * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, but for the places of
  * elements, which are s32.
@@ -2163,12 +2219,12 @@ typedef struct weir_reduce_desc {
 typedef uint32_t weir_norm_op;
 
 /**
- * Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided by
- * their number.
+ * Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided
+ * by their number.
  *
- * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with WEIR_NORM_SHIFT
- * shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32 or wider, and rounded
- * once.
+ * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with
+ * WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. Whatever the types are, all is computed in f32
+ * or wider, and rounded once.
  */
 typedef struct weir_norm_desc {
   /** sizeof(weir_norm_desc) of the caller's header. */
@@ -2180,8 +2236,8 @@ typedef struct weir_norm_desc {
   /** The first axis that is normalised, or the axis of the channels; negative counts from the end, -1 = last. */
   int32_t axis;
   /**
-   * Number of groups of WEIR_NORM_GROUP, which divides that of the channels; as many make an instance normalisation. For
-   * other operations 0.
+   * Number of groups of WEIR_NORM_GROUP, which divides that of the channels; as many make an instance normalisation.
+   * For other operations 0.
    */
   uint32_t groups;
   /** Added to the variance, 0 or more. */
@@ -2198,12 +2254,12 @@ typedef uint32_t weir_weights_layout;
 typedef uint32_t weir_padding;
 
 /**
- * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over the input channels
- * of its group and the taps of the window, of weights times elements (a cross-correlation: nothing is mirrored), plus the
- * bias, then the activation.
+ * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
+ * the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
+ * is mirrored), plus the bias, then the activation.
  *
- * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW] or
- * [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+ * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW]
+ * or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
  *
  * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
  */
@@ -2236,8 +2292,8 @@ typedef struct weir_conv_desc {
 typedef uint32_t weir_pooling_op;
 
 /**
- * Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N, C, OH, OW], as
- * large as that of a convolution with such windows.
+ * Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N,
+ * C, OH, OW], as large as that of a convolution with such windows.
  *
  * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
  */
@@ -2284,9 +2340,9 @@ typedef struct weir_lstm_desc {
 } weir_lstm_desc;
 
 /**
- * One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks, and
- * n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say:
- * h' = (1 - z) * n + z * h.
+ * One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks,
+ * and n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say: h' = (1 - z) * n
+ * + z * h.
  *
  * Inputs: x[N, I], h[N, H], W[3 H, I], R[3 H, H] and, with WEIR_GRU_BIAS, the biases. Output: h'[N, H].
  */
@@ -2310,14 +2366,15 @@ typedef struct weir_packed_weights_desc {
 } weir_packed_weights_desc;
 
 /**
- * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
- * zero_c), with A of u8 or s8 and B of s8.
+ * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
+ * zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
  *
- * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and with a
- * scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the even one. A C of f32
- * is not rounded to an integer.
+ * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
+ * with a scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the
+ * even one. A C of f32 is not rounded to an integer.
  *
- * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES scales. Output: C.
+ * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES
+ * scales. Output: C.
  */
 typedef struct weir_matmul_int8_desc {
   /** sizeof(weir_matmul_int8_desc) of the caller's header. */
@@ -2336,7 +2393,10 @@ typedef struct weir_matmul_int8_desc {
   int32_t zero_c;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** B, packed from s8, in the place of the input; NULL = B is an input. Not together with WEIR_MATMUL_INT8_TRANSPOSE_B. */
+  /**
+   * B, packed from s8, in the place of the input; NULL = B is an input. Not together with
+   * WEIR_MATMUL_INT8_TRANSPOSE_B.
+   */
   struct weir_packed_weights *weights;
 } weir_matmul_int8_desc;
 
@@ -2380,7 +2440,10 @@ typedef uint32_t weir_report_format;
 typedef struct weir_node_stats {
   /** sizeof(weir_node_stats), set by the caller before the call. */
   size_t struct_size;
-  /** How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond, case, while). */
+  /**
+   * How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond,
+   * case, while).
+   */
   uint64_t count;
   /** Nanoseconds of all runs together, of the shortest and of the longest; a look at the clock is taken off. */
   uint64_t total_ns;
@@ -2391,8 +2454,8 @@ typedef struct weir_node_stats {
   /** The node's name, NUL-terminated UTF-8, cut if too long. */
   char name[128];
   /**
-   * Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its beginning. 0 for
-   * runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+   * Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its
+   * beginning. 0 for runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
    */
   uint64_t waited_ns;
 } weir_node_stats;
@@ -2424,8 +2487,8 @@ typedef struct weir_run_failure {
   /** Iterations of the innermost loop around the node that were over; -1 if the node is in no loop. */
   int64_t iteration;
   /**
-   * How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only that
-   * node itself counts.
+   * How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only
+   * that node itself counts.
    */
   size_t num_not_run;
   /** The node that failed; "" if the run was cancelled or its deadline has passed. */
@@ -2440,9 +2503,9 @@ typedef struct weir_run_failure {
 typedef uint32_t weir_resource_kind;
 
 /**
- * Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference in
- * *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make other
- * resources; it must not throw, longjmp or unwind.
+ * Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference
+ * in *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make
+ * other resources; it must not throw, longjmp or unwind.
  */
 typedef weir_status (*weir_resource_build_fn)(void *arg, struct weir_resource **out_resource);
 
@@ -2532,7 +2595,10 @@ typedef struct weir_table_contents {
  * Which library this is, what the last failure was, and what the library has started and holds.
  */
 
-/** What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the process. */
+/**
+ * What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the
+ * process.
+ */
 typedef struct weir_device_plugin_api {
   /** sizeof(weir_device_plugin_api), set by weir. */
   size_t struct_size;
@@ -2553,8 +2619,8 @@ typedef struct weir_device_plugin_api {
 } weir_device_plugin_api;
 
 /**
- * The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK, or a code: then what it
- * has registered is unregistered again.
+ * The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK,
+ * or a code: then what it has registered is unregistered again.
  */
 typedef int32_t (*weir_device_plugin_init_fn)(const struct weir_device_plugin_api *api);
 
@@ -2689,9 +2755,9 @@ weir_status weir_threadpool_create_with_attr(const struct weir_threadpool_vtable
 
 /**
  * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
- * copies it: "H5: parallel_for ran index 3 of 4 twice". If none was, what looks as if one will be: "H9: a wait has slept
- * for 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool goes on with that. Empty if there
- * is neither, and without checking mode.
+ * copies it: "H5: parallel_for ran index 3 of 4 twice". If none was, what looks as if one will be: "H9: a wait has
+ * slept for 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool goes on with that. Empty
+ * if there is neither, and without checking mode.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -2708,9 +2774,8 @@ weir_status weir_threadpool_get_broken_clause(const struct weir_threadpool *pool
  * weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
- * out_vtable->release(*out_ctx), or passes both to a call that does.
- * Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is
- * closed.
+ * out_vtable->release(*out_ctx), or passes both to a call that does. Errors: INVALID_ARGUMENT (NULL,
+ * out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is closed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3026,15 +3091,16 @@ weir_status weir_threadpool_conformance(const struct weir_threadpool_vtable *vta
                                         int32_t *out_failed);
 
 /**
- * Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events, copies and
- * kernels do what they promise. It takes the device at its own functions, so it asks the same of a plug-in's devices as of weir's own. A device
- * that hangs ends in a failed clause and not in a hang. Nothing else should use the device meanwhile.
+ * Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events,
+ * copies and kernels do what they promise. It takes the device at its own functions, so it asks the same of a
+ * plug-in's devices as of weir's own. A device that hangs ends in a failed clause and not in a hang. Nothing else
+ * should use the device meanwhile.
  *
- * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up to some
- * budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg is the caller's. *out_failed
- * is the number of clauses that failed.
- * Errors: INVALID_ARGUMENT (NULL, unknown kind or options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine;
- * what opening the device gives. A broken clause is no error.
+ * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
+ * to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
+ * is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
+ * options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; what opening the device gives. A broken clause is no
+ * error.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3081,8 +3147,8 @@ weir_status weir_engine_attr_get_kind(const struct weir_engine_attr *attr,
 
 /**
  * The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
- * default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose device does the
- * work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
+ * default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose
+ * device does the work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
@@ -3110,10 +3176,11 @@ weir_status weir_engine_attr_get_threadpool(const struct weir_engine_attr *attr,
  * WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
  * weir_engine_create refuses it together with another mode.
  *
- * Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings. GLOBAL and CALLER:
- * whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of all of its kind in this mode, which starts when the first
- * program is compiled for the engine, and ends with the last who may need it. The environment says nothing of these engines, and a
- * pool, which is for functions of the host's on their streams, goes with each mode.
+ * Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings.
+ * GLOBAL and CALLER: whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of
+ * all of its kind in this mode, which starts when the first program is compiled for the engine, and ends with the last
+ * who may need it. The environment says nothing of these engines, and a pool, which is for functions of the host's on
+ * their streams, goes with each mode.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, unknown mode).
@@ -3140,14 +3207,11 @@ weir_status weir_engine_attr_get_thread_mode(const struct weir_engine_attr *attr
  * counts before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND that was given
  * another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has
- * one thread of weir's or none, as its mode says.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
+ * count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one thread
+ * of weir's or none, as its mode says.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_attr_set_thread_count(struct weir_engine_attr *attr,
-                                              uint32_t count);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(struct weir_engine_attr *attr, uint32_t count);
 
 /**
  * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: their
@@ -3162,17 +3226,15 @@ weir_status weir_engine_attr_get_thread_count(const struct weir_engine_attr *att
                                               uint32_t *out_count);
 
 /**
- * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
- * work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
- * device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+ * Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there
+ * is work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave
+ * the device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use
+ * for it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, count above 64).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr,
-                                             uint32_t count);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_max_streams(struct weir_engine_attr *attr, uint32_t count);
 
 /**
  * The number of streams that was set, or 1.
@@ -3197,13 +3259,13 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uin
  * If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
  * there is no engine.
  *
- * Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long as opening
- * the device takes, and up to a second if one with other settings has just been let go of.
- * Ownership: the caller owns one reference to *out_engine; attr is copied.
- * Errors: INVALID_ARGUMENT (also an attr of another kind, a pool together with a mode other than GLOBAL, or a value
- * of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads
- * cannot be started; FAILED_PRECONDITION if engines of this kind share another number of threads already;
- * UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
+ * Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long
+ * as opening the device takes, and up to a second if one with other settings has just been let go of. Ownership: the
+ * caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
+ * pool together with a mode other than GLOBAL, or a value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means
+ * nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of
+ * this kind share another number of threads already; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such
+ * device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3280,18 +3342,15 @@ weir_status weir_engine_get_info(const struct weir_engine *engine,
 
 /**
  * Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
- * Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams, domains and
- * weir_sync_devices report, nor they from it.
+ * Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams,
+ * domains and weir_sync_devices report, nor they from it.
  *
  * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
  * = no limit). It works meanwhile, as weir_stream_synchronize does. Ownership: none.
  * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the
  * work needs, and always inside of what weir has called, as of weir_sync_devices; else a late error.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_synchronize(struct weir_engine *engine,
-                                    uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(struct weir_engine *engine, uint64_t timeout_ns);
 
 
 /* ---- Device ------------------------------------------------------------------------------------------------------
@@ -3302,15 +3361,12 @@ weir_status weir_engine_synchronize(struct weir_engine *engine,
  */
 
 /**
- * The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps its number for the
- * life of the process, also when nobody makes its devices any more.
+ * The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps
+ * its number for the life of the process, also when nobody makes its devices any more.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_kind_from_name(const char *name,
-                                       weir_engine_kind *out_kind);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_kind_from_name(const char *name, weir_engine_kind *out_kind);
 
 /**
  * The name of a kind, "cpu"; "?" for a number that is none.
@@ -3320,8 +3376,9 @@ weir_status weir_engine_kind_from_name(const char *name,
 WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
 
 /**
- * The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind (weir_engine_count).
- * *out_count is how many there are; as many as there is room for are stored. A call with capacity 0 only asks.
+ * The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind
+ * (weir_engine_count). *out_count is how many there are; as many as there is room for are stored. A call with capacity
+ * 0 only asks.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
  * Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
@@ -3333,15 +3390,14 @@ weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
                                   size_t *out_count);
 
 /**
- * Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The maker with the
- * highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone. `name` has 1 to 32 of a-z, 0-9, '_'
- * and '-', the first one a letter.
+ * Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The
+ * maker with the highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone.
+ * `name` has 1 to 32 of a-z, 0-9, '_' and '-', the first one a letter.
  *
- * Thread safety: any thread. Blocking: never; no function of the vtable is called.
- * Ownership: the vtable is copied; ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is
- * unregistered or replaced, and its last device closed.
- * Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if there is a maker
- * with this priority (weir_device_replace takes its place).
+ * Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
+ * ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is unregistered or replaced, and
+ * its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names,
+ * struct_size, name); ALREADY_EXISTS if there is a maker with this priority (weir_device_replace takes its place).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3351,8 +3407,8 @@ weir_status weir_device_register(const char *name,
                                  void *ctx);
 
 /**
- * Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next ones that are
- * made are the new maker's.
+ * Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next
+ * ones that are made are the new maker's.
  *
  * Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
  * Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
@@ -3367,27 +3423,23 @@ weir_status weir_device_replace(const char *name,
 /**
  * Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
  *
- * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see weir_device_register.
- * Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see
+ * weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_device_unregister(const char *name,
-                                   int32_t priority);
+WEIR_API WEIR_NODISCARD weir_status weir_device_unregister(const char *name, int32_t priority);
 
 /**
- * Opens a plug-in library and has it register its devices: its function weir_device_plugin_init (weir_device_plugin_init_fn) is called
- * in this thread. A library that has been loaded stays so for the life of the process, and is not asked again:
- * loading it once more does nothing. If it fails, what it has registered is taken back, and a later call asks it again.
+ * Opens a plug-in library and has it register its devices: its function weir_device_plugin_init
+ * (weir_device_plugin_init_fn) is called in this thread. A library that has been loaded stays so for the life of the
+ * process, and is not asked again: loading it once more does nothing. If it fails, what it has registered is taken
+ * back, and a later call asks it again.
  *
- * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the library is opened and
- * asked, or while another thread does so. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, or a library without that function); NOT_FOUND if it cannot be opened (the text is the loader's);
- * UNIMPLEMENTED where libraries cannot be opened; else what weir_device_plugin_init has returned.
+ * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
+ * library is opened and asked, or while another thread does so. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
+ * library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
+ * libraries cannot be opened; else what weir_device_plugin_init has returned.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_device_load(const char *path);
+WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
 
 
 /* ---- Emulated devices --------------------------------------------------------------------------------------------
@@ -3398,12 +3450,12 @@ weir_status weir_device_load(const char *path);
  */
 
 /**
- * How the device of an emulated engine is emulated. The first engine on a device decides; another one with other settings is
- * refused as long as the device lives (after a second, in which what is left of its last use may end), and one without any
- * shares it.
+ * How the device of an emulated engine is emulated. The first engine on a device decides; another one with other
+ * settings is refused as long as the device lives (after a second, in which what is left of its last use may end), and
+ * one without any shares it.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied.
- * Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
+ * INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
  * EMULATED.
  */
 WEIR_API
@@ -3435,9 +3487,9 @@ weir_status weir_emulated_get_counters(const struct weir_engine *engine,
 
 /**
  * The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
- * ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest `capacity`
- * of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same seed and the same
- * calls have the same order.
+ * ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest
+ * `capacity` of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same
+ * seed and the same calls have the same order.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -3450,14 +3502,15 @@ weir_status weir_emulated_get_order(const struct weir_engine *engine,
                                     size_t *out_count);
 
 /**
- * What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found: operations
- * that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are one report, with a
- * count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between entries. `out_count`
- * receives the number of reports. capacity 0 asks for the number only (then races may be NULL).
+ * What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found:
+ * operations that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are
+ * one report, with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance
+ * between entries. `out_count` receives the number of reports. capacity 0 asks for the number only (then races may be
+ * NULL).
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small
- * (out_count is set, the entries are left alone).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
+ * FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
+ * the entries are left alone).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3481,8 +3534,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(struct weir_engine
  */
 
 /**
- * What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The address of a
- * tensor is weir_tensor_get_data.
+ * What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The
+ * address of a tensor is weir_tensor_get_data.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
  * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.
@@ -3493,8 +3546,8 @@ weir_status weir_engine_get_native_handle(const struct weir_engine *engine,
                                           uint64_t *out_handle);
 
 /**
- * What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs behind what was
- * submitted before, unless that waits for something on the host.
+ * What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs
+ * behind what was submitted before, unless that waits for something on the host.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
  * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as on the CPU.
@@ -3505,17 +3558,14 @@ weir_status weir_stream_get_native_handle(const struct weir_stream *stream,
                                           uint64_t *out_handle);
 
 /**
- * What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait for.
+ * What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait
+ * for.
  *
- * Thread safety: any thread. Blocking: never.
- * Ownership: the handle stays weir's. It lives until the event is recorded again or released.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet;
- * UNIMPLEMENTED if it has no such handle, as on the CPU.
+ * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
+ * again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
+ * not been given the record yet; UNIMPLEMENTED if it has no such handle, as on the CPU.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_event_get_native_handle(const struct weir_event *event,
-                                         uint64_t *out_handle);
+WEIR_API WEIR_NODISCARD weir_status weir_event_get_native_handle(const struct weir_event *event, uint64_t *out_handle);
 
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------
@@ -3527,9 +3577,9 @@ weir_status weir_event_get_native_handle(const struct weir_event *event,
  */
 
 /**
- * Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of engines may
- * use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was given back; if this
- * call fails, it is never called.
+ * Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of
+ * engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was
+ * given back; if this call fails, it is never called.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
@@ -3548,18 +3598,18 @@ weir_status weir_allocator_create(const struct weir_allocator_vtable *vtable,
 WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(struct weir_allocator *allocator);
 
 /**
- * Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of their own.
+ * Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of
+ * their own.
  *
  * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
-WEIR_API
-void weir_allocator_release(struct weir_allocator *allocator);
+WEIR_API void weir_allocator_release(struct weir_allocator *allocator);
 
 /**
  * Where the engine's memory comes from. NULL: the system (the default).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
+ * own. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3579,16 +3629,13 @@ weir_status weir_engine_attr_get_allocator(const struct weir_engine_attr *attr,
                                            struct weir_allocator **out_allocator);
 
 /**
- * The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it makes the
- * engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough. UINT64_MAX: no limit (the
- * default).
+ * The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it
+ * makes the engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough.
+ * UINT64_MAX: no limit (the default).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_attr_set_memory_limit(struct weir_engine_attr *attr,
-                                              uint64_t bytes);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_memory_limit(struct weir_engine_attr *attr, uint64_t bytes);
 
 /**
  * The limit that was set, or UINT64_MAX.
@@ -3601,8 +3648,8 @@ weir_status weir_engine_attr_get_memory_limit(const struct weir_engine_attr *att
                                               uint64_t *out_bytes);
 
 /**
- * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before WEIR_MEMORY_MODE from
- * the environment.
+ * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before
+ * WEIR_MEMORY_MODE from the environment.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, unknown mode).
@@ -3625,7 +3672,8 @@ weir_status weir_engine_attr_get_memory_mode(const struct weir_engine_attr *attr
 /**
  * Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3640,26 +3688,25 @@ weir_status weir_engine_get_memory_info(const struct weir_engine *engine,
 WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(struct weir_engine *engine);
 
 /**
- * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
- * is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+ * Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or
+ * no region is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use
+ * moves. Releasing the engine and all that is on it gives back everything.
  *
- * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
- * Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership:
+ * none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_trim(struct weir_engine *engine,
-                             uint64_t bytes_to_keep);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_trim(struct weir_engine *engine, uint64_t bytes_to_keep);
 
 /**
- * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
- * blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's engine also
- * "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has pinned. `buffer` and `capacity` are as in
- * weir_last_error_copy; what changes between two calls may make the text longer.
+ * Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region
+ * with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's
+ * engine also "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has
+ * pinned. `buffer` and `capacity` are as in weir_last_error_copy; what changes between two calls may make the text
+ * longer.
  *
- * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
- * caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
+ * the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3702,8 +3749,8 @@ weir_status weir_stream_attr_get_kind(const struct weir_stream_attr *attr,
                                       weir_engine_kind *out_kind);
 
 /**
- * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a stream whose work a
- * device does, the functions of the host's (weir_enqueue_task) run on it.
+ * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a
+ * stream whose work a device does, the functions of the host's (weir_enqueue_task) run on it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
  * its own.
@@ -3871,10 +3918,10 @@ weir_status weir_stream_get_attr(const struct weir_stream *stream,
 
 /**
  * Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
- * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
- * not if this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when the device
- * has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is none that takes single
- * tasks; what is behind fn is given to the device when fn has returned.
+ * failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if
+ * this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when
+ * the device has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is
+ * none that takes single tasks; what is behind fn is given to the device when fn has returned.
  *
  * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
  * Ownership: arg passes to the stream if destroy is given.
@@ -3893,11 +3940,11 @@ weir_status weir_enqueue_task(struct weir_stream *stream,
  * first time it sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work
  * until weir_stream_clear_error.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
- * = no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
- * leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none.
- * Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker
- * of a pool while nobody is at the work; else the stream's failure.
+ * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE =
+ * no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
+ * leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none. Errors: INVALID_ARGUMENT;
+ * DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while nobody
+ * is at the work; else the stream's failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(struct weir_stream *stream, uint64_t timeout_ns);
 
@@ -4037,22 +4084,21 @@ weir_status weir_event_elapsed_ns(const struct weir_event *start,
  */
 
 /**
- * Waits until everything is done that was queued before this call, on every stream of every engine, and for
- * nothing later: it returns although other threads keep submitting. Call it before you read the clock. Returns the
- * first late error of each engine that this call, in any of its forms, has not returned yet: the first one's code, and the texts of all. It
- * takes nothing away from what streams, engines and domains report themselves. What devices do for runs of programs is covered, too.
+ * Waits until everything is done that was queued before this call, on every stream of every engine, and for nothing
+ * later: it returns although other threads keep submitting. Call it before you read the clock. Returns the first late
+ * error of each engine that this call, in any of its forms, has not returned yet: the first one's code, and the texts
+ * of all. It takes nothing away from what streams, engines and domains report themselves. What devices do for runs of
+ * programs is covered, too.
  *
- * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as are all waits for
- * everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize may be possible there.
+ * Inside of a kernel, a task, a region's function, or any callback that weir has called, this is refused at once, as
+ * are all waits for everything: what calls is part of everything. weir_stream_synchronize and weir_event_synchronize
+ * may be possible there.
  *
  * Thread safety: any thread. Blocking: until done; in a thread of a pool that the work needs it helps or refuses.
- * Ownership: none.
- * Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that the work needs; else a late
- * error.
+ * Ownership: none. Errors: FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker
+ * that the work needs; else a late error.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_sync_devices(void);
+WEIR_API WEIR_NODISCARD weir_status weir_sync_devices(void);
 
 /**
  * As weir_sync_devices, for at most timeout_ns (0 = look once).
@@ -4063,14 +4109,14 @@ weir_status weir_sync_devices(void);
 WEIR_API WEIR_NODISCARD weir_status weir_sync_devices_timeout(uint64_t timeout_ns);
 
 /**
- * As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine must have
- * done is noted before the first is waited for, so they all go on at once; an engine that is late does not hide how the others
- * ended. Set struct_size of the first entry: it is the distance between entries. out_count receives the number of engines.
+ * As weir_sync_devices_timeout, with an answer for each engine, in the order in which they were made. What each engine
+ * must have done is noted before the first is waited for, so they all go on at once; an engine that is late does not
+ * hide how the others ended. Set struct_size of the first entry: it is the distance between entries. out_count
+ * receives the number of engines.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed. Ownership: the
- * caller's array.
- * Errors: the code of the first engine that has not WEIR_OK (results are filled then, too); FAILED_PRECONDITION as of
- * weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
+ * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = look once) have passed.
+ * Ownership: the caller's array. Errors: the code of the first engine that has not WEIR_OK (results are filled then,
+ * too); FAILED_PRECONDITION as of weir_sync_devices; OUT_OF_RANGE if capacity is too small (out_count is set, nothing
  * was waited for); INVALID_ARGUMENT (NULL, struct_size).
  */
 WEIR_API
@@ -4081,40 +4127,37 @@ weir_status weir_sync_devices_status(uint64_t timeout_ns,
                                      size_t *out_count);
 
 /**
- * Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes may lie inside one another,
- * and in several threads; a failure is told by the first that ends. *out_scope is a number, and nothing has to be released.
- * weir_async_scope_begin_in is for the streams of a domain alone.
+ * Begins a scope: what fails late from here on, on any asynchronous stream, is told by weir_async_scope_end. Scopes
+ * may lie inside one another, and in several threads; a failure is told by the first that ends. *out_scope is a
+ * number, and nothing has to be released. weir_async_scope_begin_in is for the streams of a domain alone.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_async_scope_begin(uint64_t *out_scope);
+WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
 
 /**
- * Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the scope began
- * that neither another scope nor weir_sync_devices has returned, with the texts of the others. weir_sync_devices does not return these again;
- * failures from before the scope are left for it, and domains, engines and streams report theirs all the same. In a scope of
- * weir_async_scope_begin_in all this is said of the domain's streams and weir_sync_domain. Of streams that failed and were released inside of the
- * scope the latest 64 are told. If the time is over the scope goes on, and may be ended again.
+ * Ends a scope: waits for all that was queued on any stream before this call, and returns the first failure since the
+ * scope began that neither another scope nor weir_sync_devices has returned, with the texts of the others.
+ * weir_sync_devices does not return these again; failures from before the scope are left for it, and domains, engines
+ * and streams report theirs all the same. In a scope of weir_async_scope_begin_in all this is said of the domain's
+ * streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are told.
+ * If the time is over the scope goes on, and may be ended again.
  *
  * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
  * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_async_scope_end(uint64_t scope,
-                                 uint64_t timeout_ns);
+WEIR_API WEIR_NODISCARD weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 
 /**
- * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream has nothing to do to one
- * when it has done everything again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. There is no time without the
- * wait: if something was queued meanwhile on another stream of the same domain and that is not done, the call fails. Take the median, and give the
- * first ones to caches and clocks.
+ * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time from a moment when the stream
+ * has nothing to do to one when it has done everything again, and stores these times in nanoseconds. `stream` NULL =
+ * all streams of all engines. There is no time without the wait: if something was queued meanwhile on another stream
+ * of the same domain and that is not done, the call fails. Take the median, and give the first ones to caches and
+ * clocks.
  *
- * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's array of
- * `repetitions` numbers.
- * Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
+ * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's
+ * array of `repetitions` numbers. Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another
+ * stream, or as of weir_sync_devices); what `fn` returned; a late error of the stream.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4281,7 +4324,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const struct weir_
  */
 
 /**
- * Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are legal.
+ * Makes a buffer of `bytes` bytes in the engine's memory, aligned as the engine says. It holds anything. 0 bytes are
+ * legal.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer.
  * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
@@ -4294,13 +4338,13 @@ weir_status weir_buffer_create(struct weir_engine *engine,
 
 /**
  * Makes a buffer of the caller's memory, which the engine's kernels can reach. `release` (may be NULL) is called with
- * `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no queued work
- * with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or one that works for a
- * stream or a run. It is not called if this call fails.
+ * `release_ctx` exactly once, when nothing uses the memory any more: no reference to the buffer, no tensor on it, no
+ * queued work with such a tensor. It is called in the thread that lets go of it last: one that releases a handle, or
+ * one that works for a stream or a run. It is not called if this call fails.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must live
- * until release is called, or, without release, until nothing uses it any more.
- * Errors: INVALID_ARGUMENT (NULL data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_buffer; the memory must
+ * live until release is called, or, without release, until nothing uses it any more. Errors: INVALID_ARGUMENT (NULL
+ * data unless bytes is 0); OUT_OF_RANGE (no memory at this address is that large).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4352,13 +4396,12 @@ weir_status weir_buffer_get_engine(const struct weir_buffer *buffer,
                                    struct weir_engine **out_engine);
 
 /**
- * Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer, also over one
- * another; a call of a kernel still refuses an output that shares memory with its other tensors.
+ * Makes a tensor of the bytes of a buffer from `offset` on, as they are. Any number of tensors may lie on a buffer,
+ * also over one another; a call of a kernel still refuses an output that shares memory with its other tensors.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied, and the
- * tensor keeps the buffer.
- * Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not aligned to the element size); OUT_OF_RANGE if
- * the tensor reaches beyond the buffer's end.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; desc is copied,
+ * and the tensor keeps the buffer. Errors: INVALID_ARGUMENT (dtype, rank, negative dimension, an address that is not
+ * aligned to the element size); OUT_OF_RANGE if the tensor reaches beyond the buffer's end.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4400,9 +4443,9 @@ weir_status weir_tensor_create(struct weir_engine *engine,
                                struct weir_tensor **out_tensor);
 
 /**
- * Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and row-major,
- * aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
- * any more; not if this call fails.
+ * Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and
+ * row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
+ * nothing uses the memory any more; not if this call fails.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
  * must live until release is called, or, without release, until the tensor and all work on it are gone.
@@ -4443,15 +4486,13 @@ weir_status weir_tensor_get_desc(const struct weir_tensor *tensor,
                                  struct weir_tensor_desc *out_desc);
 
 /**
- * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing it while queued work uses it is a race.
+ * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing
+ * it while queued work uses it is a race.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
  * Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_tensor_get_data(const struct weir_tensor *tensor,
-                                 void **out_data);
+WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const struct weir_tensor *tensor, void **out_data);
 
 /**
  * Size of the elements in bytes.
@@ -4472,16 +4513,16 @@ weir_status weir_tensor_get_engine(const struct weir_tensor *tensor,
                                    struct weir_engine **out_engine);
 
 /**
- * Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by themselves, while copies of
- * other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU engine: to it, and to programs, this is
- * a tensor like any other. `device` is any engine; if its device pins no memory (`pinning` of weir_memory_info is 0), or is the
- * host, the tensor is in ordinary memory, so the same program serves all. The memory is counted in weir_memory_info of `device`,
- * under its limit, and goes back to it.
+ * Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by
+ * themselves, while copies of other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU
+ * engine: to it, and to programs, this is a tensor like any other. `device` is any engine; if its device pins no
+ * memory (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program
+ * serves all. The memory is counted in weir_memory_info of `device`, under its limit, and goes back to it.
  *
- * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed. Ownership: the caller
- * owns one reference to *out_tensor, which may outlive both engines; desc is copied.
- * Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if the
- * size overflows; RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed.
+ * Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
+ * INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
+ * the size overflows; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4493,8 +4534,8 @@ weir_status weir_tensor_create_pinned(struct weir_engine *engine,
 /**
  * As weir_tensor_create_pinned, without a shape: `bytes` bytes that hold anything. 0 bytes are legal.
  *
- * Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to *out_buffer.
- * Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
+ * *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4504,22 +4545,20 @@ weir_status weir_buffer_create_pinned(struct weir_engine *engine,
                                       struct weir_buffer **out_buffer);
 
 /**
- * Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends: before its release
- * function is called. It takes its time, so pin what is used often. A buffer may be pinned for several engines, one after the other.
+ * Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends:
+ * before its release function is called. It takes its time, so pin what is used often. A buffer may be pinned for
+ * several engines, one after the other.
  *
- * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, a buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is);
- * UNIMPLEMENTED (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
+ * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
+ * buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED
+ * (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
  * RESOURCE_EXHAUSTED.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_buffer_pin(struct weir_buffer *buffer,
-                            struct weir_engine *device);
+WEIR_API WEIR_NODISCARD weir_status weir_buffer_pin(struct weir_buffer *buffer, struct weir_engine *device);
 
 /**
- * Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's pinned memory:
- * ask once, not for each copy.
+ * Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's
+ * pinned memory: ask once, not for each copy.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
@@ -4541,17 +4580,14 @@ weir_status weir_tensor_is_pinned(const struct weir_tensor *tensor,
                                   int32_t *out_pinned);
 
 /**
- * The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use or not.
- * What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with weir_engine_attr_set_memory_limit.
- * UINT64_MAX: no limit (the default).
+ * The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use
+ * or not. What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with
+ * weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_attr_set_pinned_limit(struct weir_engine_attr *attr,
-                                              uint64_t bytes);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_pinned_limit(struct weir_engine_attr *attr, uint64_t bytes);
 
 /**
  * The limit that was set, or UINT64_MAX.
@@ -4565,15 +4601,16 @@ weir_status weir_engine_attr_get_pinned_limit(const struct weir_engine_attr *att
                                               uint64_t *out_bytes);
 
 /**
- * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
- * one of them, and of a device if one of them is. Between devices that do not reach one another's memory, those of two kinds above all, the copy goes
- * through the host's: it then begins when the stream has got there, on a stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+ * Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the
+ * stream is of one of them, and of a device if one of them is. Between devices that do not reach one another's memory,
+ * those of two kinds above all, the copy goes through the host's: it then begins when the stream has got there, on a
+ * stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies
+ * from or to must stay, and stay as they are, until the copy is done.
  *
  * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
- * references to both tensors until it is done.
- * Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines that the stream cannot reach);
- * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; what the
- * device says, at once or late.
+ * references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
+ * a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
+ * synchronous stream is used from inside its own work; what the device says, at once or late.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4585,9 +4622,9 @@ weir_status weir_enqueue_copy(struct weir_stream *stream,
  * Sets every byte of a tensor of the stream's engine to `value`.
  *
  * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
- * a reference to the tensor until it is done.
- * Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine); FAILED_PRECONDITION if
- * the stream has failed, or if a synchronous stream is used from inside its own work; what the device says, at once or late.
+ * a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
+ * tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+ * inside its own work; what the device says, at once or late.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4716,10 +4753,9 @@ weir_status weir_kernel_create_relu(struct weir_engine *engine,
 /**
  * Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside
- * -8..7).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
+ * (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4799,17 +4835,16 @@ weir_status weir_kernel_infer(const struct weir_kernel *kernel,
  * they stay alive until the work is done. An output may share memory with an input only if the kernel says
  * WEIR_KERNEL_IN_PLACE.
  *
- * A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then, a wait for the
- * stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is released meanwhile
- * ends when its work has.
+ * A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then,
+ * a wait for the stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is
+ * released meanwhile ends when its work has.
  *
- * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous
- * one.
- * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they are the caller's until the call
- * returns. The arrays are copied.
- * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
- * (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
- * stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+ * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one.
+ * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they
+ * are the caller's until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape,
+ * engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the
+ * stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
+ * RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4821,13 +4856,13 @@ weir_status weir_enqueue(struct weir_stream *stream,
                          size_t num_outputs);
 
 /**
- * Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be NULL; without a name in
- * it the kernel is called after the operation.
+ * Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be
+ * NULL; without a name in it the kernel is called after the operation.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied;
- * desc->user passes to the kernel if desc->destroy is given.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if
- * the device has no such kernel, or the engine is a CPU engine; else what the device says.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
+ * bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
+ * or the engine is a CPU engine; else what the device says.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4850,9 +4885,9 @@ weir_status weir_kernel_create_named(struct weir_engine *engine,
 /**
  * What is known of a CUDA engine's device.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller.
- * Errors: INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; what the
- * driver says.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller. Errors:
+ * INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA;
+ * what the driver says.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4860,28 +4895,25 @@ weir_status weir_cuda_get_device_info(const struct weir_engine *engine,
                                       struct weir_cuda_device_info *out_info);
 
 /**
- * The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains and whose flags it
- * leaves alone. It must be of the device of the engine's index, and no other engine may be on that device with another context.
+ * The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains
+ * and whose flags it leaves alone. It must be of the device of the engine's index, and no other engine may be on that
+ * device with another context.
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: the context stays the caller's, who keeps it until the engine and all that is on it are gone.
  * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_engine_attr_set_cuda_context(struct weir_engine_attr *attr,
-                                              void *context);
+WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(struct weir_engine_attr *attr, void *context);
 
 /**
- * Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2 = the default stream of
- * the thread that submits. What the caller puts there besides runs in the order of the calls. attr may be NULL; its priority does
- * not count.
+ * Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
+ * = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
+ * attr may be NULL; its priority does not count.
  *
- * Thread safety: any thread. Blocking: never.
- * Ownership: the caller owns one reference to *out_stream; cuda_stream stays the caller's, who keeps it until what was submitted is
- * done and the last reference gone.
- * Errors: INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of another kind, or
- * the build is without CUDA; what the driver says.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
+ * stays the caller's, who keeps it until what was submitted is done and the last reference gone. Errors:
+ * INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of
+ * another kind, or the build is without CUDA; what the driver says.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4893,15 +4925,12 @@ weir_status weir_stream_wrap_cuda(struct weir_engine *engine,
 /**
  * What is submitted from now on waits for a CUevent of the caller's, as recorded last when this call is issued.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call was issued: when it returns,
- * unless something in front of it waits for the host.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the
- * event is the stream's error.
+ * Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call
+ * was issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
+ * UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the event
+ * is the stream's error.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_stream_wait_cuda_event(struct weir_stream *stream,
-                                        void *cuda_event);
+WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_cuda_event(struct weir_stream *stream, void *cuda_event);
 
 /**
  * Records a CUevent of the caller's behind all that was submitted so far.
@@ -4912,15 +4941,18 @@ weir_status weir_stream_wait_cuda_event(struct weir_stream *stream,
 WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(struct weir_stream *stream, void *cuda_event);
 
 /**
- * Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in this call; a launch
- * fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the folder that the environment variable WEIR_CUDA_CACHE
- * names (empty = nowhere), else in weir/cuda where the user's caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the kernel is called after its entry.
+ * Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in
+ * this call; a launch fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the
+ * folder that the environment variable WEIR_CUDA_CACHE names (empty = nowhere), else in weir/cuda where the user's
+ * caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
+ * kernel is called after its entry.
  *
- * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to *out_kernel; desc, what it
- * points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the driver knows them; a source with
- * mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if
- * the engine is of another kind, the source not for its device, or the build without CUDA; what the driver says.
+ * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
+ * *out_kernel; desc, what it points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the
+ * driver knows them; a source with mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is
+ * no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
+ * device, or the build without CUDA; what the driver says.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -4932,10 +4964,9 @@ weir_status weir_kernel_create_cuda(struct weir_engine *engine,
 /**
  * Makes a function of each element, see weir_eltwise_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function has not, alpha 0
- * for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
+ * has not, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5060,9 +5091,9 @@ weir_status weir_kernel_create_slice(struct weir_engine *engine,
 /**
  * Makes a padding, see weir_pad_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
+ * WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5074,10 +5105,9 @@ weir_status weir_kernel_create_pad(struct weir_engine *engine,
 /**
  * Makes a reshape, see weir_reshape_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE (rank
- * above WEIR_MAX_RANK).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
+ * OUT_OF_RANGE (rank above WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5103,10 +5133,10 @@ weir_status weir_kernel_create_gather(struct weir_engine *engine,
 /**
  * Makes a reduction, see weir_reduce_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a
- * NaN, p or eps of what is no norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
+ * eps below 0 or a NaN, p or eps of what is no norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an
+ * axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5118,10 +5148,9 @@ weir_status weir_kernel_create_reduce(struct weir_engine *engine,
 /**
  * Makes a normalisation, see weir_norm_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group normalisation or not 0 of
- * another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group
+ * normalisation or not 0 of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5192,9 +5221,10 @@ weir_status weir_kernel_create_gru(struct weir_engine *engine,
                                    struct weir_kernel **out_kernel);
 
 /**
- * Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not transposed. Kernels
- * take the result in the place of the input B; any number of them, on any pools and threads. How it is packed depends on
- * the size, the type and the instruction set alone. The tensor is read before this returns, and not needed any more.
+ * Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
+ * transposed. Kernels take the result in the place of the input B; any number of them, on any pools and threads. How
+ * it is packed depends on the size, the type and the instruction set alone. The tensor is read before this returns,
+ * and not needed any more.
  *
  * Thread safety: any thread; nobody writes the tensor meanwhile. Blocking: never, but it takes the time to copy the
  * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own.
@@ -5236,10 +5266,10 @@ weir_status weir_packed_weights_get_size(const struct weir_packed_weights *weigh
  * Makes a matrix product of bytes, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
  * desc = sums of 32 bits, no zero points.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * attr are copied, and the kernel keeps desc->weights alive.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights
- * that are not s8, are to be transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+ * are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
+ * type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
+ * engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5259,14 +5289,13 @@ weir_status weir_kernel_create_matmul_int8(struct weir_engine *engine,
  */
 
 /**
- * Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY from the
- * environment; without either it is 1024. Kernels that are too many are let go of, those first that were used longest ago.
+ * Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY
+ * from the environment; without either it is 1024. Kernels that are too many are let go of, those first that were used
+ * longest ago.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_cache_set_capacity(size_t capacity);
+WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_set_capacity(size_t capacity);
 
 /**
  * How many kernels are kept at most.
@@ -5388,19 +5417,18 @@ weir_status weir_kernel_context_fail(struct weir_kernel_context *context,
                                      const char *message);
 
 /**
- * Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
- * failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
- * any more.
+ * Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be
+ * NULL) says why it failed; what weir_kernel_context_fail was told before counts more. From here on the context and
+ * the tensors are not the call's any more.
  *
  * The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
  * program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
  *
- * Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
- * waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
- * asynchronous stream.
- * Ownership: done ends here; text is copied.
- * Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
- * completed before.
+ * Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by
+ * the one that waits for the run, and here only if the run's pool runs what it is given in the calling thread, or
+ * refuses it and the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors:
+ * INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed
+ * before.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5409,15 +5437,15 @@ weir_status weir_completion_done(struct weir_completion *done,
                                  const char *text);
 
 /**
- * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
- * inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
- * once, so no output may be that of another run too. All tensors are checked before the first run begins. The first
- * failure is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a
- * deadline of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
+ * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
+ * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
+ * so no output may be that of another run too. All tensors are checked before the first run begins. The first failure
+ * is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a deadline
+ * of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
  *
- * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
- * Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
- * FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+ * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
+ * during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if
+ * the run was cancelled; FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5437,15 +5465,14 @@ weir_status weir_kernel_context_run_program(const struct weir_kernel_context *co
  */
 
 /**
- * Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is open. At least
- * one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails. Until a run has
- * succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc, weir_tensor_get_data and
- * weir_tensor_get_size tell what the last run made, and addresses that were asked for before are not valid any more. It can be an input whose shape is
- * open too.
+ * Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is
+ * open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails.
+ * Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
+ * weir_tensor_get_data and weir_tensor_get_size tell what the last run made, and addresses that were asked for before
+ * are not valid any more. It can be an input whose shape is open too.
  *
- * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one reference to
- * *out_tensor; desc is copied.
- * Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
+ * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
+ * reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5454,13 +5481,14 @@ weir_status weir_tensor_create_dynamic(struct weir_engine *engine,
                                        struct weir_tensor **out_tensor);
 
 /**
- * The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that makes more
- * than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as they were. `release` (may be NULL) is
- * called with `release_ctx` exactly once, when nothing uses the memory any more; not if this call fails.
+ * The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that
+ * makes more than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as
+ * they were. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more;
+ * not if this call fails.
  *
- * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one reference to
- * *out_tensor; the memory must live until release is called, or, without release, until the tensor and all work on it are gone.
- * Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
+ * Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
+ * reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor and
+ * all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5473,16 +5501,19 @@ weir_status weir_tensor_create_dynamic_from(struct weir_engine *engine,
                                             struct weir_tensor **out_tensor);
 
 /**
- * Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents undefined: once for
- * each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with what is declared; 0 is a
- * legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has address, size and shape. An
- * output that is not allocated is a failure of the kernel, unless nothing in the graph uses it.
+ * Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents
+ * undefined: once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree
+ * with what is declared; 0 is a legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has
+ * address, size and shape. An output that is not allocated is a failure of the kernel, unless nothing in the graph
+ * uses it.
  *
- * The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before, with memory of the engine's.
+ * The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before,
+ * with memory of the engine's.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output); OUT_OF_RANGE (index, size overflows);
- * FAILED_PRECONDITION (an output of a fixed shape, or allocated before); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
+ * returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
+ * OUT_OF_RANGE (index, size overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before);
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5493,14 +5524,13 @@ weir_status weir_kernel_context_allocate_output(const struct weir_kernel_context
                                                 void **out_data);
 
 /**
- * Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise stay as
- * large as a run needed them. The next run allocates again. Runs that are under way keep what they have.
+ * Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which
+ * otherwise stay as large as a run needed them. The next run allocates again. Runs that are under way keep what they
+ * have.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_program_trim(struct weir_program *program);
+WEIR_API WEIR_NODISCARD weir_status weir_program_trim(struct weir_program *program);
 
 
 /* ---- Matrix products without an engine ---------------------------------------------------------------------------
@@ -5628,8 +5658,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, struct w
 WEIR_API void weir_graph_destroy(struct weir_graph *graph);
 
 /**
- * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions of `desc` may be
- * WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
+ * Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions
+ * of `desc` may be WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
@@ -5642,8 +5672,8 @@ weir_status weir_graph_add_input(struct weir_graph *graph,
                                  weir_value *out_value);
 
 /**
- * Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any engine that the program is
- * compiled for: nodes of that engine read it where it is. To other engines it is copied.
+ * Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
+ * engine that the program is compiled for: nodes of that engine read it where it is. To other engines it is copied.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
  * tensor.
@@ -5677,18 +5707,17 @@ weir_status weir_graph_add_kernel(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
- * in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
- * A cancel or a deadline of the run ends the inner run too, after its running kernels.
+ * Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it
+ * is in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner':
+ * ...". A cancel or a deadline of the run ends the inner run too, after its running kernels.
  *
- * A program with kernels that complete later or may block is a node that completes later: no thread waits while the inner run
- * does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the pool that the inner
- * program was compiled with.
+ * A program with kernels that complete later or may block is a node that completes later: no thread waits while the
+ * inner run does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the
+ * pool that the inner program was compiled with.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * program; name is copied.
- * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
- * ALREADY_EXISTS (name).
+ * program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
+ * outputs that may be absent); ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5702,10 +5731,10 @@ weir_status weir_graph_add_program(struct weir_graph *graph,
                                    weir_node *out_node);
 
 /**
- * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
- * done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
- * is called with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the node, for
- * control edges.
+ * Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is done.
+ * It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL) is called
+ * with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the
+ * node, for control edges.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
  * is given.
@@ -5730,9 +5759,9 @@ weir_status weir_graph_add_task(struct weir_graph *graph,
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(struct weir_graph *graph, weir_node from, weir_node to);
 
 /**
- * Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the default),
- * WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the graph where
- * that cannot be.
+ * Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the
+ * default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
+ * graph where that cannot be.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
@@ -5768,17 +5797,18 @@ weir_status weir_graph_dump(const struct weir_graph *graph,
                             size_t *out_length);
 
 /**
- * Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0, else
- * else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have num_outputs outputs,
- * alike in type and shape, which become the node's. A graph inside sees nothing of the graph around it but its inputs.
+ * Adds a choice of two graphs: each run runs then_graph if predicate (one element of bool, u8, s8 or s32) is not 0,
+ * else else_graph. Both have as many inputs as `inputs` has values, and get these in their order; both have
+ * num_outputs outputs, alike in type and shape, which become the node's. A graph inside sees nothing of the graph
+ * around it but its inputs.
  *
  * The node begins when predicate and inputs are there. Each output is there as soon as the branch has computed it; a
  * control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be changed or
- * destroyed afterwards; name is copied.
- * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than
- * 32 graphs inside one another). Types and shapes are checked by weir_graph_compile.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
+ * changed or destroyed afterwards; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or
+ * outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 graphs inside one another). Types and shapes are checked
+ * by weir_graph_compile.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5794,8 +5824,8 @@ weir_status weir_graph_add_cond(struct weir_graph *graph,
                                 weir_node *out_node);
 
 /**
- * Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the last
- * one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+ * Adds a choice of several graphs: each run runs branches[index] (index: one element of bool, u8, s8 or s32), and the
+ * last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
  * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
@@ -5814,14 +5844,15 @@ weir_status weir_graph_add_case(struct weir_graph *graph,
                                 weir_node *out_node);
 
 /**
- * Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the variables'
- * next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants, which stay
- * the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape. The node's outputs
- * are the variables' last values; without an iteration, their first. parallel_iterations is how many iterations may
- * run at once where their data allow it, at least 1; it never changes a result. With more than 1, tasks and kernels without outputs
- * of different iterations may run at the same time and in any order, the program keeps so many copies of the loop's values and one more,
- * and compile may choose a smaller number (weir_program_report says which, and why). A short loop whose number of iterations
- * follows from constants is written out: its nodes are then called "name/iteration/node".
+ * Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the
+ * variables' next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants,
+ * which stay the same in all iterations. body_graph has num_variables outputs, like the variables in type and shape.
+ * The node's outputs are the variables' last values; without an iteration, their first. parallel_iterations is how
+ * many iterations may run at once where their data allow it, at least 1; it never changes a result. With more than 1,
+ * tasks and kernels without outputs of different iterations may run at the same time and in any order, the program
+ * keeps so many copies of the loop's values and one more, and compile may choose a smaller number (weir_program_report
+ * says which, and why). A short loop whose number of iterations follows from constants is written out: its nodes are
+ * then called "name/iteration/node".
  *
  * The node begins when all variables and invariants are there.
  *
@@ -5844,13 +5875,13 @@ weir_status weir_graph_add_while(struct weir_graph *graph,
 
 /**
  * Adds a switch: the value goes to out_true if predicate (one element of bool, u8, s8 or s32) is not 0, else to
- * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is skipped, and its
- * outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can be said
- * as graphs, weir_graph_add_cond costs less. out_node (may be NULL) receives the node.
+ * out_false; the other one is absent. A node with an absent input, or that waits for a node which was skipped, is
+ * skipped, and its outputs are absent, until weir_graph_add_merge brings the two sides together. Where both sides can
+ * be said as graphs, weir_graph_add_cond costs less. out_node (may be NULL) receives the node.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
- * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent,
- * unless weir_compile_options_set_allow_absent.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
+ * (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
+ * weir_compile_options_set_allow_absent.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5863,10 +5894,11 @@ weir_status weir_graph_add_switch(struct weir_graph *graph,
                                   weir_node *out_node);
 
 /**
- * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]; out_index may be NULL). The shape is what the inputs have in common:
- * one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent it is skipped; a
- * skipped node that it waits for without data does not matter. Two inputs that are both there are an error of
- * the run (FAILED_PRECONDITION) that names the nodes which made them. out_node (may be NULL) receives the node.
+ * Adds a merge: passes on the one of its inputs that is there, and its index (s32[1]; out_index may be NULL). The
+ * shape is what the inputs have in common: one may be open (WEIR_DIM_DYNAMIC) where another is not. If all are absent
+ * it is skipped; a skipped node that it waits for without data does not matter. Two inputs that are both there are an
+ * error of the run (FAILED_PRECONDITION) that names the nodes which made them. out_node (may be NULL) receives the
+ * node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
@@ -5882,13 +5914,14 @@ weir_status weir_graph_add_merge(struct weir_graph *graph,
                                  weir_node *out_node);
 
 /**
- * Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`: nodes on that
- * engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is the engine of the
- * program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a tensor that is on another one.
- * A program with inputs or outputs on other engines than the CPU's is no node of another graph (weir_graph_add_program).
+ * Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`:
+ * nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
+ * the engine of the program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse
+ * a tensor that is on another one. A program with inputs or outputs on other engines than the CPU's is no node of
+ * another graph (weir_graph_add_program).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5897,12 +5930,12 @@ weir_status weir_graph_set_input_engine(struct weir_graph *graph,
                                         struct weir_engine *engine);
 
 /**
- * Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`. If a node on
- * that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is done. The rest as
- * for weir_graph_set_input_engine.
+ * Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`.
+ * If a node on that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is
+ * done. The rest as for weir_graph_set_input_engine.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+ * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -5911,8 +5944,9 @@ weir_status weir_graph_set_output_engine(struct weir_graph *graph,
                                          struct weir_engine *engine);
 
 /**
- * Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report (weir_program_report) says which one
- * was chosen for each node that was open, and why; the same graph and the same list of engines give the same choice.
+ * Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report
+ * (weir_program_report) says which one was chosen for each node that was open, and why; the same graph and the same
+ * list of engines give the same choice.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
@@ -5924,7 +5958,8 @@ weir_status weir_graph_set_placement(struct weir_graph *graph,
                                      weir_placement placement);
 
 /**
- * The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default: WEIR_PLACEMENT_KERNEL.
+ * The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default:
+ * WEIR_PLACEMENT_KERNEL.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -5987,8 +6022,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_compile_options_create(struct weir_comp
 WEIR_API void weir_compile_options_destroy(struct weir_compile_options *options);
 
 /**
- * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
- * thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
+ * What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread
+ * that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
  * turn out to be faster on the caller alone are made there. It never changes a result.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
@@ -6009,8 +6044,8 @@ weir_status weir_compile_options_get_hop_ns(const struct weir_compile_options *o
                                             uint64_t *out_hop_ns);
 
 /**
- * Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor of an
- * absent output as it is; weir_run_options_set_absent says which ones were.
+ * Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor
+ * of an absent output as it is; weir_run_options_set_absent says which ones were.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6061,19 +6096,23 @@ weir_status weir_compile_options_get_blocking_threadpool(const struct weir_compi
  * on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
  * compiled again. options may be NULL.
  *
- * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU engine among `engines` is the program's own: inputs and outputs are in
- * its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
- * engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
- * each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
- * nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
+ * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
+ * engine among `engines` is the program's own: inputs and outputs are in its memory, unless
+ * weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by
+ * default. Values that nodes on different engines share are copied, once for each engine, as soon as they are there
+ * and while other work goes on; the program keeps memory and streams on the other engines for each run that goes on at
+ * once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory,
+ * and a loop with nodes on other engines runs one iteration after the other. weir_program_report counts copies,
+ * streams, events and waits.
  *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
- * *out_program; the program takes references to kernels, constants and engines.
- * Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
- * or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
- * the CPU's in a graph with switches, or with values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc)
- * whose inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a
- * pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+ * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
+ * names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
+ * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's in a graph with switches, or
+ * with values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc)
+ * whose inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is
+ * compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6145,9 +6184,10 @@ weir_status weir_program_dump(const struct weir_program *program,
                               size_t *out_length);
 
 /**
- * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
- * that were left out or added, memory that values share, sizes, what the costs that are known by now mean for
- * other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were run. The members of the JSON stay what they are; more may be added.
+ * Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes
+ * and edges that were left out or added, memory that values share, sizes, what the costs that are known by now mean
+ * for other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were
+ * run. The members of the JSON stay what they are; more may be added.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6161,8 +6201,8 @@ weir_status weir_program_report(const struct weir_program *program,
                                 size_t *out_length);
 
 /**
- * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each run reads
- * the clock twice for each node; without, it costs nothing.
+ * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
+ * run reads the clock twice for each node; without, it costs nothing.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6182,8 +6222,8 @@ weir_status weir_compile_options_get_statistics(const struct weir_compile_option
                                                 int32_t *out_statistics);
 
 /**
- * How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what is inside of
- * loops whose iterations overlap; what is known of a node is told of its first copy.
+ * How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what
+ * is inside of loops whose iterations overlap; what is known of a node is told of its first copy.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6208,7 +6248,8 @@ weir_status weir_program_get_node_stats(const struct weir_program *program,
 /**
  * Fills *out_counters with how many runs have begun, ended, failed, and go on.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+ * INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6217,7 +6258,8 @@ weir_status weir_program_get_counters(const struct weir_program *program,
 
 /**
  * Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
- * copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too short.
+ * copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too
+ * short.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -6231,10 +6273,11 @@ weir_status weir_program_save_profile(const struct weir_program *program,
 
 /**
  * Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
- * *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side knows is left alone. No result changes.
+ * *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side
+ * knows is left alone. No result changes.
  *
- * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no profile; the
- * text names the line), and then nothing has changed.
+ * Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
+ * profile; the text names the line), and then nothing has changed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6243,11 +6286,13 @@ weir_status weir_program_load_profile(struct weir_program *program,
                                       size_t *out_num_known);
 
 /**
- * Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other node between
- * them, the second run of the program has the device record them, with the copies of inputs that only they read, and later runs submit the
- * recording by one call. With 1, where such nodes may be spread over several streams (weir_engine_attr_set_max_streams), the program times some of
- * its first runs both ways, and keeps to the faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not
- * record, every run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and which way it is.
+ * Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other
+ * node between them, the second run of the program has the device record them, with the copies of inputs that only
+ * they read, and later runs submit the recording by one call. With 1, where such nodes may be spread over several
+ * streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps to the
+ * faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not record, every
+ * run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and
+ * which way it is.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6267,12 +6312,13 @@ weir_status weir_compile_options_get_segments(const struct weir_compile_options 
                                               int32_t *out_segments);
 
 /**
- * Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond, weir_graph_add_case,
- * weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is work of that engine: its values stay
- * there. With 1, and where the device records and knows branches and loops, it decides itself, and the host is not asked; then a cancel or the time limit of a run
- * does not end a loop before it ends by itself. With 0, or where the device does not decide, the host has the predicate alone
- * brought back and issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results are
- * the same. The program's report (weir_program_report) says who decides in which node, and why.
+ * Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond,
+ * weir_graph_add_case, weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is
+ * work of that engine: its values stay there. With 1, and where the device records and knows branches and loops, it
+ * decides itself, and the host is not asked; then a cancel or the time limit of a run does not end a loop before it
+ * ends by itself. With 0, or where the device does not decide, the host has the predicate alone brought back and
+ * issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results
+ * are the same. The program's report (weir_program_report) says who decides in which node, and why.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6334,28 +6380,29 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
                                             struct weir_threadpool **out_pool);
 
 /**
- * Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that the
- * options ask for (weir_run_options_set_outputs). The run is one piece of
- * the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
- * program's first engine). The first node that fails ends the run, and the error names it. The second and later
- * runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
- * as before run at once; with open shapes, while no value is larger than before.
+ * Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that
+ * the options ask for (weir_run_options_set_outputs). The run is one piece of the stream's work; a NULL stream means:
+ * in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
+ * ends the run, and the error names it. The second and later runs allocate nothing, while no more than 32 runs of the
+ * program are queued on streams and no more than so many as before run at once; with open shapes, while no value is
+ * larger than before.
  *
- * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
- * enqueued later begins when the run is over. If that device does all of the program, the run is given to the stream in this call, as a kernel is
- * (docs/placement.md); otherwise the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
- * the program's first engine. On another stream, or without one,
- * tensors on devices must be ready when the run begins.
+ * On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued
+ * before, and what is enqueued later begins when the run is over. If that device does all of the program, the run is
+ * given to the stream in this call, as a kernel is (docs/placement.md); otherwise the host's part runs on the stream's
+ * pool, as functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On another
+ * stream, or without one, tensors on devices must be ready when the run begins.
  *
- * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
- * the run makes. It is written when the run has succeeded, and not else.
+ * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
+ * tensor of just the shape that the run makes. It is written when the run has succeeded, and not else.
  *
- * Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
- * Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
- * Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
- * Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
- * output; the text names input or output; options with a notice and no asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED; when
- * it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
+ * Thread safety: any thread; any number of runs of one program at once, on outputs of their own. Blocking: until done
+ * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
+ * done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
+ * overlap of an output with an input or another output; the text names input or output; options with a notice and no
+ * asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED;
+ * when it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an
+ * output of open shape.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6388,20 +6435,19 @@ weir_status weir_program_start(struct weir_program *program,
                                struct weir_run **out_run);
 
 /**
- * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
- * outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
- * runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
- * Of a program with kernels that complete later the calling thread begins several runs, as many as there are threads, and goes on with whichever
- * something comes back to; helpers take part in each.
- * The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
- * of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
- * kernel's pool.
+ * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and
+ * writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
+ * the program's first engine); runs may go on at once, so no output may be that of another run too. All tensors are
+ * checked before the first run begins. Of a program with kernels that complete later the calling thread begins several
+ * runs, as many as there are threads, and goes on with whichever something comes back to; helpers take part in each.
+ * The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun.
+ * Options are those of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program
+ * does the same with the kernel's pool.
  *
- * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
- * during the call; options may be NULL.
- * Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels that complete later in a worker of a pool
- * comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
- * with flags for absent outputs or with a notice.
+ * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
+ * only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
+ * (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
+ * OUT_OF_RANGE (count); INVALID_ARGUMENT also for options with flags for absent outputs or with a notice.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6483,10 +6529,11 @@ weir_status weir_run_error(const struct weir_run *run,
                            size_t *out_length);
 
 /**
- * How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the stream's queue
- * included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the kernels that run then,
- * with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin
- * succeeds. There is no timer: with a deadline the clock is read before each node, and without one it costs nothing.
+ * How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the
+ * stream's queue included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the
+ * kernels that run then, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had
+ * nothing left to begin succeeds. There is no timer: with a deadline the clock is read before each node, and without
+ * one it costs nothing.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6506,9 +6553,10 @@ weir_status weir_run_options_get_deadline_ns(const struct weir_run_options *opti
                                              uint64_t *out_deadline_ns);
 
 /**
- * Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left as
- * it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and 0 = do
- * not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
+ * Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor
+ * is left as it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs;
+ * NULL and 0 = do not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows
+ * it.
  *
  * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
@@ -6524,8 +6572,8 @@ weir_status weir_run_options_set_absent(struct weir_run_options *options,
 /**
  * What weir_run_options_set_absent set: NULL and 0 if nothing.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set. Errors:
- * INVALID_ARGUMENT.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set.
+ * Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6534,12 +6582,12 @@ weir_status weir_run_options_get_absent(const struct weir_run_options *options,
                                         size_t *out_count);
 
 /**
- * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
- * state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
- * is always the same one that does. Kernels may still use the pool for their regions, which changes no result. Kernels that
- * complete later, and work on devices, are started in their turn and waited for one by one in that thread. So weir_program_run refuses such a run of a program
- * with some (FAILED_PRECONDITION) where that would block a worker of a thread pool: in one, and on an asynchronous stream with a pool
- * that takes single tasks.
+ * Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes
+ * that share state outside of their tensors then meet it in the same order in every run, and of several nodes that
+ * would fail it is always the same one that does. Kernels may still use the pool for their regions, which changes no
+ * result. Kernels that complete later, and work on devices, are started in their turn and waited for one by one in
+ * that thread. So weir_program_run refuses such a run of a program with some (FAILED_PRECONDITION) where that would
+ * block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6559,10 +6607,10 @@ weir_status weir_run_options_get_deterministic(const struct weir_run_options *op
                                                int32_t *out_deterministic);
 
 /**
- * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
- * What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
- * first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
- * thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
+ * Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more
+ * is begun). What waits for a failed node is left out, and so is what waits for that; a loop that something fails in
+ * ends. The first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such
+ * a run takes one thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6615,11 +6663,11 @@ weir_status weir_run_options_get_notice(const struct weir_run_options *options,
                                         struct weir_notice *out_notice);
 
 /**
- * Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different lists of outputs
- * the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the program keeps the
- * nodes of the graph, constants too, as long as it lives. The first run with a list compiles what that list needs, later ones find it;
- * when as many lists are kept as may be, one that was not asked for of late goes, and is compiled again when it
- * comes back. Each list that is kept counts as a program in weir_runtime_info.
+ * Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different
+ * lists of outputs the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the
+ * program keeps the nodes of the graph, constants too, as long as it lives. The first run with a list compiles what
+ * that list needs, later ones find it; when as many lists are kept as may be, one that was not asked for of late goes,
+ * and is compiled again when it comes back. Each list that is kept counts as a program in weir_runtime_info.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
  * OUT_OF_RANGE (more than 256).
@@ -6641,19 +6689,21 @@ weir_status weir_compile_options_get_partial_runs(const struct weir_compile_opti
 
 /**
  * The outputs that a run computes, by their numbers in the program, for a program compiled with
- * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this order, and runs
- * only the nodes that they depend on, along edges for data and for control. All else is left out, tasks and kernels
- * without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a case or a loop that is run
- * is run as always. The run takes the program's inputs all the same, but those that no node of it needs are not looked at, and
- * may be NULL. Where a list is as long as the program's outputs (flags for absent outputs), it is as long as `indices` here.
- * NULL and 0 (the default) = all outputs, and everything that has effects.
+ * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this
+ * order, and runs only the nodes that they depend on, along edges for data and for control. All else is left out,
+ * tasks and kernels without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a
+ * case or a loop that is run is run as always. The run takes the program's inputs all the same, but those that no node
+ * of it needs are not looked at, and may be NULL. Where a list is as long as the program's outputs (flags for absent
+ * outputs), it is as long as `indices` here. NULL and 0 (the default) = all outputs, and everything that has effects.
  *
- * The program's counters and its figures of nodes count such runs too. What it learns of costs (weir_program_save_profile) is
- * of whole runs; a part begins with what is known of the whole, and then learns for itself.
+ * The program's counters and its figures of nodes count such runs too. What it learns of costs
+ * (weir_program_save_profile) is of whole runs; a part begins with what is known of the whole, and then learns for
+ * itself.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors: INVALID_ARGUMENT (a
- * number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no such output, and FAILED_PRECONDITION if it was
- * compiled without partial runs; the first run with a list may say RESOURCE_EXHAUSTED.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
+ * INVALID_ARGUMENT (a number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no
+ * such output, and FAILED_PRECONDITION if it was compiled without partial runs; the first run with a list may say
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6664,8 +6714,8 @@ weir_status weir_run_options_set_outputs(struct weir_run_options *options,
 /**
  * What weir_run_options_set_outputs set: NULL and 0 if nothing.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until the options
- * are changed or destroyed. Errors: INVALID_ARGUMENT.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until
+ * the options are changed or destroyed. Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6674,20 +6724,20 @@ weir_status weir_run_options_get_outputs(const struct weir_run_options *options,
                                          size_t *out_count);
 
 /**
- * How many runs of the program may go on at once; 0 (the default) = any number. Runs of parts of its outputs count too. One more run
- * waits, in the order in which they come:
+ * How many runs of the program may go on at once; 0 (the default) = any number. Runs of parts of its outputs count
+ * too. One more run waits, in the order in which they come:
  *
- * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside of a task of
- *   a thread pool, of a stream's work, or of a run of a program with such a bound it does not sleep: it helps the pool and looks for
- *   a while, and is then refused with FAILED_PRECONDITION;
- * - an asynchronous stream takes it as ever, and the call does not block; when its turn comes there, the stream waits, without a thread. To be
- *   held back at the call, see weir_run_options_set_no_wait.
+ * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside
+ *   of a task of a thread pool, of a stream's work, or of a run of a program with such a bound it does not sleep: it
+ *   helps the pool and looks for a while, and is then refused with FAILED_PRECONDITION;
+ * - an asynchronous stream takes it as ever, and the call does not block; when its turn comes there, the stream waits,
+ *   without a thread. To be held back at the call, see weir_run_options_set_no_wait.
  *
- * A run that begins inside of a run of the same program is part of it, and takes no place of its own; so are programs as
- * nodes (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one place, and uses
- * as many more as are free then. A thread of the host's that completes a kernel later is inside of nothing: it must not wait
- * for a run of the program that its kernel is part of. A kernel that waits, outside of a pool, for a stream on which a run of
- * its own program waits for a place is refused (FAILED_PRECONDITION).
+ * A run that begins inside of a run of the same program is part of it, and takes no place of its own; so are programs
+ * as nodes (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one
+ * place, and uses as many more as are free then. A thread of the host's that completes a kernel later is inside of
+ * nothing: it must not wait for a run of the program that its kernel is part of. A kernel that waits, outside of a
+ * pool, for a stream on which a run of its own program waits for a place is refused (FAILED_PRECONDITION).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
@@ -6707,16 +6757,13 @@ weir_status weir_compile_options_get_max_concurrent_runs(const struct weir_compi
                                                          uint32_t *out_max_runs);
 
 /**
- * Whether a run of a program with a bound (weir_compile_options_set_max_concurrent_runs) is refused with RESOURCE_EXHAUSTED at the
- * call, where it would have to wait: 1, or 0 (the default). In the calling thread that is while as many runs go on as may; on
- * an asynchronous stream while as many are queued on streams or go on.
+ * Whether a run of a program with a bound (weir_compile_options_set_max_concurrent_runs) is refused with
+ * RESOURCE_EXHAUSTED at the call, where it would have to wait: 1, or 0 (the default). In the calling thread that is
+ * while as many runs go on as may; on an asynchronous stream while as many are queued on streams or go on.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_set_no_wait(struct weir_run_options *options,
-                                         int32_t no_wait);
+WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_no_wait(struct weir_run_options *options, int32_t no_wait);
 
 /**
  * What weir_run_options_set_no_wait set.
@@ -6729,16 +6776,14 @@ weir_status weir_run_options_get_no_wait(const struct weir_run_options *options,
                                          int32_t *out_no_wait);
 
 /**
- * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,
- * weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
- * has, code is WEIR_OK and the rest empty. Successful calls leave it.
+ * Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of
+ * weir_program_run, weir_run_wait, or a call that reported the late error of a stream. If that call failed for another
+ * reason, or none has, code is WEIR_OK and the rest empty. Successful calls leave it.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
+WEIR_API WEIR_NODISCARD weir_status weir_last_failure_get(struct weir_run_failure *out_failure);
 
 /**
  * Copies the name of a node that was not begun, of the failure that weir_last_failure_get describes, as
@@ -6755,8 +6800,8 @@ weir_status weir_last_failure_copy_not_run(size_t index,
                                            size_t *out_length);
 
 /**
- * As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not done, and
- * if it succeeded.
+ * As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not
+ * done, and if it succeeded.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
@@ -6787,18 +6832,18 @@ weir_status weir_run_copy_not_run(const struct weir_run *run,
  */
 
 /**
- * Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with strides. The other
- * calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
- * tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
- * call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
- * is not kept away from the receiver. Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by
- * weir_stream_wrap_cuda; that of an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
+ * Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with
+ * strides. The other calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL)
+ * is the stream on which the tensor is written: with `consumer`, a stream of weir's, that stream waits for what
+ * `producer` has queued so far, and nothing blocks; without, this call waits for it. So a program that implements
+ * `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer` is not kept away from the receiver.
+ * Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by weir_stream_wrap_cuda; that of
+ * an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
  *
- * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
- * never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
- * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for, a copy of a
- * device's);
- * those of weir_stream_synchronize and weir_stream_wait_event.
+ * Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a
+ * copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference
+ * to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack
+ * has no name for, a copy of a device's); those of weir_stream_synchronize and weir_stream_wait_event.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6809,8 +6854,8 @@ weir_status weir_tensor_to_dlpack(struct weir_tensor *tensor,
                                   struct DLManagedTensorVersioned **out_managed);
 
 /**
- * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be written, nor
- * that it is a copy.
+ * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be
+ * written, nor that it is a copy.
  *
  * Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
  */
@@ -6823,16 +6868,18 @@ weir_status weir_tensor_to_dlpack_legacy(struct weir_tensor *tensor,
                                          struct DLManagedTensor **out_managed);
 
 /**
- * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
- * Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
- * with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index
- * for a CUDA engine, kDLExtDev for an emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered
- * before the stream that uses them: ask the other library for the export on the stream None, or on that stream's native handle.
+ * Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
+ * others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory
+ * that must not be written is taken as a copy, or with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
+ * host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index for a CUDA engine, kDLExtDev for an
+ * emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered before the stream that uses
+ * them: ask the other library for the export on the stream None, or on that stream's native handle.
  *
- * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
- * nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.
- * Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION (it must not be written);
- * UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once,
+ * when nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the
+ * caller's. Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION
+ * (it must not be written); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
+ * OUT_OF_RANGE; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6877,15 +6924,15 @@ weir_status weir_resource_lookup(struct weir_engine *engine,
                                  struct weir_resource **out_resource);
 
 /**
- * Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what it creates
- * with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this call's, and one of them tries
- * in turn. A call in a worker of a pool, or inside of a build function, does not wait but fails.
+ * Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what
+ * it creates with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this
+ * call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build function, does not wait
+ * but fails.
  *
  * Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
- * reference to *out_resource.
- * Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a worker or never end);
- * INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name or of another engine); what
- * `build` returned.
+ * reference to *out_resource. Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a
+ * worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name
+ * or of another engine); what `build` returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6898,13 +6945,12 @@ weir_status weir_resource_lookup_or_create(struct weir_engine *engine,
                                            struct weir_resource **out_resource);
 
 /**
- * Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what it is, so that
- * it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when nothing refers to it any
- * more, in any thread; not if this call fails.
+ * Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what
+ * it is, so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once,
+ * when nothing refers to it any more, in any thread; not if this call fails.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object` passes
- * to the resource if `destroy` is given.
- * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object`
+ * passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6943,8 +6989,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_resource_retain(struct weir_resource *r
 WEIR_API void weir_resource_release(struct weir_resource *resource);
 
 /**
- * Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is stale at
- * once, and kernels that name it are refused.
+ * Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is
+ * stale at once, and kernels that name it are refused.
  *
  * Thread safety: any thread. Blocking: never; a destroy function of the host's may run in here. Ownership: none.
  * Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
@@ -6956,8 +7002,8 @@ weir_status weir_resource_delete(struct weir_engine *engine,
                                  const char *name);
 
 /**
- * Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as cleared.
- * `out_count` (may be NULL) receives how many names there were.
+ * Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as
+ * cleared. `out_count` (may be NULL) receives how many names there were.
  *
  * Thread safety: any thread. Blocking: never; destroy functions of the host's may run in here. Ownership: none.
  * Errors: INVALID_ARGUMENT.
@@ -6969,13 +7015,12 @@ weir_status weir_resource_clear(struct weir_engine *engine,
                                 size_t *out_count);
 
 /**
- * Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set struct_size of the first
- * entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives how many there are.
- * capacity 0 asks for the number only (then infos may be NULL).
+ * Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set
+ * struct_size of the first entry: it is the distance between entries, and weir stores it in all that it fills.
+ * `out_count` receives how many there are. capacity 0 asks for the number only (then infos may be NULL).
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the
- * entries are left alone).
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT (NULL,
+ * struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the entries are left alone).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -6997,15 +7042,12 @@ weir_status weir_resource_get_info(const struct weir_resource *resource,
                                    struct weir_resource_info *out_info);
 
 /**
- * A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else ever:
- * an index and a generation. It keeps nothing alive.
+ * A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else
+ * ever: an index and a generation. It keeps nothing alive.
  *
  * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_resource_get_id(const struct weir_resource *resource,
-                                 uint64_t *out_id);
+WEIR_API WEIR_NODISCARD weir_status weir_resource_get_id(const struct weir_resource *resource, uint64_t *out_id);
 
 /**
  * The resource with this number.
@@ -7020,17 +7062,14 @@ weir_status weir_resource_from_id(struct weir_engine *engine,
                                   struct weir_resource **out_resource);
 
 /**
- * Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for each, "engine
- * cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text. "" if there are none.
+ * Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for
+ * each, "engine cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text.
+ * "" if there are none.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_resource_get_leaks(char *buffer,
-                                    size_t capacity,
-                                    size_t *out_length);
+WEIR_API WEIR_NODISCARD weir_status weir_resource_get_leaks(char *buffer, size_t capacity, size_t *out_length);
 
 
 /* ---- Variable ----------------------------------------------------------------------------------------------------
@@ -7041,16 +7080,18 @@ weir_status weir_resource_get_leaks(char *buffer,
  */
 
 /**
- * Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc` (NULL: zeros).
- * `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name` NULL = without a name.
+ * Makes a variable like `desc`, in the engine's memory. Its first value is that of `initial`, a tensor like `desc`
+ * (NULL: zeros). `flags`: WEIR_VARIABLE_EXCLUSIVE or WEIR_VARIABLE_OPTIMISTIC. `container` NULL = "default"; `name`
+ * NULL = without a name.
  *
- * On an engine whose device works on its own the variable is in the device's memory, and `initial` there or in the host's; the accesses of all streams
- * and programs come one after the other there, and nobody waits for them on the host (docs/resources.md).
+ * On an engine whose device works on its own the variable is in the device's memory, and `initial` there or in the
+ * host's; the accesses of all streams and programs come one after the other there, and nobody waits for them on the
+ * host (docs/resources.md).
  *
- * Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the caller owns one
- * reference to *out_variable; desc, names and the initial value are copied.
- * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of
- * another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
+ * Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the
+ * caller owns one reference to *out_variable; desc, names and the initial value are copied. Errors: ALREADY_EXISTS;
+ * INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of another
+ * engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
  * RESOURCE_EXHAUSTED; what the device fails with.
  */
 WEIR_API
@@ -7064,13 +7105,13 @@ weir_status weir_variable_create(struct weir_engine *engine,
                                  struct weir_resource **out_variable);
 
 /**
- * Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the variable's engine, or the
- * host's.
+ * Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
+ * variable's engine, or the host's.
  *
- * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool it
- * looks for a moment and refuses. Of a variable on a device: until the copy is done; inside of anything that weir has called it refuses. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION (waiting here may
- * block a worker); what the device fails with.
+ * Thread safety: any thread. Blocking: while a node or another call has an exclusive variable; in a worker of a pool
+ * it looks for a moment and refuses. Of a variable on a device: until the copy is done; inside of anything that weir
+ * has called it refuses. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of
+ * another engine); FAILED_PRECONDITION (waiting here may block a worker); what the device fails with.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7089,16 +7130,16 @@ weir_status weir_variable_assign(struct weir_resource *variable,
                                  const struct weir_tensor *tensor);
 
 /**
- * Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel knows the
- * variable by its id and does not keep it alive; a program does that was compiled with the kernel.
+ * Makes a kernel that reads a variable: no input, one output, the value as it is when the kernel runs. The kernel
+ * knows the variable by its id and does not keep it alive; a program does that was compiled with the kernel.
  *
- * Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams and runs inside
- * of a worker of a pool; those of an optimistic one are for any place, and so are those of a variable on a device. They run in every run of a
- * program, whether or not anybody uses what they read.
+ * Kernels of an exclusive variable complete later when another node has it, so they are not for synchronous streams
+ * and runs inside of a worker of a pool; those of an optimistic one are for any place, and so are those of a variable
+ * on a device. They run in every run of a program, whether or not anybody uses what they read.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the
- * variable was destroyed).
+ * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine). Of its calls, and of weir_graph_compile:
+ * NOT_FOUND (the variable was destroyed).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7109,7 +7150,8 @@ weir_status weir_kernel_create_variable_read(struct weir_engine *engine,
 
 /**
  * Makes a kernel that gives a variable a value: one input like the variable, no output. Otherwise as
- * weir_kernel_create_variable_read. A value that was begun to be written is written whole, also if the run is cancelled.
+ * weir_kernel_create_variable_read. A value that was begun to be written is written whole, also if the run is
+ * cancelled.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: those of weir_kernel_create_variable_read.
@@ -7122,9 +7164,9 @@ weir_status weir_kernel_create_variable_assign(struct weir_engine *engine,
                                                struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with the sums of
- * weir_kernel_create_binary. Sums of several nodes at once are all in it, in some order: in floating point the order may show.
- * Otherwise as weir_kernel_create_variable_assign.
+ * Makes a kernel that adds to a variable: one input like the variable, no output. f32, bf16, f16, s32, s8, u8, with
+ * the sums of weir_kernel_create_binary. Sums of several nodes at once are all in it, in some order: in floating point
+ * the order may show. Otherwise as weir_kernel_create_variable_assign.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: those of weir_kernel_create_variable_read; INVALID_ARGUMENT (elements that are no numbers).
@@ -7144,9 +7186,9 @@ weir_status weir_kernel_create_variable_assign_add(struct weir_engine *engine,
 /**
  * Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names are
- * copied.
- * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0); OUT_OF_RANGE.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
+ * are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
+ * OUT_OF_RANGE.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7157,11 +7199,11 @@ weir_status weir_table_create(struct weir_engine *engine,
                               struct weir_resource **out_table);
 
 /**
- * Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the memory,
- * none. `rows` holds keys->count rows, `bytes` bytes.
+ * Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the
+ * memory, none. `rows` holds keys->count rows, `bytes` bytes.
  *
- * Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are copied.
- * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
+ * copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7171,8 +7213,9 @@ weir_status weir_table_insert(struct weir_resource *table,
                               size_t bytes);
 
 /**
- * Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets `default_row` (one row, NULL:
- * zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may be NULL) 1 or 0 for each key.
+ * Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets
+ * `default_row` (one row, NULL: zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may
+ * be NULL) 1 or 0 for each key.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
  * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
@@ -7195,12 +7238,12 @@ weir_status weir_table_find(const struct weir_resource *table,
 WEIR_API WEIR_NODISCARD weir_status weir_table_size(const struct weir_resource *table, size_t *out_count);
 
 /**
- * Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are filled in any case;
- * an array that is NULL with a capacity of 0 is left out.
+ * Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are
+ * filled in any case; an array that is NULL with a capacity of 0 is left out.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays.
- * Errors: INVALID_ARGUMENT (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays
- * left alone); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
+ * (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7208,17 +7251,18 @@ weir_status weir_table_export(const struct weir_resource *table,
                               struct weir_table_contents *contents);
 
 /**
- * Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys that are not
- * there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each was there. It sees all
- * of an insert or nothing of it. The kernel knows the table by its id and does not keep it alive; a program does that was compiled with
- * the kernel.
+ * Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys
+ * that are not there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape,
+ * whether each was there. It sees all of an insert or nothing of it. The kernel knows the table by its id and does not
+ * keep it alive; a program does that was compiled with the kernel.
  *
- * A graph must say in which order its nodes insert into a table, and in which order they insert and look (docs/resources.md). The kernels run in every
- * run of a program, whether or not anybody uses what they find.
+ * A graph must say in which order its nodes insert into a table, and in which order they insert and look
+ * (docs/resources.md). The kernels run in every run of a program, whether or not anybody uses what they find.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
- * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an engine whose work
- * the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
+ * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
+ * engine whose work the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
+ * destroyed).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -7228,8 +7272,9 @@ weir_status weir_kernel_create_table_find(struct weir_engine *engine,
                                           struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No
- * output. As weir_table_insert: in the order of the keys, all or none. Otherwise as weir_kernel_create_table_find.
+ * Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys'
+ * shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
+ * weir_kernel_create_table_find.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
@@ -7242,7 +7287,8 @@ weir_status weir_kernel_create_table_insert(struct weir_engine *engine,
                                             struct weir_kernel **out_kernel);
 
 /**
- * Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as weir_kernel_create_table_find.
+ * Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as
+ * weir_kernel_create_table_find.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
  * Errors: those of weir_kernel_create_table_find.

@@ -1,4 +1,5 @@
-//! What a defect in a kernel does to a run, and what runs find out about nodes. Random graphs, failures and cancels are in `oracle`.
+//! What a defect in a kernel does to a run, and what runs find out about nodes. Random graphs, failures and cancels are
+//! in `oracle`.
 
 #[path = "kit/mod.rs"]
 mod kit;

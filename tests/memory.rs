@@ -1,5 +1,5 @@
-//! Values that share memory: random graphs with few outputs, conds and loops, against an interpreter, on pools. Builds with debug
-//! assertions check each plan by brute force besides.
+//! Values that share memory: random graphs with few outputs, conds and loops, against an interpreter, on pools. Builds
+//! with debug assertions check each plan by brute force besides.
 
 #[path = "kit/mod.rs"]
 mod kit;
@@ -416,7 +416,8 @@ fn forwarding_is_forbidden_and_reserved_by_name() {
     assert!(build.compile(&graph).is_ok());
 }
 
-/// Branches of a case with `lengths` values of 1 KiB in a row, the last of which it gives; inner ones with a cond of two such branches.
+/// Branches of a case with `lengths` values of 1 KiB in a row, the last of which it gives; inner ones with a cond of
+/// two such branches.
 #[test]
 fn branches_of_which_one_runs_have_the_same_memory() {
     let values = |build: &mut Build, n: usize| {

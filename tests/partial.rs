@@ -148,7 +148,8 @@ impl Sketch {
         }
     }
 
-    /// Whether a node's value is used by what is needed, or is asked for. A cond that is only waited for computes nothing.
+    /// Whether a node's value is used by what is needed, or is asked for. A cond that is only waited for computes
+    /// nothing.
     fn is_used(&self, node: usize, needed: &[bool], outputs: &[usize]) -> bool {
         let uses = |other: &Node| match other {
             Node::Sum(from) => from.contains(&node),

@@ -20,7 +20,8 @@ static double run(void *with) {
     return now_ns() - start;
 }
 
-/* One IF behind the other, each with a kernel in its body and a condition of its own that every launch sets; NULL if the driver refuses. */
+/* One IF behind the other, each with a kernel in its body and a condition of its own that every launch sets; NULL if
+ * the driver refuses. */
 static void *ifs(raw_device *device, void *empty, void **arguments, unsigned taken) {
     void *graph = NULL, *node = NULL, *executable = NULL;
     RAW(cuGraphCreate(&graph, 0));

@@ -1,6 +1,6 @@
-/* Whether the driver does what its documentation says of conditional nodes when the kernels that set conditions are PTX of our own, and
- * whether nodes inside a body can be changed. Each answer is a line of Markdown. A process of its own runs this: a device that is lost
- * here answers nothing else.
+/* Whether the driver does what its documentation says of conditional nodes when the kernels that set conditions are PTX
+ * of our own, and whether nodes inside a body can be changed. Each answer is a line of Markdown. A process of its own
+ * runs this: a device that is lost here answers nothing else.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* A graph that sets a condition from `value`, then has a conditional node; the node's bodies come back. NULL where the driver lacks it. */
+/* A graph that sets a condition from `value`, then has a conditional node; the node's bodies come back. NULL where the
+ * driver lacks it. */
 static void *conditional(void *set, raw_device *device, raw_pointer value, int kind, unsigned size, void **bodies, int *code, uint64_t *handle) {
     void *graph = NULL, *first = NULL, *node = NULL;
     raw_node params = {.type = RAW_NODE_CONDITIONAL};
@@ -119,7 +120,8 @@ static void prove(proof *p, shape s) {
     RAW(cuGraphDestroy(graph));
 }
 
-/* Whether nodes in the body of a WHILE, and of an IF, can be given other parameters through the executable of the whole graph. */
+/* Whether nodes in the body of a WHILE, and of an IF, can be given other parameters through the executable of the whole
+ * graph. */
 static void change(proof *p, shape s) {
     void *bodies[3] = {NULL}, *executable = NULL, *set_node = NULL;
     uint64_t handle = 0;

@@ -1,7 +1,9 @@
-/* The same graph on one stream, on several, and as a CUDA graph, against the time that the kernels themselves take on its longest path.
+/* The same graph on one stream, on several, and as a CUDA graph, against the time that the kernels themselves take on
+ * its longest path.
  *
- * No graph here has more than eight kernels side by side, and each uses an eighth of the multiprocessors: at best, all of a graph takes as long
- * as its longest path. A kernel's own time is what it measures with the device's clocks, without anything in front of or behind it.
+ * No graph here has more than eight kernels side by side, and each uses an eighth of the multiprocessors: at best, all
+ * of a graph takes as long as its longest path. A kernel's own time is what it measures with the device's clocks,
+ * without anything in front of or behind it.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -202,7 +204,8 @@ static const char *measure(const dag *d, raw_device *device, weir_engine *cpu, u
     for (int way = WEIR_1; way < WAYS; way++) compile(&s, cpu, way);
     for (int round = -1; round < rounds; round++) {
         for (int way = 0; way < WAYS; way++) {
-            /* A program's second run records, six more are timed where there is something to pick, and the next one is as all others. */
+            /* A program's second run records, six more are timed where there is something to pick, and the next one is
+             * as all others. */
             if (round < 0) for (int i = 0; i < 9; i++) run(&s, way);
             const double begun = now_ns();
             for (int i = 0; i < runs; i++) run(&s, way);

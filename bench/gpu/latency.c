@@ -1,4 +1,5 @@
-/* How late others know: the host, that a kernel is over, by each way there is to learn of it; and a stream, that another has come as far.
+/* How late others know: the host, that a kernel is over, by each way there is to learn of it; and a stream, that
+ * another has come as far.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -27,7 +28,8 @@ typedef struct latency {
     weir_tensor *inputs[STREAMS], *outputs[STREAMS];
 } latency;
 
-/* Streams that have not told yet; who tells as the last notes when. The time is written before the count, which is read with acquire. */
+/* Streams that have not told yet; who tells as the last notes when. The time is written before the count, which is read
+ * with acquire. */
 typedef struct told {
     atomic_int left;
     _Atomic double at;
@@ -81,7 +83,8 @@ static void wait_for(latency *l, int way, int stream, told *to, uint32_t round) 
     }
 }
 
-/* From the launch of the first kernel to the host that knows of all; `used` is the processors' time meanwhile, of all threads. */
+/* From the launch of the first kernel to the host that knows of all; `used` is the processors' time meanwhile, of all
+ * threads. */
 static double once(latency *l, int way, int streams, uint32_t round, double *used) {
     told to = {0};
     atomic_store(&to.left, streams);
@@ -133,8 +136,8 @@ static void completion(latency *l, double kernel_us) {
     }
 }
 
-/* Empty kernels behind one another, on one stream or on two in turn. All have been issued before the first begins: it stands behind a kernel
- * that works that long. */
+/* Empty kernels behind one another, on one stream or on two in turn. All have been issued before the first begins: it
+ * stands behind a kernel that works that long. */
 static double hop_ns(latency *l, const raw_device *device, int crossing, int *starved) {
     enum { HOPS = 300 };
     void *module = NULL, *empty = raw_kernel(PTX_PLAIN, "empty", &module, NULL);

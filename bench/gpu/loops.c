@@ -1,5 +1,5 @@
-/* Loops with small kernels in their body: weir's while, by the device and by the host, against a WHILE node made by hand, and all against a
- * host that asks after each iteration.
+/* Loops with small kernels in their body: weir's while, by the device and by the host, against a WHILE node made by
+ * hand, and all against a host that asks after each iteration.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

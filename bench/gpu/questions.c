@@ -1,5 +1,5 @@
-/* What only a GPU can answer, asked of the raw driver: which targets it still takes, and what some calls cost. Each answer is a line of
- * Markdown. What one can lose the device by has sections of its own: conditions, latency.
+/* What only a GPU can answer, asked of the raw driver: which targets it still takes, and what some calls cost. Each
+ * answer is a line of Markdown. What one can lose the device by has sections of its own: conditions, latency.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -155,9 +155,9 @@ struct lane {
     std::function<void(std::uint64_t runs)> check;
 };
 
-/// Nanoseconds per run. In each round it is each lane's turn once: a pause in which the threads of the lane before go to
-/// sleep, a millisecond of runs that do not count, then four milliseconds of runs, at least one, whose median is the round's
-/// figure. Then all of them are checked, counted or not.
+/// Nanoseconds per run. In each round it is each lane's turn once: a pause in which the threads of the lane before go
+/// to sleep, a millisecond of runs that do not count, then four milliseconds of runs, at least one, whose median is the
+/// round's figure. Then all of them are checked, counted or not.
 timings race(const std::vector<lane> &lanes, int rounds);
 timings race(const std::vector<entry> &entries, bodies &bodies, int rounds);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Programs with control flow, described once and built by weir and by TensorFlow. All values are 32-bit scalars; a program
-// gets x = 0 and returns one of them, which says which way it went.
+// Programs with control flow, described once and built by weir and by TensorFlow. All values are 32-bit scalars; a
+// program gets x = 0 and returns one of them, which says which way it went.
 
 #ifndef WEIR_BENCH_GRAPHS_CONTROL_HPP
 #define WEIR_BENCH_GRAPHS_CONTROL_HPP

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Counting on a task system of any kind: each node has an atomic count of what it waits for, the thread that takes it to
-// zero goes on with the node itself if it has no other, and gives the rest to the task system. The counts put themselves
-// back. Nodes with one predecessor are not counted.
+// Counting on a task system of any kind: each node has an atomic count of what it waits for, the thread that takes it
+// to zero goes on with the node itself if it has no other, and gives the rest to the task system. The counts put
+// themselves back. Nodes with one predecessor are not counted.
 
 #ifndef WEIR_BENCH_GRAPHS_KAHN_HPP
 #define WEIR_BENCH_GRAPHS_KAHN_HPP

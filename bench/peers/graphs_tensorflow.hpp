@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// TensorFlow through its C interface, from the library in a Python package: loaded when it is first asked for, and apart
-// from the names of this program, which has another Eigen.
+// TensorFlow through its C interface, from the library in a Python package: loaded when it is first asked for, and
+// apart from the names of this program, which has another Eigen.
 
 #ifndef WEIR_BENCH_GRAPHS_TENSORFLOW_HPP
 #define WEIR_BENCH_GRAPHS_TENSORFLOW_HPP

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What Eigen does here. Its file is compiled for this processor only, so it shares no header with others that has inline
-// functions of its own.
+// What Eigen does here. Its file is compiled for this processor only, so it shares no header with others that has
+// inline functions of its own.
 
 #ifndef WEIR_BENCH_KERNELS_EIGEN_HPP
 #define WEIR_BENCH_KERNELS_EIGEN_HPP

@@ -22,8 +22,8 @@ struct voice_session {
     float probability;
 };
 
-/* For sound of `rate` samples a second. With 0 threads steps run in the calling thread; else on it and a pool of weir's with so
- * many. NULL if the weights cannot be read. Sessions live until the process ends. */
+/* For sound of `rate` samples a second. With 0 threads steps run in the calling thread; else on it and a pool of weir's
+ * with so many. NULL if the weights cannot be read. Sessions live until the process ends. */
 struct voice_session *voice_open(const char *weights, int32_t rate, int32_t threads) {
     struct voice_session *session = calloc(1, sizeof *session);
     if (session == NULL || weights_load(&session->weights, weights) != 0) {

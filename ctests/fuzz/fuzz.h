@@ -2,9 +2,9 @@
  *
  * A random call of a built-in kernel, and what must come of it.
  *
- * A family draws a description and inputs (`draw`), and says in the plainest way, in f64 and with indices, what the outputs are, or that
- * the call must be refused (`solve`). Between the two the frame may spoil something; so `solve` checks everything that the
- * header says of the family.
+ * A family draws a description and inputs (`draw`), and says in the plainest way, in f64 and with indices, what the
+ * outputs are, or that the call must be refused (`solve`). Between the two the frame may spoil something; so `solve`
+ * checks everything that the header says of the family.
  */
 
 #ifndef WEIR_CTESTS_FUZZ_H
@@ -39,7 +39,8 @@ weir_dtype draw_of(draws *d, const weir_dtype *all, size_t count);
 
 enum { MAX_IN = 8, MAX_OUT = 2, MAX_ELEMENTS = 40000 };
 
-/* A tensor, and what it holds as f64. An output has bounds: after rounding to its type the element lies between them. */
+/* A tensor, and what it holds as f64. An output has bounds: after rounding to its type the element lies between
+ * them. */
 typedef struct array {
     weir_tensor_desc desc;
     size_t n;

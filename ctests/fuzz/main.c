@@ -2,9 +2,10 @@
  *
  *   fuzz_kernels [--seed <n>] [--cases <n> | --minutes <n>] [--family <name>] [--case <number>]
  *
- * Random calls of built-in kernels: descriptions, shapes, types, aliases, pools, streams and graphs, some of them spoiled. Each is
- * right by a plain reference, to the bit the same in all ways to run it, or refused with a text; and nothing is written beside
- * the outputs. A case is one number; --case does it again. Operands lie against pages that nobody may touch.
+ * Random calls of built-in kernels: descriptions, shapes, types, aliases, pools, streams and graphs, some of them
+ * spoiled. Each is right by a plain reference, to the bit the same in all ways to run it, or refused with a text; and
+ * nothing is written beside the outputs. A case is one number; --case does it again. Operands lie against pages that
+ * nobody may touch.
  */
 
 #include <sys/mman.h>

@@ -4,9 +4,10 @@
  *
  * Eight clients ask for one digit after the other, each on a stream of its own. A run is started with a notice: when it
  * is over, weir calls `answer_ready` in the thread that has ended it, one of this program's pool. That hands the client
- * over and wakes the loop by uv_async_send, the one function of libuv's that any thread may call. The loop's thread looks
- * at the answer and starts the client's next run. Meanwhile a timer ticks, which it could not if the loop slept in a wait.
- * Ends with status 1 if fewer than 97.5 % are read right, a request is not answered, or weir has started a thread.
+ * over and wakes the loop by uv_async_send, the one function of libuv's that any thread may call. The loop's thread
+ * looks at the answer and starts the client's next run. Meanwhile a timer ticks, which it could not if the loop slept
+ * in a wait. Ends with status 1 if fewer than 97.5 % are read right, a request is not answered, or weir has started a
+ * thread.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,5 +1,5 @@
-/* Handwritten digits, read by another process: the network of examples/digits, kernel by kernel on a stream of a device that a plug-in
- * brings, beside the same on the CPU.
+/* Handwritten digits, read by another process: the network of examples/digits, kernel by kernel on a stream of a device
+ * that a plug-in brings, beside the same on the CPU.
  *
  *   remote_digits <remote.so> <folder with digits.bin and weights.bin>
  *

@@ -33,8 +33,8 @@ static int find_worker(char *path, size_t capacity) {
     return length > 0 && (size_t)length < capacity ? 0 : -1;
 }
 
-/* posix_spawn, with the memory and the far ends of the connections under the numbers that the worker expects. They are first moved
- * out of the way of those numbers. */
+/* posix_spawn, with the memory and the far ends of the connections under the numbers that the worker expects. They are
+ * first moved out of the way of those numbers. */
 static int spawn(struct process *process, const int *far_ends) {
     char path[4096];
     char *const arguments[] = {path, NULL};

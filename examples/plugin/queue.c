@@ -14,7 +14,8 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The event is reached: whoever waits is told. Called with the lock, which is given up for callbacks; the event may be gone then. */
+/* The event is reached: whoever waits is told. Called with the lock, which is given up for callbacks; the event may be
+ * gone then. */
 static void reach(struct device *device, struct event *event, uint64_t record, int32_t status) {
     struct follower *followers = event->followers;
     event->followers = NULL;

@@ -1,5 +1,6 @@
-/* A plug-in for weir: devices that are processes of their own. Their memory is a file that only the worker has in front of it; streams are
- * queues, each with a thread that hands one thing after the other to the worker. It is not linked against weir.
+/* A plug-in for weir: devices that are processes of their own. Their memory is a file that only the worker has in front
+ * of it; streams are queues, each with a thread that hands one thing after the other to the worker. It is not linked
+ * against weir.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

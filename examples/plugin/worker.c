@@ -1,4 +1,5 @@
-/* The device: a process of its own, which has the memory in front of it and computes with plain loops. It ends when its connections do.
+/* The device: a process of its own, which has the memory in front of it and computes with plain loops. It ends when its
+ * connections do.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,6 +1,6 @@
-/* The rule in words: speech begins with a frame that is probable enough. It goes on until a frame is improbable, and stays
- * less than probable for a while: then it has ended there. Short stretches are noise. Each of the others gets a margin, and
- * where two are near each other, the gap is shared.
+/* The rule in words: speech begins with a frame that is probable enough. It goes on until a frame is improbable, and
+ * stays less than probable for a while: then it has ended there. Short stretches are noise. Each of the others gets a
+ * margin, and where two are near each other, the gap is shared.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,11 +1,12 @@
-/* Finds the speech in a sound with Silero VAD, a small neural network with a memory, on threads that belong to this program.
+/* Finds the speech in a sound with Silero VAD, a small neural network with a memory, on threads that belong to this
+ * program.
  *
  *     voice [--svg FILE] [sound.wav | sound.raw]
  *
- * The network is a weir graph (model.c): it hears 32 ms at a time, as they would come from a microphone. The program prints
- * when somebody speaks, draws the probability, and measures: in this thread alone, and on the pool of ../digits/pool.c.
- * Ends with status 1 if weir has started a thread of its own, if any step after the first has allocated memory, or if a step
- * in this thread alone has given up the processor.
+ * The network is a weir graph (model.c): it hears 32 ms at a time, as they would come from a microphone. The program
+ * prints when somebody speaks, draws the probability, and measures: in this thread alone, and on the pool of
+ * ../digits/pool.c. Ends with status 1 if weir has started a thread of its own, if any step after the first has
+ * allocated memory, or if a step in this thread alone has given up the processor.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

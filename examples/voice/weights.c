@@ -23,8 +23,9 @@ static size_t aligned(size_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Memory for the weights, in large pages where the system gives them. A step reads 1.2 MB of weights, 300 ordinary pages; after a
- * pause nothing is left in the processor's caches of where these are, and to find them again takes as long as to read them. */
+/* Memory for the weights, in large pages where the system gives them. A step reads 1.2 MB of weights, 300 ordinary
+ * pages; after a pause nothing is left in the processor's caches of where these are, and to find them again takes as
+ * long as to read them. */
 static unsigned char *allocate(size_t bytes) {
     const size_t page = 2 << 20, whole = (bytes + page - 1) / page * page;
     unsigned char *memory = aligned_alloc(page, whole);

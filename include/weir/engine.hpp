@@ -31,9 +31,9 @@ public:
     explicit allocator(const weir_allocator_vtable &vtable, void *ctx) {
         check(weir_allocator_create(&vtable, ctx, out()));
     }
-    /// `source` has `void *allocate(size_t bytes, size_t alignment)` and `void deallocate(void *, size_t bytes, size_t alignment)`,
-    /// which any thread may call; it lives until everything has gone back to it. A std::pmr::memory_resource is such a source. An
-    /// exception out of allocate means that there is no more memory.
+    /// `source` has `void *allocate(size_t bytes, size_t alignment)` and `void deallocate(void *, size_t bytes, size_t
+    /// alignment)`, which any thread may call; it lives until everything has gone back to it. A
+    /// std::pmr::memory_resource is such a source. An exception out of allocate means that there is no more memory.
     template <class Source>
     static allocator of(std::shared_ptr<Source> source, std::size_t alignment = 0) {
         auto vtable = sized<weir_allocator_vtable>();
@@ -56,7 +56,8 @@ public:
     }
 };
 
-/// What one user of the library waits for and is told of, beside other users in the process. An empty one is the default domain.
+/// What one user of the library waits for and is told of, beside other users in the process. An empty one is the
+/// default domain.
 class domain : public shared<weir_domain> {
 public:
     using shared::shared;

@@ -117,8 +117,8 @@ public:
     weir::engine engine() const { return detail::lent<weir::engine>(weir_tensor_get_engine, get()); }
 };
 
-/// B of matrix products, packed once from a tensor [K, N], or, with WEIR_PACKED_WEIGHTS_TRANSPOSED, [N, K]. Kernels take it in
-/// their descriptions and keep it.
+/// B of matrix products, packed once from a tensor [K, N], or, with WEIR_PACKED_WEIGHTS_TRANSPOSED, [N, K]. Kernels
+/// take it in their descriptions and keep it.
 class packed_weights : public shared<weir_packed_weights> {
 public:
     using shared::shared;

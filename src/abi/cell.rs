@@ -45,14 +45,14 @@ pub struct weir_lstm_desc {
 pub enum weir_gru_flags {
     /// Two more inputs, the biases of W and of R, [3 H] each, are added to the gates.
     WEIR_GRU_BIAS = 1,
-    /// The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only way of
-    /// PyTorch.
+    /// The reset gate is applied to h * R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only
+    /// way of PyTorch.
     WEIR_GRU_LINEAR_BEFORE_RESET = 2,
 }
 
-/// One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks, and
-/// n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say:
-/// h' = (1 - z) * n + z * h.
+/// One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x * W^T + h * R^T of their blocks,
+/// and n = tanh(x * W^T + (r * h) * R^T) of its block, or tanh(x * W^T + r * (h * R^T)) as flags say: h' = (1 - z) * n
+/// + z * h.
 ///
 /// Inputs: x[N, I], h[N, H], W[3 H, I], R[3 H, H] and, with WEIR_GRU_BIAS, the biases. Output: h'[N, H].
 #[repr(C)]

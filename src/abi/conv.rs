@@ -64,12 +64,12 @@ pub enum weir_conv_flags {
     WEIR_CONV_BIAS = 1,
 }
 
-/// Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over the input channels
-/// of its group and the taps of the window, of weights times elements (a cross-correlation: nothing is mirrored), plus the
-/// bias, then the activation.
+/// Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
+/// the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
+/// is mirrored), plus the bias, then the activation.
 ///
-/// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW] or
-/// [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+/// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW]
+/// or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
 ///
 /// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
 #[repr(C)]
@@ -122,8 +122,8 @@ pub enum weir_pooling_flags {
     WEIR_POOLING_GLOBAL = 1,
 }
 
-/// Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N, C, OH, OW], as
-/// large as that of a convolution with such windows.
+/// Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N,
+/// C, OH, OW], as large as that of a convolution with such windows.
 ///
 /// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
 #[repr(C)]

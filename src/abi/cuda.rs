@@ -93,7 +93,8 @@ pub struct weir_cuda_kernel_desc {
     pub user: *mut c_void,
     /// Optional: releases `user` when the kernel dies. Not called if the creation fails.
     pub destroy: weir_destroy_fn,
-    /// WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a variable in place.
+    /// WEIR_KERNEL_IN_PLACE, or 0. With it an output may be the memory of an input that is like it: loops then write a
+    /// variable in place.
     pub flags: u64,
 }
 
@@ -129,7 +130,7 @@ pub struct weir_cuda_device_info {
     pub pci_bus_id: [c_char; 32],
     /// The driver's name for it, UTF-8, with its NUL; cut off if it is longer.
     pub name: [c_char; 128],
-    /// Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. "" before the first kernel of
-    /// products was made: the library is looked for then.
+    /// Who does matrix products: "cuBLASLt 13.0", or "built-in: " and why, with its NUL; cut off if it is longer. ""
+    /// before the first kernel of products was made: the library is looked for then.
     pub products: [c_char; 128],
 }

@@ -13,8 +13,9 @@ pub type weir_device_address = u64;
 pub enum weir_device_capability {
     /// Its memory is another space: the host cannot read or write there, whatever the number is.
     WEIR_DEVICE_OWN_MEMORY = 1,
-    /// Its functions may be called from several threads at once. Without it weir calls one after the other, under a lock of its own for
-    /// each device, and none that blocks: event_synchronize and event_callback are left alone, and event_query is called instead.
+    /// Its functions may be called from several threads at once. Without it weir calls one after the other, under a
+    /// lock of its own for each device, and none that blocks: event_synchronize and event_callback are left alone, and
+    /// event_query is called instead.
     WEIR_DEVICE_CONCURRENT = 2,
     /// Events with WEIR_EVENT_TIMING keep the time; event_elapsed is there.
     WEIR_DEVICE_TIMING = 4,
@@ -24,7 +25,8 @@ pub enum weir_device_capability {
     WEIR_DEVICE_CALLBACK = 16,
     /// native_handle is there.
     WEIR_DEVICE_NATIVE_HANDLE = 32,
-    /// It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are there.
+    /// It gives memory of the host's that its copies go straight from and to: host_allocate and host_deallocate are
+    /// there.
     WEIR_DEVICE_PINNED_MEMORY = 64,
     /// It can pin memory of the host's that others allocated: host_register and host_unregister are there.
     WEIR_DEVICE_REGISTER_MEMORY = 128,
@@ -78,12 +80,12 @@ pub struct weir_device_stream_attr {
 pub struct weir_device_recipe {
     /// sizeof(weir_device_recipe), set by weir.
     pub struct_size: usize,
-    /// The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes from
-    /// weir_kernel_create_named.
+    /// The operation, NUL-terminated: "matmul" stands for weir_kernel_create_matmul, and so on; any other name comes
+    /// from weir_kernel_create_named.
     pub operation: *const c_char,
-    /// Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows it: its
-    /// struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is nothing to say.
-    /// Aligned to 8 bytes.
+    /// Of weir's own operations the descriptor, weir_matmul_desc for "matmul", checked, as this version of weir knows
+    /// it: its struct_size says how much that is. Of others what weir_kernel_create_named was given. NULL if there is
+    /// nothing to say. Aligned to 8 bytes.
     pub attributes: *const c_void,
     /// Bytes of the attributes.
     pub attributes_bytes: usize,
@@ -121,7 +123,8 @@ pub struct weir_named_kernel_desc {
     pub destroy: weir_destroy_fn,
 }
 
-/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream has done it.
+/// One call of a kernel, filled by weir. All of it lives during the call; the memory of the tensors until the stream
+/// has done it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_launch {
@@ -142,18 +145,19 @@ pub type weir_device_callback_fn = Option<unsafe extern "C" fn(arg: *mut c_void)
 
 /// The devices of one kind, as a plug-in brings them. docs/devices.md is the contract in full.
 ///
-/// Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are what the
-/// create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of weir_status_code, and then has left its
-/// outputs alone. All return without waiting for the device, but those that say "may block". All may be called from any thread, several at a
-/// time for several devices; for one device likewise if it says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to
-/// one stream, and that nothing is in use when it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but
-/// for the callback that they are given. Functions that destroy, deallocate, close or release are never called inside such a callback,
-/// so they may join the thread that runs it. No function is called in a forked child.
+/// Copied by weir_device_register. `ctx` is what was registered with it; `device`, `stream`, `event` and `kernel` are
+/// what the create functions gave, not NULL. Every function that can fail returns WEIR_OK or a code of
+/// weir_status_code, and then has left its outputs alone. All return without waiting for the device, but those that say
+/// "may block". All may be called from any thread, several at a time for several devices; for one device likewise if it
+/// says WEIR_DEVICE_CONCURRENT, except that one thread at a time issues to one stream, and that nothing is in use when
+/// it is destroyed. They must not throw, longjmp or unwind, and may not call weir, but for the callback that they are
+/// given. Functions that destroy, deallocate, close or release are never called inside such a callback, so they may
+/// join the thread that runs it. No function is called in a forked child.
 ///
-/// A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on those that wait for
-/// such an event, give the failure when they are asked, and what lies behind is not done until stream_clear_error. WEIR_DEVICE_LOST
-/// from any function says that the device has failed for good: from then on weir only destroys, deallocates and closes, also what queued work
-/// names.
+/// A stream does what it was given in order. What fails there fails late: the events behind it, on this stream and on
+/// those that wait for such an event, give the failure when they are asked, and what lies behind is not done until
+/// stream_clear_error. WEIR_DEVICE_LOST from any function says that the device has failed for good: from then on weir
+/// only destroys, deallocates and closes, also what queued work names.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_vtable {
@@ -170,11 +174,11 @@ pub struct weir_device_vtable {
     /// Required. Facts about it, which stay the same until it is closed.
     pub device_info:
         Option<unsafe extern "C" fn(ctx: *mut c_void, device: *mut c_void, info: *mut weir_device_info) -> i32>,
-    /// Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of NUL-terminated UTF-8.
-    /// Also of a late failure that an event has just given.
+    /// Optional. Says why the last function that failed on this thread did: writes at most `capacity` bytes of
+    /// NUL-terminated UTF-8. Also of a late failure that an event has just given.
     pub error_text: Option<unsafe extern "C" fn(ctx: *mut c_void, buffer: *mut c_char, capacity: usize)>,
-    /// Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says what for, and lives
-    /// during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+    /// Required, may block. `bytes` (1 or more) of memory with any contents, aligned as device_info says. `name` says
+    /// what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
     pub allocate: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -183,7 +187,8 @@ pub struct weir_device_vtable {
             out_address: *mut weir_device_address,
         ) -> i32,
     >,
-    /// Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was issued uses it.
+    /// Required, may block. Takes memory back: an address and the bytes that it was allocated with. Nothing that was
+    /// issued uses it.
     pub deallocate: Option<unsafe extern "C" fn(device: *mut c_void, address: weir_device_address, bytes: u64)>,
     /// Required. A stream.
     pub stream_create: Option<
@@ -206,12 +211,12 @@ pub struct weir_device_vtable {
     pub event_record: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, stream: *mut c_void) -> i32>,
     /// Required. What is issued to the stream from now on waits, on the device, for the event as it was recorded last.
     pub event_wait: Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, stream: *mut c_void) -> i32>,
-    /// Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work before it, and
-    /// counts as reached.
+    /// Required. Stores 1 if the event was reached, else 0. A code that is not WEIR_OK is the failure of the work
+    /// before it, and counts as reached.
     pub event_query:
         Option<unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, out_reached: *mut i32) -> i32>,
-    /// Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several threads may wait for one event.
-    /// Without it weir asks event_query again and again.
+    /// Optional, may block: as event_query, but waits until the event is reached, for `timeout_ns` at most. Several
+    /// threads may wait for one event. Without it weir asks event_query again and again.
     pub event_synchronize: Option<
         unsafe extern "C" fn(device: *mut c_void, event: *mut c_void, timeout_ns: u64, out_reached: *mut i32) -> i32,
     >,
@@ -224,9 +229,10 @@ pub struct weir_device_vtable {
             out_nanoseconds: *mut i64,
         ) -> i32,
     >,
-    /// Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was recorded last, and also if it
-    /// fails or the device is lost; on any thread, and at once if it is reached. The callback may call functions of this vtable:
-    /// no lock that they need may be held. If this fails, it is never called.
+    /// Required with WEIR_DEVICE_CALLBACK. Has `callback(arg)` called once, when the event was reached as it was
+    /// recorded last, and also if it fails or the device is lost; on any thread, and at once if it is reached. The
+    /// callback may call functions of this vtable: no lock that they need may be held. If this fails, it is never
+    /// called.
     pub event_callback: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -265,7 +271,8 @@ pub struct weir_device_vtable {
             bytes: u64,
         ) -> i32,
     >,
-    /// Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of which is `device`.
+    /// Required with WEIR_DEVICE_PEER_COPY. Copies bytes between the memories of two devices of this vtable, one of
+    /// which is `device`.
     pub copy_peer: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -287,7 +294,8 @@ pub struct weir_device_vtable {
             bytes: u64,
         ) -> i32,
     >,
-    /// Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it has none.
+    /// Required. The device's form of an operation, for any shapes that the operation takes. WEIR_UNIMPLEMENTED if it
+    /// has none.
     pub kernel_create: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -312,22 +320,26 @@ pub struct weir_device_vtable {
         Option<unsafe extern "C" fn(device: *mut c_void, what: u32, object: *mut c_void, out_handle: *mut u64) -> i32>,
     /// Optional, may block. Called once, when the vtable was unregistered or replaced and its last device is closed.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
-    /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and write, aligned to 64
-    /// bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and copy_to_host return without waiting for
-    /// them. `name` says what for, and lives during the call. WEIR_RESOURCE_EXHAUSTED if there is no room.
+    /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. `bytes` (1 or more) of memory that the host can read and
+    /// write, aligned to 64 bytes, with any contents. Copies from and to it go on by themselves, and copy_to_device and
+    /// copy_to_host return without waiting for them. `name` says what for, and lives during the call.
+    /// WEIR_RESOURCE_EXHAUSTED if there is no room.
     pub host_allocate: Option<
         unsafe extern "C" fn(device: *mut c_void, bytes: u64, name: *const c_char, out_data: *mut *mut c_void) -> i32,
     >,
-    /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No copy uses it.
+    /// Required with WEIR_DEVICE_PINNED_MEMORY, may block. Takes it back, with the bytes that it was allocated with. No
+    /// copy uses it.
     pub host_deallocate: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64)>,
-    /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at any address and of any
-    /// size; no byte of it is registered.
+    /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Makes memory of the host's like that of host_allocate, at
+    /// any address and of any size; no byte of it is registered.
     pub host_register: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64) -> i32>,
-    /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy uses it.
+    /// Required with WEIR_DEVICE_REGISTER_MEMORY, may block. Ends that, for what was registered as a whole. No copy
+    /// uses it.
     pub host_unregister: Option<unsafe extern "C" fn(device: *mut c_void, data: *mut c_void, bytes: u64)>,
 }
 
-/// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the process.
+/// What weir_device_load hands to the plug-in, so that it need not be linked against weir. Lives as long as the
+/// process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_device_plugin_api {
@@ -363,6 +375,6 @@ pub struct weir_device_plugin_api {
     pub fail: Option<unsafe extern "C" fn(text: *const c_char)>,
 }
 
-/// The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK, or a code: then what it
-/// has registered is unregistered again.
+/// The symbol "weir_device_plugin_init" of a library for weir_device_load. Registers what the library brings. WEIR_OK,
+/// or a code: then what it has registered is unregistered again.
 pub type weir_device_plugin_init_fn = Option<unsafe extern "C" fn(api: *const weir_device_plugin_api) -> i32>;

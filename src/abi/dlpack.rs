@@ -9,10 +9,11 @@ use std::ffi::c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_dlpack_flags {
-    /// Export: say that it must not be written. Import: take what must not be written; you see to it that nothing writes
-    /// it.
+    /// Export: say that it must not be written. Import: take what must not be written; you see to it that nothing
+    /// writes it.
     WEIR_DLPACK_READ_ONLY = 1,
-    /// Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides then.
+    /// Export and import: copy the elements, into memory that is the receiver's alone. An import takes any strides
+    /// then.
     WEIR_DLPACK_COPY = 2,
 }
 

@@ -4,8 +4,8 @@ use super::tensor::weir_dtype;
 /// A function of one number: one of enum weir_eltwise_op_value.
 pub type weir_eltwise_op = u32;
 
-/// Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named here.
-/// Infinities give the limits of the function, and a NaN stays a NaN.
+/// Functions of one number x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc as far as they are named
+/// here. Infinities give the limits of the function, and a NaN stays a NaN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_eltwise_op_value {
@@ -53,7 +53,8 @@ pub enum weir_eltwise_op_value {
     WEIR_ELTWISE_SOFTPLUS = 21,
 }
 
-/// A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in other.
+/// A function of each element. f32, bf16 or f16; computed in f32. Input: x. Output: as x, in the same memory or in
+/// other.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_eltwise_desc {
@@ -104,14 +105,14 @@ pub enum weir_binary_op_value {
     WEIR_BINARY_GE = 13,
 }
 
-/// A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1
-/// stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others that compare also bool.
-/// Output: of the same type, or bool if the function compares; it may be the memory of an operand that has the output's shape and
-/// type.
+/// A function of the elements of two tensors, with broadcasting: shapes are aligned at the last dimension, and a
+/// dimension of 1 stretches. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the others
+/// that compare also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
+/// operand that has the output's shape and type.
 ///
-/// Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a NaN is 0 as
-/// an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and saturated in the same way. Integers
-/// have no WEIR_BINARY_POW.
+/// Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
+/// NaN is 0 as an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and
+/// saturated in the same way. Integers have no WEIR_BINARY_POW.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_binary_desc {
@@ -123,8 +124,8 @@ pub struct weir_binary_desc {
     pub reserved: u32,
 }
 
-/// Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs: condition, bool;
-/// a and b of one type, which may be each but s64. Output: of that type.
+/// Elements of a where a condition holds, else of b, with broadcasting of all three as in weir_binary_desc. Inputs:
+/// condition, bool; a and b of one type, which may be each but s64. Output: of that type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_select_desc {
@@ -134,8 +135,8 @@ pub struct weir_select_desc {
 
 /// A tensor in another storage type: x scale + shift, from and to each type but s64. Input: x. Output: the same shape.
 ///
-/// Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything but 0 is 1.
-/// With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
+/// Computed in f32; an integer is rounded to nearest, ties to even, and saturates, a NaN is 0, and as a bool everything
+/// but 0 is 1. With scale 1 and shift 0 what both types can hold stays exactly what it is, s32 too.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_convert_desc {
@@ -154,8 +155,8 @@ pub struct weir_convert_desc {
 /// Quantization: round(x / scale) + zero_point, saturated. Inputs: x, f32, bf16 or f16; scale, f32; with
 /// WEIR_QUANTIZE_ZERO_POINT zero_point, s32. Output: the shape of x, s8, u8 or s32.
 ///
-/// scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis. Rounding is to
-/// nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+/// scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
+/// Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_quantize_desc {
@@ -177,8 +178,8 @@ pub enum weir_quantize_flags {
     WEIR_QUANTIZE_ZERO_POINT = 1,
 }
 
-/// The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc. Output: the shape
-/// of x, f32, bf16 or f16. Computed in f32.
+/// The way back: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
+/// Output: the shape of x, f32, bf16 or f16. Computed in f32.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_dequantize_desc {

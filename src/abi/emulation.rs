@@ -9,8 +9,8 @@ pub enum weir_emulation_flags {
     WEIR_EMULATION_CHECK = 1,
     /// With CHECK: the later operation of a report fails, late, with FAILED_PRECONDITION.
     WEIR_EMULATION_STRICT = 2,
-    /// The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of operations
-    /// are then exact to a microsecond, at the price of a processor.
+    /// The device's thread looks at the clock for the last 60 us before something is due, instead of sleeping: ends of
+    /// operations are then exact to a microsecond, at the price of a processor.
     WEIR_EMULATION_PRECISE = 4,
 }
 
@@ -20,8 +20,9 @@ pub enum weir_emulation_flags {
 pub struct weir_emulation {
     /// sizeof(weir_emulation).
     pub struct_size: usize,
-    /// 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks about an event
-    /// of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls give the same order.
+    /// 0: the device works by itself, in modelled time. Other values: it works only while somebody waits for or asks
+    /// about an event of it, takes no time, and the seed decides which queue goes on; the same seed and the same calls
+    /// give the same order.
     pub seed: u64,
     /// Bits of enum weir_emulation_flags.
     pub flags: u64,
@@ -29,12 +30,13 @@ pub struct weir_emulation {
     pub latency_ns: u64,
     /// What copies and fills take besides: bytes in a microsecond; 0 = no time.
     pub bytes_per_us: u64,
-    /// What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes longer.
+    /// What a kernel takes besides, in nanoseconds. Its computation on the host is part of this, and more if it takes
+    /// longer.
     pub kernel_ns: u64,
     /// Memory of the device in bytes; 0 = 1 GiB. Host memory is taken only for what is used.
     pub memory_bytes: u64,
-    /// The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count) fails late,
-    /// with INTERNAL. 0 = none, also in the next three.
+    /// The operation with this number (1 = the first that was submitted to the device; kernels, copies and fills count)
+    /// fails late, with INTERNAL. 0 = none, also in the next three.
     pub fail_operation: u64,
     /// The copy with this number fails late, with INTERNAL; only copies count.
     pub fail_copy: u64,
@@ -62,8 +64,8 @@ pub enum weir_emulated_race_kind {
     WEIR_RACE_FREED_IN_USE = 5,
     /// The second operation uses bytes of a new allocation that the first may still use as a part of an old one.
     WEIR_RACE_REUSED_IN_USE = 6,
-    /// As the first three, but the second one's stream did wait for an event of the other stream: it was recorded before the first
-    /// operation, too soon.
+    /// As the first three, but the second one's stream did wait for an event of the other stream: it was recorded
+    /// before the first operation, too soon.
     WEIR_RACE_RECORDED_TOO_SOON = 7,
     /// A stream waits for an event that nobody has recorded.
     WEIR_RACE_WAIT_BEFORE_RECORD = 8,
@@ -109,8 +111,8 @@ pub struct weir_emulated_race {
 pub struct weir_emulated_counters {
     /// sizeof(weir_emulated_counters).
     pub struct_size: usize,
-    /// Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by. Those inside of
-    /// a branch or loop count, here and below, as they begin.
+    /// Kernels, copies and fills submitted, and each time that a branch or loop of a recording reads what it goes by.
+    /// Those inside of a branch or loop count, here and below, as they begin.
     pub operations: u64,
     /// Of these, done or passed over because of a failure.
     pub completed: u64,

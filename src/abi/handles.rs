@@ -9,7 +9,8 @@ pub struct weir_threadpool {
 pub struct weir_threadpool_attr {
     _opaque: [u8; 0],
 }
-/// What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain, release.
+/// What one user of the library waits for and is told of, beside other users in the process. Shared: create, retain,
+/// release.
 pub struct weir_domain {
     _opaque: [u8; 0],
 }
@@ -61,8 +62,8 @@ pub struct weir_kernel_attr {
 pub struct weir_kernel_context {
     _opaque: [u8; 0],
 }
-/// A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither retained nor
-/// released.
+/// A call of an asynchronous kernel, until weir_completion_done was called for it. Not an object: it is neither
+/// retained nor released.
 pub struct weir_completion {
     _opaque: [u8; 0],
 }
@@ -87,8 +88,8 @@ pub struct weir_run_options {
 pub struct weir_run {
     _opaque: [u8; 0],
 }
-/// Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look up, retain,
-/// release.
+/// Something that an engine keeps by name: a variable, a lookup table, an object of the host's. Shared: create or look
+/// up, retain, release.
 pub struct weir_resource {
     _opaque: [u8; 0],
 }

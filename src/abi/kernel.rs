@@ -10,10 +10,11 @@ use std::ffi::c_void;
 /// thread, several calls at once. Must not throw, longjmp or unwind.
 pub type weir_compute_fn = Option<unsafe extern "C" fn(user: *mut c_void, context: *mut weir_kernel_context) -> i32>;
 
-/// Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any thread and
-/// at any time, also before this function returns, the host calls weir_completion_done with `done`, once. Until then `context`, the
-/// tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to begin; then the call has failed and
-/// weir_completion_done must not be called. May run on any thread, several calls at once. Must not block, throw, longjmp or unwind.
+/// Begins the work of an asynchronous host kernel, and returns without waiting for it. When the work is done, from any
+/// thread and at any time, also before this function returns, the host calls weir_completion_done with `done`, once.
+/// Until then `context`, the tensors and the scratch memory stay valid. Returns WEIR_OK, or the code of a failure to
+/// begin; then the call has failed and weir_completion_done must not be called. May run on any thread, several calls at
+/// once. Must not block, throw, longjmp or unwind.
 pub type weir_compute_async_fn = Option<
     unsafe extern "C" fn(user: *mut c_void, context: *mut weir_kernel_context, done: *mut weir_completion) -> i32,
 >;
@@ -52,8 +53,8 @@ pub struct weir_host_kernel_desc {
     pub num_outputs: usize,
     /// What the outputs look like; NULL if `infer` says so. Copied.
     pub outputs: *const weir_tensor_desc,
-    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but for
-    /// dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
+    /// Optional: computes the outputs' descriptors. Required if num_outputs > 0 and `outputs` is NULL or has a -1, but
+    /// for dimensions that stay open until the body runs (WEIR_KERNEL_DYNAMIC).
     pub infer: weir_infer_fn,
     /// Estimated run time in nanoseconds; 0 = unknown, then the executor measures.
     pub cost_ns: u64,
@@ -73,21 +74,22 @@ pub enum weir_kernel_flags {
     WEIR_KERNEL_IN_PLACE = 1,
     /// The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs.
     WEIR_KERNEL_PURE = 2,
-    /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool for it
-    /// (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
+    /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool
+    /// for it (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it.
     WEIR_KERNEL_MAY_BLOCK = 4,
-    /// Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as far as
-    /// `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or `infer`, leaves open are
-    /// allocated by the body (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given open
-    /// dimensions. Such kernels run as nodes of graphs; on a stream they do if no output is open.
+    /// Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as
+    /// far as `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or
+    /// `infer`, leaves open are allocated by the body (weir_kernel_context_allocate_output); `infer` is not required
+    /// for them, and may be given open dimensions. Such kernels run as nodes of graphs; on a stream they do if no
+    /// output is open.
     WEIR_KERNEL_DYNAMIC = 8,
 }
 
-/// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are both of f32,
-/// f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are of f32, and rounded once at
-/// the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1 stretches.
-/// In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC): then the run checks whether
-/// they fit.
+/// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are
+/// both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT. Sums are
+/// of f32, and rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a dimension of 1
+/// stretches. In a graph, dimensions of the inputs of this and of weir's other kernels may be open (WEIR_DIM_DYNAMIC):
+/// then the run checks whether they fit.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
 #[repr(C)]
@@ -101,8 +103,8 @@ pub struct weir_matmul_desc {
     pub activation: weir_activation,
     /// Reserved, 0.
     pub reserved: u32,
-    /// B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no WEIR_MATMUL_TRANSPOSE_B: the
-    /// weights were packed one way or the other.
+    /// B, packed from the type of A, in the place of the input; NULL = B is an input. With it the kernel takes no
+    /// WEIR_MATMUL_TRANSPOSE_B: the weights were packed one way or the other.
     pub weights: *mut weir_packed_weights,
 }
 
@@ -116,14 +118,16 @@ pub enum weir_matmul_flags {
     WEIR_MATMUL_TRANSPOSE_B = 2,
     /// A third input, bias[N], is added to each row.
     WEIR_MATMUL_BIAS = 4,
-    /// The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another activation.
+    /// The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another
+    /// activation.
     WEIR_MATMUL_RELU = 8,
     /// The last input, of the shape of C, is added.
     WEIR_MATMUL_SUM = 16,
     /// C, bias and addend are of f32 also if A and B are of f16 or bf16.
     WEIR_MATMUL_F32_RESULT = 32,
-    /// Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units for that and is faster with
-    /// them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products of f32 are of all bits.
+    /// Factors of f32 may be rounded to TF32 (10 bits of fraction) before they are multiplied, where a device has units
+    /// for that and is faster with them: on CUDA engines with cuBLASLt. Elsewhere it says nothing. Without it products
+    /// of f32 are of all bits.
     WEIR_MATMUL_ALLOW_TF32 = 64,
 }
 
@@ -144,8 +148,8 @@ pub struct weir_relu_desc {
     pub struct_size: usize,
 }
 
-/// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output: as
-/// x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+/// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
+/// as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_softmax_desc {
@@ -221,10 +225,11 @@ pub enum weir_placement_value {
     WEIR_PLACEMENT_DEFAULT = 0,
     /// The engine of its kernel.
     WEIR_PLACEMENT_KERNEL = 1,
-    /// The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its inputs, and of outputs
-    /// that are wanted on an engine that is settled. Constants in the host's memory count as nothing; of equals it is the first in the
-    /// list that weir_graph_compile was given. Kernels of variables, of other programs, with packed weights, and those that only their engine's device
-    /// knows (weir_kernel_create_named) stay where they are.
+    /// The one of the program's engines that has the kernel and where the fewest bytes have to be copied: of its
+    /// inputs, and of outputs that are wanted on an engine that is settled. Constants in the host's memory count as
+    /// nothing; of equals it is the first in the list that weir_graph_compile was given. Kernels of variables, of other
+    /// programs, with packed weights, and those that only their engine's device knows (weir_kernel_create_named) stay
+    /// where they are.
     WEIR_PLACEMENT_ANY = 2,
 }
 

@@ -3,8 +3,9 @@ use std::ffi::c_void;
 
 /// An allocator of the host's, for the memory of CPU engines.
 ///
-/// Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not throw, longjmp
-/// or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls them.
+/// Copied by weir_allocator_create. The functions may be called from any thread, several at a time. They must not
+/// throw, longjmp or unwind, and must not call weir for an engine that they serve. weir holds no lock while it calls
+/// them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_allocator_vtable {
@@ -12,16 +13,16 @@ pub struct weir_allocator_vtable {
     pub struct_size: usize,
     /// Reserved, 0.
     pub flags: u64,
-    /// What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0, and
-    /// anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
+    /// What the address of each tensor in this memory shall be a multiple of, in bytes: a power of two up to 2 MiB. 0,
+    /// and anything less than the engine's own alignment (64), stand for the engine's own. weir_engine_info tells it.
     pub alignment: usize,
-    /// Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter. NULL: there
-    /// is no more. An address that is not aligned is given back at once, and the call that needed it fails.
+    /// Required. `bytes` bytes (never 0) at a multiple of `alignment`, a power of two; what they hold does not matter.
+    /// NULL: there is no more. An address that is not aligned is given back at once, and the call that needed it fails.
     pub allocate: Option<unsafe extern "C" fn(ctx: *mut c_void, bytes: usize, alignment: usize) -> *mut c_void>,
     /// Required. Takes back what `allocate` gave for the same numbers, each address exactly once.
     pub deallocate: Option<unsafe extern "C" fn(ctx: *mut c_void, data: *mut c_void, bytes: usize, alignment: usize)>,
-    /// Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in the
-    /// thread that let go of it last. Never called in a forked child.
+    /// Optional: called exactly once, when everything was given back and nothing refers to the allocator any more, in
+    /// the thread that let go of it last. Never called in a forked child.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
 }
 
@@ -32,11 +33,11 @@ pub type weir_memory_mode = u32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_memory_mode_value {
-    /// The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what comes back is
-    /// kept for the next (weir_engine_trim). The default but of emulated engines.
+    /// The engine gets regions of 1 MiB and more and cuts tensors, scratch and the values of runs out of them; what
+    /// comes back is kept for the next (weir_engine_trim). The default but of emulated engines.
     WEIR_MEMORY_MODE_POOLED = 1,
-    /// Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in memory,
-    /// and for allocators that are pools themselves. The default of emulated engines.
+    /// Each tensor and so on is one call of the allocator, and is given back at once: for tools that look for errors in
+    /// memory, and for allocators that are pools themselves. The default of emulated engines.
     WEIR_MEMORY_MODE_DIRECT = 2,
 }
 
@@ -68,8 +69,9 @@ pub struct weir_memory_info {
     pub region_allocations: u64,
     /// 1 - largest_free / (reserved - in_use); 0 if nothing is free.
     pub fragmentation: f64,
-    /// Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no limit. This and
-    /// what follows is 0 for an engine that works in the host's memory, but for the limit, which is that of all its memory.
+    /// Most of the host's memory that may be reserved for copies (weir_engine_attr_set_pinned_limit); UINT64_MAX = no
+    /// limit. This and what follows is 0 for an engine that works in the host's memory, but for the limit, which is
+    /// that of all its memory.
     pub host_limit: u64,
     /// Of the host's memory, in tensors and buffers that are pinned for this engine, and in what programs copy through.
     pub host_in_use: u64,

@@ -32,8 +32,8 @@ pub struct weir_concat_desc {
 
 /// A part of a tensor: in each dimension the elements from begin on, step apart, up to end, which is not among them.
 ///
-/// Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to the
-/// last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
+/// Places below zero count from the end. Places outside of the tensor mean the nearest inside: INT64_MAX as end is "to
+/// the last", and with a negative step INT64_MIN is "to the first". Input: x. Output: the part.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_slice_desc {
@@ -82,13 +82,13 @@ pub struct weir_pad_desc {
     pub before: [i64; 8],
     /// Elements behind in each dimension, 0 or more.
     pub after: [i64; 8],
-    /// What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type must
-    /// hold it.
+    /// What a WEIR_PAD_CONSTANT margin holds, as an element of x: floats are rounded to the nearest, an integer type
+    /// must hold it.
     pub value: f64,
 }
 
-/// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where it
-/// can, and then nothing is copied; on a stream x may be its own output.
+/// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
+/// it can, and then nothing is copied; on a stream x may be its own output.
 ///
 /// Input: x. Output: x in the shape.
 #[repr(C)]
@@ -106,9 +106,9 @@ pub struct weir_reshape_desc {
 
 /// Rows of a table by their numbers: an embedding.
 ///
-/// Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the axis. A call
-/// with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA engine that is a late
-/// failure of the stream or run, and the rows of such indices are zeros.
+/// Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in the place of the
+/// axis. A call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing.
+/// On a CUDA engine that is a late failure of the stream or run, and the rows of such indices are zeros.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_gather_desc {

@@ -35,14 +35,15 @@ pub enum weir_matmul_int8_flags {
     WEIR_MATMUL_INT8_SCALES = 8,
 }
 
-/// Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
-/// zero_c), with A of u8 or s8 and B of s8.
+/// Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
+/// zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
 ///
-/// The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and with a
-/// scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the even one. A C of f32
-/// is not rounded to an integer.
+/// The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
+/// with a scale of 1, so is the rest; otherwise it is computed in f64 and rounded to the nearest integer, a half to the
+/// even one. A C of f32 is not rounded to an integer.
 ///
-/// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES scales. Output: C.
+/// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_INT8_BIAS bias; with WEIR_MATMUL_INT8_SCALES
+/// scales. Output: C.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_matmul_int8_desc {
@@ -62,6 +63,7 @@ pub struct weir_matmul_int8_desc {
     pub zero_c: i32,
     /// Reserved, 0.
     pub reserved: u32,
-    /// B, packed from s8, in the place of the input; NULL = B is an input. Not together with WEIR_MATMUL_INT8_TRANSPOSE_B.
+    /// B, packed from s8, in the place of the input; NULL = B is an input. Not together with
+    /// WEIR_MATMUL_INT8_TRANSPOSE_B.
     pub weights: *mut weir_packed_weights,
 }

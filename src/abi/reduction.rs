@@ -25,15 +25,15 @@ pub enum weir_reduce_op_value {
     WEIR_REDUCE_NORM_POWER_MAX = 8,
     /// s + eps.
     WEIR_REDUCE_NORM_POWER_SUM = 9,
-    /// Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory. The
-    /// first of equals, and the first NaN if there is one. Of nothing it is refused.
+    /// Where the greatest element is, as s32: its number among those that are reduced to one, in their order in memory.
+    /// The first of equals, and the first NaN if there is one. Of nothing it is refused.
     WEIR_REDUCE_ARGMAX = 10,
     /// The same of the least element.
     WEIR_REDUCE_ARGMIN = 11,
 }
 
-/// Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends on
-/// the shape alone.
+/// Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
+/// on the shape alone.
 ///
 /// Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, but for the places of
 /// elements, which are s32.

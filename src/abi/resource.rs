@@ -19,9 +19,9 @@ pub enum weir_resource_kind_value {
     WEIR_RESOURCE_HOST = 3,
 }
 
-/// Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference in
-/// *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make other
-/// resources; it must not throw, longjmp or unwind.
+/// Makes a resource for weir_resource_lookup_or_create: creates one of `engine` with name NULL and stores the reference
+/// in *out_resource, which passes to weir. Returns WEIR_OK or the code of its failure. It may take its time, and make
+/// other resources; it must not throw, longjmp or unwind.
 pub type weir_resource_build_fn =
     Option<unsafe extern "C" fn(arg: *mut c_void, out_resource: *mut *mut weir_resource) -> weir_status>;
 

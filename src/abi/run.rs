@@ -15,8 +15,8 @@ pub struct weir_run_failure {
     pub reserved: i32,
     /// Iterations of the innermost loop around the node that were over; -1 if the node is in no loop.
     pub iteration: i64,
-    /// How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only that
-    /// node itself counts.
+    /// How many nodes were not begun because of it. Of what is inside of a cond, case or while that was not begun only
+    /// that node itself counts.
     pub num_not_run: usize,
     /// The node that failed; "" if the run was cancelled or its deadline has passed.
     pub node: [std::ffi::c_char; 128],
@@ -50,7 +50,8 @@ pub struct weir_program_counters {
 pub struct weir_node_stats {
     /// sizeof(weir_node_stats), set by the caller before the call.
     pub struct_size: usize,
-    /// How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond, case, while).
+    /// How often it was run, in a loop once for each iteration; always 0 for the nodes that only steer others (cond,
+    /// case, while).
     pub count: u64,
     /// Nanoseconds of all runs together, of the shortest and of the longest; a look at the clock is taken off.
     pub total_ns: u64,
@@ -60,7 +61,7 @@ pub struct weir_node_stats {
     pub max_ns: u64,
     /// The node's name, NUL-terminated UTF-8, cut if too long.
     pub name: [std::ffi::c_char; 128],
-    /// Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its beginning. 0 for
-    /// runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
+    /// Nanoseconds of all runs together between the node being ready, all that it waits for being done, and its
+    /// beginning. 0 for runs that one thread makes along the nodes' order: there a node is ready when its turn comes.
     pub waited_ns: u64,
 }

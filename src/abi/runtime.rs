@@ -15,7 +15,8 @@ pub struct weir_runtime_info {
     pub allocations: u64,
     /// Bytes that weir holds on the heap now.
     pub bytes_in_use: u64,
-    /// Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its `release` has returned.
+    /// Thread pools alive. This count and those below fall when the object is gone: of a host's pool, when its
+    /// `release` has returned.
     pub threadpools: u64,
     /// Engines alive.
     pub engines: u64,
@@ -72,8 +73,8 @@ pub enum weir_thread_origin_value {
     WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
     /// weir_threadpool_create_seeded.
     WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
-    /// An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of an
-    /// engine whose device works on its own.
+    /// An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of
+    /// an engine whose device works on its own.
     WEIR_THREAD_ORIGIN_LANE = 3,
     /// An engine in mode WEIR_THREAD_MODE_PRIVATE.
     WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
@@ -83,7 +84,8 @@ pub enum weir_thread_origin_value {
     WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
     /// An emulated device, whose work it does.
     WEIR_THREAD_ORIGIN_DEVICE = 7,
-    /// A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is held.
+    /// A device that cannot tell when an event was reached, from the first wait on which no thread of the host's is
+    /// held.
     WEIR_THREAD_ORIGIN_WATCH = 8,
 }
 

@@ -40,7 +40,7 @@ pub enum weir_status_code {
     WEIR_UNAVAILABLE = 14,
     /// Data was lost or corrupted.
     WEIR_DATA_LOSS = 15,
-    /// The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work. Abseil has no
-    /// such code.
+    /// The device has failed for good: everything on it fails with this, waits end, and an engine made anew may work.
+    /// Abseil has no such code.
     WEIR_DEVICE_LOST = 64,
 }

@@ -13,8 +13,8 @@ pub enum weir_engine_kind_value {
     WEIR_ENGINE_CPU = 1,
     /// NVIDIA GPUs through the CUDA driver.
     WEIR_ENGINE_CUDA = 2,
-    /// Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with an order of
-    /// work that a seed decides, faults on request, and a checker of the order (weir_emulation).
+    /// Devices that the library emulates on a thread of its own, in memory that the host cannot touch: for tests, with
+    /// an order of work that a seed decides, faults on request, and a checker of the order (weir_emulation).
     WEIR_ENGINE_EMULATED = 3,
 }
 

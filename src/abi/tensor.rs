@@ -44,9 +44,9 @@ pub const WEIR_DIM_DYNAMIC: i64 = -1;
 
 /// Element type and shape of a dense, row-major tensor. rank 0 is a scalar.
 ///
-/// In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a graph, a
-/// variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such dimensions too: each
-/// run has its own. Texts show them as "f32[?,128]".
+/// In a kernel's signature dtype WEIR_DTYPE_ANY and a dimension of WEIR_DIM_DYNAMIC (-1) match anything. An input of a
+/// graph, a variable of a loop, the output of a kernel with WEIR_KERNEL_DYNAMIC and a dynamic tensor may have such
+/// dimensions too: each run has its own. Texts show them as "f32[?,128]".
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct weir_tensor_desc {

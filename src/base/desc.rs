@@ -62,8 +62,8 @@ impl weir_tensor_desc {
         self.check_pattern()
     }
 
-    /// What two descriptors have in common, a dimension in which they differ left open; None if that is impossible, because
-    /// neither of them leaves it open or they differ in more.
+    /// What two descriptors have in common, a dimension in which they differ left open; None if that is impossible,
+    /// because neither of them leaves it open or they differ in more.
     pub fn join(&self, other: &Desc) -> Option<Desc> {
         let mut joined = *self;
         for (dim, &with) in joined.dims.iter_mut().zip(&other.dims) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// How many forks lie between this process and the one that loaded the library. ORDERING: Relaxed; it changes while a process has one
-/// thread.
+/// How many forks lie between this process and the one that loaded the library. ORDERING: Relaxed; it changes while a
+/// process has one thread.
 #[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Relaxed)

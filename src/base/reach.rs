@@ -19,8 +19,8 @@ impl Reach {
         self.bits[then * self.words + before / 64] & (1 << (before % 64)) != 0
     }
 
-    /// Adds an item behind others; those that were added before it may follow it no more. Leaves in `after` those that nothing else in it
-    /// implies, the latest first.
+    /// Adds an item behind others; those that were added before it may follow it no more. Leaves in `after` those that
+    /// nothing else in it implies, the latest first.
     pub fn add(&mut self, item: usize, after: &mut Vec<usize>) {
         after.sort_unstable_by(|a, b| b.cmp(a));
         after.dedup();

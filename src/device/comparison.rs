@@ -1,5 +1,5 @@
-//! Comparisons of two numbers in a device's memory: what a loop may go by instead of an integer that a kernel writes, so that an iteration is a step
-//! shorter.
+//! Comparisons of two numbers in a device's memory: what a loop may go by instead of an integer that a kernel writes,
+//! so that an iteration is a step shorter.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result, dtype};

@@ -1,5 +1,5 @@
-//! Kinds of devices, by number and by name. The first few are the library's; a plug-in's kind gets a number when its name
-//! is first registered, and keeps it for the life of the process.
+//! Kinds of devices, by number and by name. The first few are the library's; a plug-in's kind gets a number when its
+//! name is first registered, and keeps it for the life of the process.
 #![forbid(unsafe_code)]
 
 use crate::abi::{WEIR_ENGINE_PLUGIN_FIRST, weir_engine_kind, weir_engine_kind_value as K};

@@ -1,16 +1,19 @@
-//! Devices: what an engine stands on. A device is made by a factory of its kind (`registry`); engines on one device share it.
+//! Devices: what an engine stands on. A device is made by a factory of its kind (`registry`); engines on one device
+//! share it.
 //!
-//! The CPU is a device whose memory is the host's and whose work runs on the host's threads: streams on it are queues of the
-//! library's own (room `stream`). Every other device is an [`Accelerator`]: it has memory that the host may be unable to touch, streams that work on
-//! their own, events in them, copies, and kernels that it knows by what they compute. The emulated device, plug-ins and CUDA all
-//! come through this one trait, and nothing to the right of this room asks which of them it has.
+//! The CPU is a device whose memory is the host's and whose work runs on the host's threads: streams on it are queues
+//! of the library's own (room `stream`). Every other device is an [`Accelerator`]: it has memory that the host may be
+//! unable to touch, streams that work on their own, events in them, copies, and kernels that it knows by what they
+//! compute. The emulated device, plug-ins and CUDA all come through this one trait, and nothing to the right of this
+//! room asks which of them it has.
 //!
-//! *What a stream of a device promises.* Calls on it return at once; what they ask for happens later, in order. A failure comes
-//! late: the events recorded behind it, on this stream and on those that wait for it, carry the first one, and what lies behind it is not done until
-//! `clear_error`. A device that is lost fails every call and every event with DEVICE_LOST, so nobody waits for ever.
+//! *What a stream of a device promises.* Calls on it return at once; what they ask for happens later, in order. A
+//! failure comes late: the events recorded behind it, on this stream and on those that wait for it, carry the first
+//! one, and what lies behind it is not done until `clear_error`. A device that is lost fails every call and every event
+//! with DEVICE_LOST, so nobody waits for ever.
 //!
-//! *What is kept alive.* Memory, kernels and events that a stream was given stay until an event behind them was reached: the caller's
-//! duty (`stream::line`), so a device keeps nothing.
+//! *What is kept alive.* Memory, kernels and events that a stream was given stay until an event behind them was
+//! reached: the caller's duty (`stream::line`), so a device keeps nothing.
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host where the memory is its own.
 mod comparison;
@@ -114,7 +117,8 @@ impl Debug for Then {
 
 /// A device that works on its own, in memory of its own.
 pub trait Accelerator: Send + Sync {
-    /// Memory with any contents, aligned as the device says. `what` names it, in refusals and in what a checker reports.
+    /// Memory with any contents, aligned as the device says. `what` names it, in refusals and in what a checker
+    /// reports.
     fn allocate(&self, bytes: usize, what: &str) -> Result<usize>;
 
     /// Gives it back. Nothing that was issued uses it any more.
@@ -148,11 +152,12 @@ pub trait Accelerator: Send + Sync {
         Err(no_recordings())
     }
 
-    /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each call is kept
-    /// even if the device is lost or everybody else lets go of it.
+    /// Has `then` called once the event was reached, as recorded last, or at once if it is; also when it failed. Each
+    /// call is kept even if the device is lost or everybody else lets go of it.
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then);
 
-    /// Asks for several things in a row, and calls no function of the host's meanwhile: what all of them take is done once.
+    /// Asks for several things in a row, and calls no function of the host's meanwhile: what all of them take is done
+    /// once.
     fn within(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }
@@ -190,8 +195,9 @@ fn no_native_handle() -> Error {
     Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
 }
 
-/// Pinned memory of the host's: the host reads and writes it like any other, and a copy from or to it goes on by itself while the host
-/// does other things. A copy from or to other memory may be staged by whoever issues it, or hold its thread up until it is done.
+/// Pinned memory of the host's: the host reads and writes it like any other, and a copy from or to it goes on by itself
+/// while the host does other things. A copy from or to other memory may be staged by whoever issues it, or hold its
+/// thread up until it is done.
 pub trait Pinning: Send + Sync {
     /// May block. Memory with any contents, aligned to `memory::ALIGNMENT` at least. `what` names it in texts.
     fn allocate_host(&self, bytes: usize, what: &str) -> Result<usize>;
@@ -215,7 +221,8 @@ pub trait Pinning: Send + Sync {
     /// May block. No copy that was issued uses it any more.
     fn unregister(&self, _address: usize, _bytes: usize) {}
 
-    /// The host is about to write, or to read, bytes of such memory: one that checks looks whether a copy under way may use them.
+    /// The host is about to write, or to read, bytes of such memory: one that checks looks whether a copy under way may
+    /// use them.
     fn host_uses(&self, _address: usize, _bytes: usize, _writes: bool, _what: &str) {}
 }
 
@@ -231,9 +238,9 @@ pub struct StreamAttr<'a> {
 pub trait DeviceStream: Send + Sync + Debug {
     fn launch(&self, launch: &Launch<'_>) -> Result<()>;
 
-    /// A call in a form that this stream launches for less, any number of times; None: it has none for this one. The kernel lives as long as that,
-    /// and the memory as long as the device may be at a launch. `before`, of a call that is not launched any more, is used up: no memory is taken then, unless
-    /// the new one needs more.
+    /// A call in a form that this stream launches for less, any number of times; None: it has none for this one. The
+    /// kernel lives as long as that, and the memory as long as the device may be at a launch. `before`, of a call that
+    /// is not launched any more, is used up: no memory is taken then, unless the new one needs more.
     fn prepare(
         &self,
         _launch: &Launch<'_>,
@@ -258,13 +265,15 @@ pub trait DeviceStream: Send + Sync + Debug {
         Err(no_recordings())
     }
 
-    /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was reached.
+    /// Puts the event behind all that was issued so far. The event is not under way: it was never recorded, or was
+    /// reached.
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
 
     /// What is issued from now on waits for the event, which is of the same device, as recorded last.
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()>;
 
-    /// What is issued from now on waits for an event that the host has made with the interface below; or the stream records it.
+    /// What is issued from now on waits for an event that the host has made with the interface below; or the stream
+    /// records it.
     fn foreign_event(&self, _event: u64, _records: bool) -> Result<()> {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
     }
@@ -318,7 +327,8 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {
     }
 }
 
-/// The operation of a kernel that the host gives the source of, for a CUDA device; its attributes are a `weir_cuda_kernel_desc`.
+/// The operation of a kernel that the host gives the source of, for a CUDA device; its attributes are a
+/// `weir_cuda_kernel_desc`.
 pub const CUDA_KERNEL: &str = "cuda_kernel";
 
 /// What a kernel computes, for a device that makes its own form of it.

@@ -1,19 +1,21 @@
 //! Recordings: work of a device's that is put together once and then submitted many times, each time as one.
 //!
-//! A recording is a list of steps in an order that their edges allow: a step may begin when those that it names are over, and steps that
-//! no edges order may run in any order, or side by side. The device makes an `Executable` of it. A stream that is given an executable
-//! (`DeviceStream::replay`) does all of its steps, behind what lies before it in the stream and before what follows.
+//! A recording is a list of steps in an order that their edges allow: a step may begin when those that it names are
+//! over, and steps that no edges order may run in any order, or side by side. The device makes an `Executable` of it. A
+//! stream that is given an executable (`DeviceStream::replay`) does all of its steps, behind what lies before it in the
+//! stream and before what follows.
 //!
-//! *What is promised.* One thread at a time uses an executable, and it is given to one stream at a time: launches of it come one after
-//! the other. It, and all that its steps name, stay until an event behind its last launch was reached. `update` changes later
-//! launches, and none that was made.
+//! *What is promised.* One thread at a time uses an executable, and it is given to one stream at a time: launches of it
+//! come one after the other. It, and all that its steps name, stay until an event behind its last launch was reached.
+//! `update` changes later launches, and none that was made.
 //!
-//! *Branches and loops* are steps that have steps of their own: which of them run, and how often, is read from the device's memory when
-//! their turn comes, so the host is not asked (`Accelerator::control_flow`); of a loop it may be two numbers and how they compare. Steps inside come after each other as those of a
-//! recording do, by numbers of their own list; all of them are behind what the step itself comes after, and what comes after the step
-//! is behind all of them. `update` is for the outermost list only, and of a branch or loop changes nothing: what is inside uses addresses that stay.
-//! A copy inside is between bytes of the device's own memory, or of pinned memory of the host's. `Recording::check` refuses what no
-//! device takes.
+//! *Branches and loops* are steps that have steps of their own: which of them run, and how often, is read from the
+//! device's memory when their turn comes, so the host is not asked (`Accelerator::control_flow`); of a loop it may be
+//! two numbers and how they compare. Steps inside come after each other as those of a recording do, by numbers of their
+//! own list; all of them are behind what the step itself comes after, and what comes after the step is behind all of
+//! them. `update` is for the outermost list only, and of a branch or loop changes nothing: what is inside uses
+//! addresses that stay. A copy inside is between bytes of the device's own memory, or of pinned memory of the host's.
+//! `Recording::check` refuses what no device takes.
 #![forbid(unsafe_code)]
 
 use super::comparison::Comparison;
@@ -32,7 +34,8 @@ pub enum Work<'a> {
     Loop(Loop<'a>),
 }
 
-/// An integer in the device's memory, read when the step's turn comes: the first element of a tensor of bool, u8, s8 or s32.
+/// An integer in the device's memory, read when the step's turn comes: the first element of a tensor of bool, u8, s8 or
+/// s32.
 #[derive(Clone, Copy, Debug)]
 pub struct Integer {
     pub address: usize,
@@ -44,7 +47,8 @@ pub struct Integer {
 pub struct Branch<'a> {
     pub name: &'a str,
     pub choice: Integer,
-    /// Two lists: the first one is done if the choice is 0, the second one if it is not. Otherwise the list with that number, or the last one if there is none.
+    /// Two lists: the first one is done if the choice is 0, the second one if it is not. Otherwise the list with that
+    /// number, or the last one if there is none.
     pub is_cond: bool,
     pub branches: &'a [&'a [Step<'a>]],
 }
@@ -62,8 +66,8 @@ pub struct Loop<'a> {
     pub name: &'a str,
     pub predicate: Predicate,
     pub body: &'a [Step<'a>],
-    /// Steps of the body behind which the predicate may be read for the next time: no step that these do not imply writes what is read. None: it is read
-    /// behind all of them.
+    /// Steps of the body behind which the predicate may be read for the next time: no step that these do not imply
+    /// writes what is read. None: it is read behind all of them.
     pub behind: Option<&'a [usize]>,
 }
 
@@ -189,6 +193,7 @@ fn check(of: &str, steps: &[Step<'_>]) -> Result<()> {
 
 /// A recording in the form that a device runs.
 pub trait Executable: Any + Send + Sync + Debug {
-    /// Has a step use other addresses from the next launch on; the kernel, the shapes and the bytes are those of before.
+    /// Has a step use other addresses from the next launch on; the kernel, the shapes and the bytes are those of
+    /// before.
     fn update(&self, step: usize, work: &Work<'_>) -> crate::base::Result<()>;
 }

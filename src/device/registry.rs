@@ -1,13 +1,16 @@
 //! Who makes the devices of a kind, and which devices there are.
 //!
-//! *Factories.* Several may be registered for one kind; the one with the highest priority makes its devices. Equal priority is refused,
-//! so which one counts never depends on the order of registration; whoever means to take another's place says so (`replace`).
-//! Lower ones stay, and count once those above are gone. Kinds are listed in the order of their numbers.
+//! *Factories.* Several may be registered for one kind; the one with the highest priority makes its devices. Equal
+//! priority is refused, so which one counts never depends on the order of registration; whoever means to take another's
+//! place says so (`replace`). Lower ones stay, and count once those above are gone. Kinds are listed in the order of
+//! their numbers.
 //!
-//! *Devices.* Engines on one device share it, and it ends with the last of them. The table only knows devices, it does not
-//! keep them. A thread that ended a run may hold the last reference for a moment longer than the host, so a device that is in the way of
-//! other settings gets `LEAVE_NS` to go before they are refused; those that take settings say when they have gone (`Presence`). Neither list is locked while a factory works: a factory may be slow, call the host, or come back here. So two threads
-//! may make the same device at the same time; the one that is done first is entered, and the other one's is dropped.
+//! *Devices.* Engines on one device share it, and it ends with the last of them. The table only knows devices, it does
+//! not keep them. A thread that ended a run may hold the last reference for a moment longer than the host, so a device
+//! that is in the way of other settings gets `LEAVE_NS` to go before they are refused; those that take settings say
+//! when they have gone (`Presence`). Neither list is locked while a factory works: a factory may be slow, call the
+//! host, or come back here. So two threads may make the same device at the same time; the one that is done first is
+//! entered, and the other one's is dropped.
 #![forbid(unsafe_code)]
 
 use super::{Device, DeviceKind, Factory, Settings, cpu, emulated};
@@ -139,8 +142,8 @@ pub fn count(kind: DeviceKind) -> u32 {
     factory(kind).map_or(0, |factory| factory.count())
 }
 
-/// The device, made if nobody has it. `settings` are for a device that is made; one that is there must have been made with the
-/// same.
+/// The device, made if nobody has it. `settings` are for a device that is made; one that is there must have been made
+/// with the same.
 pub fn open(kind: DeviceKind, index: u32, settings: &Settings) -> Result<Arc<dyn Device>> {
     if kind != DeviceKind::CPU {
         fork::check()?;

@@ -1,9 +1,10 @@
-//! Completion without holding a thread of the host's: one thread for each device that cannot tell by itself when an event
-//! was reached. It starts with the first that asks, and is counted; without one there is none.
+//! Completion without holding a thread of the host's: one thread for each device that cannot tell by itself when an
+//! event was reached. It starts with the first that asks, and is counted; without one there is none.
 //!
-//! The thread looks at all events for a short while, since most are reached soon; then it sleeps in the device's own wait for the
-//! oldest, at first for `FIRST_NAP_NS` and then longer, for `LAST_NAP_NS` at most, because another one may be reached first. With
-//! nothing to watch it sleeps until something comes. It ends when the watch is dropped and nothing is left.
+//! The thread looks at all events for a short while, since most are reached soon; then it sleeps in the device's own
+//! wait for the oldest, at first for `FIRST_NAP_NS` and then longer, for `LAST_NAP_NS` at most, because another one may
+//! be reached first. With nothing to watch it sleeps until something comes. It ends when the watch is dropped and
+//! nothing is left.
 #![forbid(unsafe_code)]
 
 use super::{DeviceEvent, Then};

@@ -1,8 +1,9 @@
 //! Whether the outputs of a call share memory with its other tensors.
 //!
-//! A few tensors are compared in pairs. More are put in the order of their addresses, where each has to do with the one before it only. A program
-//! keeps the order of its last run (`Apart`): its next run has the same tensors as a rule, or others that lie in the same order, so
-//! one pass over them finds them in order, and sorts nothing. Nothing is allocated then.
+//! A few tensors are compared in pairs. More are put in the order of their addresses, where each has to do with the one
+//! before it only. A program keeps the order of its last run (`Apart`): its next run has the same tensors as a rule, or
+//! others that lie in the same order, so one pass over them finds them in order, and sorts nothing. Nothing is
+//! allocated then.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};
@@ -113,9 +114,9 @@ fn refused(count: usize) -> Error {
 
 /// The first output that shares memory with anything, of tensors by address.
 ///
-/// One pass: a tensor shares memory with one before it if it begins before one of those ends. If it is an output, it is found; if one of the
-/// others is, the one that reaches furthest is found, and any other that shares memory with this one shares it with that one as well, so it
-/// was found before.
+/// One pass: a tensor shares memory with one before it if it begins before one of those ends. If it is an output, it is
+/// found; if one of the others is, the one that reaches furthest is found, and any other that shares memory with this
+/// one shares it with that one as well, so it was found before.
 fn first_shared(entries: &[Entry], inputs: usize) -> Option<usize> {
     let mut first: Option<usize> = None;
     let mut find = |output: usize| first = Some(first.map_or(output, |first| first.min(output)));

@@ -62,8 +62,8 @@ impl Needs {
     }
 }
 
-/// Runs the kernel in this thread, as the next item of a synchronous stream; `cache` has scratch memory of an earlier call. Where
-/// there is enough of that, nothing is allocated.
+/// Runs the kernel in this thread, as the next item of a synchronous stream; `cache` has scratch memory of an earlier
+/// call. Where there is enough of that, nothing is allocated.
 pub(super) fn now(
     stream: &Stream,
     kernel: &BoundKernel,
@@ -91,8 +91,8 @@ pub(super) fn now(
     result
 }
 
-/// A call of the kernel on this stream, for later, and its scratch memory, which goes back to the lane as soon as the call is
-/// submitted: what comes behind it on the stream runs when it is done.
+/// A call of the kernel on this stream, for later, and its scratch memory, which goes back to the lane as soon as the
+/// call is submitted: what comes behind it on the stream runs when it is done.
 pub(super) fn work(
     stream: &Stream,
     kernel: Ref<BoundKernel>,

@@ -45,8 +45,8 @@ impl Drop for Engine {
     }
 }
 
-/// An engine's part in the cache of kernels. The last engine that goes takes the kernels with it that nobody uses any more, so nothing is left of
-/// what the host let go.
+/// An engine's part in the cache of kernels. The last engine that goes takes the kernels with it that nobody uses any
+/// more, so nothing is left of what the host let go.
 #[derive(Debug)]
 struct CacheUser;
 
@@ -163,7 +163,8 @@ impl Engine {
         &self.memory
     }
 
-    /// Memory of the host's that copies of the device go straight from and to, if it knows such memory; where all memory is the host's, that.
+    /// Memory of the host's that copies of the device go straight from and to, if it knows such memory; where all
+    /// memory is the host's, that.
     pub fn host_memory(&self) -> &Arc<Pool> {
         self.host_memory.as_ref().unwrap_or(&self.memory)
     }

@@ -1,14 +1,15 @@
 //! A kernel that completes later, as a piece of a queue's work.
 //!
-//! The call begins when its turn comes, and stays in front until the host says that it is done. If that is before its start function
-//! has returned, the thread that drains the queue goes on at once. Else an asynchronous queue is parked, as it is for an event, and
-//! whoever completes the call resumes it; on a synchronous queue the submitting thread sleeps until then. It may be the very thread
-//! that has to complete the call if it is a worker of a pool, so there such a call is refused before it begins.
+//! The call begins when its turn comes, and stays in front until the host says that it is done. If that is before its
+//! start function has returned, the thread that drains the queue goes on at once. Else an asynchronous queue is parked,
+//! as it is for an event, and whoever completes the call resumes it; on a synchronous queue the submitting thread
+//! sleeps until then. It may be the very thread that has to complete the call if it is a worker of a pool, so there
+//! such a call is refused before it begins.
 //!
 //! A call may be over in rounds (`kernel::Completion`): then whoever goes on behind one begins the next.
 //!
-//! The completion holds the call, and the call its kernel, tensors, scratch memory and queue. So a stream that is released
-//! meanwhile goes on, and ends when its work has.
+//! The completion holds the call, and the call its kernel, tensors, scratch memory and queue. So a stream that is
+//! released meanwhile goes on, and ends when its work has.
 #![forbid(unsafe_code)]
 
 use super::kernel::BoundKernel;
@@ -98,7 +99,8 @@ impl LaterCall {
         self.over.reached() >= self.awaited.load(Relaxed)
     }
 
-    /// Goes on behind a round that may be done, until the call is, or is to come back. This thread has the queue's turn.
+    /// Goes on behind a round that may be done, until the call is, or is to come back. This thread has the queue's
+    /// turn.
     fn go_on(self: &Arc<Self>, queue: &Arc<Queue>, mut done: bool) -> Poll<Result<()>> {
         loop {
             if done {

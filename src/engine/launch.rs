@@ -36,8 +36,8 @@ impl Deref for Key {
 }
 
 impl Key {
-    /// Makes it the key of a call; `kernel` and the rest are addresses of objects. In place: what was written in words is not to be read at once as more
-    /// than that.
+    /// Makes it the key of a call; `kernel` and the rest are addresses of objects. In place: what was written in words
+    /// is not to be read at once as more than that.
     #[inline]
     pub fn set(
         &mut self,

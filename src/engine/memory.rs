@@ -108,8 +108,8 @@ impl Source for PinnedMemory {
     }
 }
 
-/// Memory of the host's for copies of an engine whose device works on its own: pinned where the device knows such memory. None where
-/// the engine's own memory is the host's.
+/// Memory of the host's for copies of an engine whose device works on its own: pinned where the device knows such
+/// memory. None where the engine's own memory is the host's.
 pub(super) fn open_host(attr: &EngineAttr, device: &Arc<dyn Device>, label: &str) -> Option<Arc<Pool>> {
     let is_pinned = device.accelerator()?.pinning().is_some();
     let (source, what): (Box<dyn Source>, _) = match is_pinned {

@@ -1,5 +1,5 @@
-//! Memory of the host's that is pinned for an engine's device: tensors and buffers in it, and memory of somebody else's that was
-//! registered.
+//! Memory of the host's that is pinned for an engine's device: tensors and buffers in it, and memory of somebody else's
+//! that was registered.
 
 use super::buffer::Buffer;
 use super::engine::Engine;
@@ -104,7 +104,8 @@ impl Engine {
         Ok(text)
     }
 
-    /// Gives regions back that are free, of the engine's memory and of the host's for copies, until at most so much of each is left.
+    /// Gives regions back that are free, of the engine's memory and of the host's for copies, until at most so much of
+    /// each is left.
     pub fn trim(&self, keep: usize) {
         self.memory().trim(keep);
         self.host_memory().trim(keep);
@@ -127,7 +128,8 @@ fn check_host(engine: &Engine) -> Result<()> {
 }
 
 impl Tensor {
-    /// Of the host's engine, with zeros, in memory that copies of `device` go straight from and to, if it knows such memory.
+    /// Of the host's engine, with zeros, in memory that copies of `device` go straight from and to, if it knows such
+    /// memory.
     pub fn create_pinned(engine: Ref<Engine>, desc: Desc, device: &Engine) -> Result<Ref<Tensor>> {
         check_host(&engine)?;
         let desc = desc.check().map_err(|error| error.within("desc"))?;

@@ -1,7 +1,8 @@
 //! A copy between two devices that do not reach one another's memory: through the host's, in two copies on two streams.
 //!
-//! The half on the stream's own device goes onto the stream, the other one onto a stream of the other device made for it. The stream goes
-//! on when the second half is over, or when that was issued to the stream itself; no thread is held in between.
+//! The half on the stream's own device goes onto the stream, the other one onto a stream of the other device made for
+//! it. The stream goes on when the second half is over, or when that was issued to the stream itself; no thread is held
+//! in between.
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;

@@ -147,7 +147,8 @@ impl Stream {
         if self.again(&key) { Ok(()) } else { self.enqueue_as(kernel, inputs, outputs, &key) }
     }
 
-    /// Gives a call to the device once more, if an earlier time of it is under way and nothing is in front of it; else nothing is done.
+    /// Gives a call to the device once more, if an earlier time of it is under way and nothing is in front of it; else
+    /// nothing is done.
     #[inline]
     pub fn again(&self, key: &[usize]) -> bool {
         self.queue.submit_again(key)

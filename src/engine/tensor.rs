@@ -159,7 +159,8 @@ impl Tensor {
         }
     }
 
-    /// Takes the value out of a slot, by exchanging memory with it where that is the engine's. The value has been found to have room.
+    /// Takes the value out of a slot, by exchanging memory with it where that is the engine's. The value has been found
+    /// to have room.
     pub fn receive(&self, slot: &Slot) -> Result<()> {
         let desc = *slot.view().desc();
         match &self.open {

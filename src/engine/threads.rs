@@ -3,7 +3,8 @@
 //! Threads are started only because somebody asked: by a setting of the engine, or, where that leaves it open, by
 //! the environment. A pool that the host gave is never replaced.
 //!
-//! Engines that work on their own start no pool; in mode private or kind they have one thread, which launches their part of programs (`launcher`).
+//! Engines that work on their own start no pool; in mode private or kind they have one thread, which launches their
+//! part of programs (`launcher`).
 //!
 //! The pools that engines of a kind share are held here by weak references: such a pool ends with the last engine
 //! (stream, run) that uses it, and the next engine that asks starts another.

@@ -1,7 +1,7 @@
 //! Copies between tensors, also of two engines, and fills.
 //!
-//! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be reached. A copy
-//! between other devices goes through the host's memory (`staged`).
+//! A stream's device reaches its own memory and the host's; and another device's of the same kind where that can be
+//! reached. A copy between other devices goes through the host's memory (`staged`).
 #![forbid(unsafe_code)]
 
 use super::engine::Engine;

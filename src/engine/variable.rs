@@ -13,8 +13,8 @@ use crate::kernel::{Kernel, builtin};
 use crate::resource::{Side, Variable};
 use std::sync::Arc;
 
-/// The device's kernel that adds to a variable like this: its "add", or for elements that this does not take its "binary". None for an engine whose work is
-/// the host's.
+/// The device's kernel that adds to a variable like this: its "add", or for elements that this does not take its
+/// "binary". None for an engine whose work is the host's.
 pub fn device_sum(engine: &Ref<Engine>, desc: &Desc) -> Result<Option<Arc<dyn DeviceKernel>>> {
     if engine.accelerator().is_none() {
         return Ok(None);

@@ -52,15 +52,16 @@ pub unsafe extern "C" fn weir_threadpool_conformance(
     })
 }
 
-/// Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events, copies and
-/// kernels do what they promise. It takes the device at its own functions, so it asks the same of a plug-in's devices as of weir's own. A device
-/// that hangs ends in a failed clause and not in a hang. Nothing else should use the device meanwhile.
+/// Checks a device against docs/devices.md, and calls `report` once for each clause, in order: whether streams, events,
+/// copies and kernels do what they promise. It takes the device at its own functions, so it asks the same of a
+/// plug-in's devices as of weir's own. A device that hangs ends in a failed clause and not in a hang. Nothing else
+/// should use the device meanwhile.
 ///
-/// Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up to some
-/// budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg is the caller's. *out_failed
-/// is the number of clauses that failed.
-/// Errors: INVALID_ARGUMENT (NULL, unknown kind or options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine;
-/// what opening the device gives. A broken clause is no error.
+/// Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
+/// to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
+/// is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
+/// options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; what opening the device gives. A broken clause is no
+/// error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_conformance(

@@ -63,9 +63,9 @@ fn device_info(_engine: &Engine) -> Result<weir_cuda_device_info> {
 
 /// What is known of a CUDA engine's device.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; what the
-/// driver says.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller. Errors:
+/// INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA;
+/// what the driver says.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_cuda_get_device_info(
@@ -85,8 +85,9 @@ pub unsafe extern "C" fn weir_cuda_get_device_info(
     })
 }
 
-/// The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains and whose flags it
-/// leaves alone. It must be of the device of the engine's index, and no other engine may be on that device with another context.
+/// The CUcontext that an engine is to work in; NULL (the default) = the device's primary context, which weir retains
+/// and whose flags it leaves alone. It must be of the device of the engine's index, and no other engine may be on that
+/// device with another context.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never.
 /// Ownership: the context stays the caller's, who keeps it until the engine and all that is on it are gone.
@@ -106,15 +107,14 @@ pub unsafe extern "C" fn weir_engine_attr_set_cuda_context(
     })
 }
 
-/// Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2 = the default stream of
-/// the thread that submits. What the caller puts there besides runs in the order of the calls. attr may be NULL; its priority does
-/// not count.
+/// Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
+/// = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
+/// attr may be NULL; its priority does not count.
 ///
-/// Thread safety: any thread. Blocking: never.
-/// Ownership: the caller owns one reference to *out_stream; cuda_stream stays the caller's, who keeps it until what was submitted is
-/// done and the last reference gone.
-/// Errors: INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of another kind, or
-/// the build is without CUDA; what the driver says.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
+/// stays the caller's, who keeps it until what was submitted is done and the last reference gone. Errors:
+/// INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of
+/// another kind, or the build is without CUDA; what the driver says.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wrap_cuda(
@@ -151,10 +151,10 @@ unsafe fn foreign_event(stream: *mut weir_stream, event: *mut c_void, records: b
 
 /// What is submitted from now on waits for a CUevent of the caller's, as recorded last when this call is issued.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call was issued: when it returns,
-/// unless something in front of it waits for the host.
-/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the
-/// event is the stream's error.
+/// Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call
+/// was issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
+/// UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; what is wrong with the event
+/// is the stream's error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wait_cuda_event(stream: *mut weir_stream, cuda_event: *mut c_void) -> weir_status {
@@ -176,15 +176,18 @@ pub unsafe extern "C" fn weir_stream_record_cuda_event(
     guard("weir_stream_record_cuda_event", || unsafe { foreign_event(stream, cuda_event, true) })
 }
 
-/// Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in this call; a launch
-/// fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the folder that the environment variable WEIR_CUDA_CACHE
-/// names (empty = nowhere), else in weir/cuda where the user's caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the kernel is called after its entry.
+/// Makes a kernel from source of the caller's: CUDA C++, PTX or a binary. It is loaded, and compiled if need be, in
+/// this call; a launch fills in addresses and counts and nothing else. What NVRTC compiles is kept on disk, in the
+/// folder that the environment variable WEIR_CUDA_CACHE names (empty = nowhere), else in weir/cuda where the user's
+/// caches are; it is read only if nobody but this user can have written it. attr may be NULL; without a name in it the
+/// kernel is called after its entry.
 ///
-/// Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to *out_kernel; desc, what it
-/// points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the driver knows them; a source with
-/// mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if
-/// the engine is of another kind, the source not for its device, or the build without CUDA; what the driver says.
+/// Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
+/// *out_kernel; desc, what it points to and attr are copied; desc->user passes to the kernel if desc->destroy is given.
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that are not the entry's as far as the
+/// driver knows them; a source with mistakes: the text is what the compiler says); OUT_OF_RANGE; NOT_FOUND if there is
+/// no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
+/// device, or the build without CUDA; what the driver says.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_cuda(

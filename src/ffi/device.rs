@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
-/// The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps its number for the
-/// life of the process, also when nobody makes its devices any more.
+/// The kind with this name: "cpu", "cuda", "emulated", or the one under which a plug-in has registered. A name keeps
+/// its number for the life of the process, also when nobody makes its devices any more.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
 #[must_use]
@@ -39,8 +39,9 @@ pub extern "C" fn weir_engine_kind_name(kind: weir_engine_kind) -> *const c_char
     guard_value(c"?".as_ptr(), || DeviceKind::from_value(kind).map_or(c"?", DeviceKind::c_name).as_ptr())
 }
 
-/// The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind (weir_engine_count).
-/// *out_count is how many there are; as many as there is room for are stored. A call with capacity 0 only asks.
+/// The kinds that somebody makes devices of, in ascending order; a machine may still have none of a kind
+/// (weir_engine_count). *out_count is how many there are; as many as there is room for are stored. A call with capacity
+/// 0 only asks.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
 /// Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
@@ -111,15 +112,14 @@ unsafe fn plugin(
     }
 }
 
-/// Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The maker with the
-/// highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone. `name` has 1 to 32 of a-z, 0-9, '_'
-/// and '-', the first one a letter.
+/// Makes the devices of a vtable known as a kind of engines: a new one, or one more maker of a kind that there is. The
+/// maker with the highest priority makes the devices; weir's own have priority 0. The kind "cpu" is weir's alone.
+/// `name` has 1 to 32 of a-z, 0-9, '_' and '-', the first one a letter.
 ///
-/// Thread safety: any thread. Blocking: never; no function of the vtable is called.
-/// Ownership: the vtable is copied; ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is
-/// unregistered or replaced, and its last device closed.
-/// Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if there is a maker
-/// with this priority (weir_device_replace takes its place).
+/// Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
+/// ctx passes to weir if this call succeeds: vtable->release(ctx) is called when it is unregistered or replaced, and
+/// its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names,
+/// struct_size, name); ALREADY_EXISTS if there is a maker with this priority (weir_device_replace takes its place).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_register(
@@ -140,8 +140,8 @@ pub unsafe extern "C" fn weir_device_register(
     })
 }
 
-/// Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next ones that are
-/// made are the new maker's.
+/// Puts a vtable in the place of the maker that has this priority. Devices that are open stay what they are; the next
+/// ones that are made are the new maker's.
 ///
 /// Thread safety: any thread. Blocking: as vtable->release of the one that goes. Ownership: as weir_device_register.
 /// Errors: those of weir_device_register; NOT_FOUND if there is no maker with this priority.
@@ -167,8 +167,8 @@ pub unsafe extern "C" fn weir_device_replace(
 
 /// Takes the maker of this kind and priority away. Devices that are open stay until their engines are gone.
 ///
-/// Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see weir_device_register.
-/// Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+/// Thread safety: any thread. Blocking: as vtable->release. Ownership: weir lets go of the vtable's ctx, see
+/// weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_unregister(name: *const c_char, priority: i32) -> weir_status {
@@ -207,14 +207,15 @@ static API: weir_device_plugin_api = weir_device_plugin_api {
 
 const INIT: &CStr = c"weir_device_plugin_init";
 
-/// Opens a plug-in library and has it register its devices: its function weir_device_plugin_init (weir_device_plugin_init_fn) is called
-/// in this thread. A library that has been loaded stays so for the life of the process, and is not asked again:
-/// loading it once more does nothing. If it fails, what it has registered is taken back, and a later call asks it again.
+/// Opens a plug-in library and has it register its devices: its function weir_device_plugin_init
+/// (weir_device_plugin_init_fn) is called in this thread. A library that has been loaded stays so for the life of the
+/// process, and is not asked again: loading it once more does nothing. If it fails, what it has registered is taken
+/// back, and a later call asks it again.
 ///
-/// Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the library is opened and
-/// asked, or while another thread does so. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, or a library without that function); NOT_FOUND if it cannot be opened (the text is the loader's);
-/// UNIMPLEMENTED where libraries cannot be opened; else what weir_device_plugin_init has returned.
+/// Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
+/// library is opened and asked, or while another thread does so. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
+/// library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
+/// libraries cannot be opened; else what weir_device_plugin_init has returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {

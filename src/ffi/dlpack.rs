@@ -1,7 +1,7 @@
 //! Tensors to and from other libraries, by DLPack.
 //!
-//! An export is a box that holds the tensor; the receiver's call of the deleter opens it. An import is a tensor over the other's memory
-//! whose end calls the other's deleter. Either happens once, on whatever thread it comes from.
+//! An export is a box that holds the tensor; the receiver's call of the deleter opens it. An import is a tensor over
+//! the other's memory whose end calls the other's deleter. Either happens once, on whatever thread it comes from.
 
 use super::argument::{flags, out_ptr};
 use super::dlpack_device::{NO_DEVICE, check, device};
@@ -300,18 +300,18 @@ impl<M: Managed> Later<M> {
     }
 }
 
-/// Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with strides. The other
-/// calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL) is the stream on which the
-/// tensor is written: with `consumer`, a stream of weir's, that stream waits for what `producer` has queued so far, and nothing blocks; without, this
-/// call waits for it. So a program that implements `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer`
-/// is not kept away from the receiver. Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by
-/// weir_stream_wrap_cuda; that of an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
+/// Gives a tensor to another library: a DLManagedTensorVersioned of DLPack 1.0 over the same memory, row-major, with
+/// strides. The other calls its deleter, once and on any thread; until then the memory stays. `producer` (may be NULL)
+/// is the stream on which the tensor is written: with `consumer`, a stream of weir's, that stream waits for what
+/// `producer` has queued so far, and nothing blocks; without, this call waits for it. So a program that implements
+/// `__dlpack__(stream=None)` passes its stream and NULL. Later work on `producer` is not kept away from the receiver.
+/// Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by weir_stream_wrap_cuda; that of
+/// an emulated one is kDLExtDev. `flags`: of weir_dlpack_flags.
 ///
-/// Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a copy is made; else
-/// never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
-/// Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for, a copy of a
-/// device's);
-/// those of weir_stream_synchronize and weir_stream_wait_event.
+/// Thread safety: any thread. Blocking: until `producer` has done what it was given, if there is no `consumer` or a
+/// copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference
+/// to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack
+/// has no name for, a copy of a device's); those of weir_stream_synchronize and weir_stream_wait_event.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_to_dlpack(
@@ -325,8 +325,8 @@ pub unsafe extern "C" fn weir_tensor_to_dlpack(
     guard("weir_tensor_to_dlpack", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
 }
 
-/// As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be written, nor
-/// that it is a copy.
+/// As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot say that it must not be
+/// written, nor that it is a copy.
 ///
 /// Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
 #[must_use]
@@ -342,16 +342,18 @@ pub unsafe extern "C" fn weir_tensor_to_dlpack_legacy(
     guard("weir_tensor_to_dlpack_legacy", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
 }
 
-/// Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool; others are refused by name.
-/// Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory that must not be written is taken as a copy, or
-/// with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index
-/// for a CUDA engine, kDLExtDev for an emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered
-/// before the stream that uses them: ask the other library for the export on the stream None, or on that stream's native handle.
+/// Makes a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
+/// others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy. Memory
+/// that must not be written is taken as a copy, or with WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
+/// host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index for a CUDA engine, kDLExtDev for an
+/// emulated one; there WEIR_DLPACK_COPY is not done. The contents must be there, or ordered before the stream that uses
+/// them: ask the other library for the export on the stream None, or on that stream's native handle.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once, when
-/// nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's.
-/// Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION (it must not be written);
-/// UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once,
+/// when nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the
+/// caller's. Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION
+/// (it must not be written); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
+/// OUT_OF_RANGE; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_from_dlpack(

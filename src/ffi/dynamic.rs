@@ -12,15 +12,14 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is open. At least
-/// one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails. Until a run has
-/// succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc, weir_tensor_get_data and
-/// weir_tensor_get_size tell what the last run made, and addresses that were asked for before are not valid any more. It can be an input whose shape is
-/// open too.
+/// Makes a tensor whose shape is decided by the run that writes it: it is given to runs as an output whose shape is
+/// open. At least one dimension of `desc` is WEIR_DIM_DYNAMIC; a run that makes another shape than `desc` allows fails.
+/// Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows; weir_tensor_get_desc,
+/// weir_tensor_get_data and weir_tensor_get_size tell what the last run made, and addresses that were asked for before
+/// are not valid any more. It can be an input whose shape is open too.
 ///
-/// Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one reference to
-/// *out_tensor; desc is copied.
-/// Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
+/// Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
+/// reference to *out_tensor; desc is copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, no open dimension).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create_dynamic(
@@ -36,13 +35,14 @@ pub unsafe extern "C" fn weir_tensor_create_dynamic(
     })
 }
 
-/// The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that makes more
-/// than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as they were. `release` (may be NULL) is
-/// called with `release_ctx` exactly once, when nothing uses the memory any more; not if this call fails.
+/// The same over `capacity` bytes of the caller's at `data`, aligned to the element size; the address stays. A run that
+/// makes more than has room fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs as
+/// they were. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory any more;
+/// not if this call fails.
 ///
-/// Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one reference to
-/// *out_tensor; the memory must live until release is called, or, without release, until the tensor and all work on it are gone.
-/// Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
+/// Thread safety: any thread; to ask while a run writes it is a race. Blocking: never. Ownership: the caller owns one
+/// reference to *out_tensor; the memory must live until release is called, or, without release, until the tensor and
+/// all work on it are gone. Errors: INVALID_ARGUMENT (NULL, alignment, unknown dtype, rank, no open dimension).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create_dynamic_from(
@@ -68,16 +68,19 @@ pub unsafe extern "C" fn weir_tensor_create_dynamic_from(
     })
 }
 
-/// Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents undefined: once for
-/// each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with what is declared; 0 is a
-/// legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has address, size and shape. An
-/// output that is not allocated is a failure of the kernel, unless nothing in the graph uses it.
+/// Says the shape of an output that is open (WEIR_KERNEL_DYNAMIC), and gives its memory, aligned to 64, contents
+/// undefined: once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree
+/// with what is declared; 0 is a legal dimension. From here on the output's view (weir_kernel_context_get_outputs) has
+/// address, size and shape. An output that is not allocated is a failure of the kernel, unless nothing in the graph
+/// uses it.
 ///
-/// The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before, with memory of the engine's.
+/// The memory belongs to the program and is kept from run to run; it grows when a run needs more than all runs before,
+/// with memory of the engine's.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute returns.
-/// Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output); OUT_OF_RANGE (index, size overflows);
-/// FAILED_PRECONDITION (an output of a fixed shape, or allocated before); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
+/// returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
+/// OUT_OF_RANGE (index, size overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before);
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_allocate_output(
@@ -103,8 +106,9 @@ pub unsafe extern "C" fn weir_kernel_context_allocate_output(
     })
 }
 
-/// Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise stay as
-/// large as a run needed them. The next run allocates again. Runs that are under way keep what they have.
+/// Gives back the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which
+/// otherwise stay as large as a run needed them. The next run allocates again. Runs that are under way keep what they
+/// have.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

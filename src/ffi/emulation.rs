@@ -46,12 +46,12 @@ impl From<&Race> for weir_emulated_race {
     }
 }
 
-/// How the device of an emulated engine is emulated. The first engine on a device decides; another one with other settings is
-/// refused as long as the device lives (after a second, in which what is left of its last use may end), and one without any
-/// shares it.
+/// How the device of an emulated engine is emulated. The first engine on a device decides; another one with other
+/// settings is refused as long as the device lives (after a second, in which what is left of its last use may end), and
+/// one without any shares it.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied.
-/// Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
+/// INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
 /// EMULATED.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -137,9 +137,9 @@ pub unsafe extern "C" fn weir_emulated_get_counters(
 }
 
 /// The order in which the device came to its operations: their numbers (1 = the first that was submitted), the latest
-/// ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest `capacity`
-/// of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same seed and the same
-/// calls have the same order.
+/// ones, the oldest first. `out_count` receives how many are kept, at most 16384; if capacity is less, the latest
+/// `capacity` of them are given. capacity 0 asks for the number only (then numbers may be NULL). Two runs with the same
+/// seed and the same calls have the same order.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
@@ -169,14 +169,15 @@ pub unsafe extern "C" fn weir_emulated_get_order(
     })
 }
 
-/// What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found: operations
-/// that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are one report, with a
-/// count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between entries. `out_count`
-/// receives the number of reports. capacity 0 asks for the number only (then races may be NULL).
+/// What the checker has found on an emulated device (WEIR_EMULATION_CHECK), in the order in which it was first found:
+/// operations that use the same bytes and that nothing orders. Finds that are alike but for the operations' numbers are
+/// one report, with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance
+/// between entries. `out_count` receives the number of reports. capacity 0 asks for the number only (then races may be
+/// NULL).
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small
-/// (out_count is set, the entries are left alone).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
+/// FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
+/// the entries are left alone).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_emulated_get_races(

@@ -50,8 +50,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_kind(
 }
 
 /// The pool on which the engine's work runs unless a stream or a call says otherwise. NULL = none was given (the
-/// default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose device does the
-/// work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
+/// default): then the thread mode decides, and without one the calling thread does the work. Of other engines, whose
+/// device does the work, the functions of the host's that its streams are given (weir_enqueue_task) run on it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
@@ -93,10 +93,11 @@ pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
 /// WEIR_THREAD_MODE from the environment; so does a pool that was given. A pool goes with mode GLOBAL only:
 /// weir_engine_create refuses it together with another mode.
 ///
-/// Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings. GLOBAL and CALLER:
-/// whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of all of its kind in this mode, which starts when the first
-/// program is compiled for the engine, and ends with the last who may need it. The environment says nothing of these engines, and a
-/// pool, which is for functions of the host's on their streams, goes with each mode.
+/// Of an engine that works on its own (not CPU) it says who launches its part of programs: copies, kernels, recordings.
+/// GLOBAL and CALLER: whoever runs the program's nodes on the host. PRIVATE and KIND: one thread, of this engine or of
+/// all of its kind in this mode, which starts when the first program is compiled for the engine, and ends with the last
+/// who may need it. The environment says nothing of these engines, and a pool, which is for functions of the host's on
+/// their streams, goes with each mode.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (NULL, unknown mode).
@@ -136,9 +137,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
 /// counts before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND that was given
 /// another number, not 0, than the threads that its kind has already is refused; one that was given none joins them.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has
-/// one thread of weir's or none, as its mode says.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
+/// count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one thread
+/// of weir's or none, as its mode says.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engine_attr, count: u32) -> weir_status {
@@ -168,9 +169,10 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_count(
     })
 }
 
-/// Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there is
-/// work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave the
-/// device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use for it.
+/// Over how many streams of the engine a program's work on it may be spread, for each run at once; 0 = as many as there
+/// is work side by side, up to four. 1 is the default: more streams pay for themselves only where single kernels leave
+/// the device idle. What compile makes of it is in the program's report (weir_program_report). A CPU engine has no use
+/// for it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (NULL, count above 64).
@@ -220,13 +222,13 @@ pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *m
 /// If the thread mode asks for threads, they are started here; if one cannot be started, those before it end again and
 /// there is no engine.
 ///
-/// Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long as opening
-/// the device takes, and up to a second if one with other settings has just been let go of.
-/// Ownership: the caller owns one reference to *out_engine; attr is copied.
-/// Errors: INVALID_ARGUMENT (also an attr of another kind, a pool together with a mode other than GLOBAL, or a value
-/// of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads
-/// cannot be started; FAILED_PRECONDITION if engines of this kind share another number of threads already;
-/// UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
+/// Thread safety: any thread. Blocking: never for CPU engines, but starting threads takes its time. For others as long
+/// as opening the device takes, and up to a second if one with other settings has just been let go of. Ownership: the
+/// caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
+/// pool together with a mode other than GLOBAL, or a value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT that means
+/// nothing); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of
+/// this kind share another number of threads already; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such
+/// device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_create(
@@ -356,8 +358,8 @@ pub unsafe extern "C" fn weir_engine_get_info(
 }
 
 /// Waits until everything is done that was queued before this call on the engine's streams, and for nothing later.
-/// Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams, domains and
-/// weir_sync_devices report, nor they from it.
+/// Returns the engine's first late error that this call has not returned yet. It takes nothing away from what streams,
+/// domains and weir_sync_devices report, nor they from it.
 ///
 /// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
 /// = no limit). It works meanwhile, as weir_stream_synchronize does. Ownership: none.

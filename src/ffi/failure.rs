@@ -25,9 +25,9 @@ pub(super) fn during<T>(function: &str, error: &Error, f: impl FnOnce() -> T) ->
     result
 }
 
-/// Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of weir_program_run,
-/// weir_run_wait, or a call that reported the late error of a stream. If that call failed for another reason, or none
-/// has, code is WEIR_OK and the rest empty. Successful calls leave it.
+/// Fills *out_failure with what is known of the run behind the calling thread's last failed weir call: of
+/// weir_program_run, weir_run_wait, or a call that reported the late error of a stream. If that call failed for another
+/// reason, or none has, code is WEIR_OK and the rest empty. Successful calls leave it.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn weir_last_failure_copy_not_run(
     })
 }
 
-/// As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not done, and
-/// if it succeeded.
+/// As weir_last_failure_get, of a run that was started with weir_program_start. Its code is WEIR_OK while it is not
+/// done, and if it succeeded.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).

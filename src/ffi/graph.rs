@@ -37,8 +37,8 @@ pub unsafe extern "C" fn weir_graph_destroy(graph: *mut weir_graph) {
     guard_release("weir_graph_destroy", || unsafe { handle::destroy(graph) });
 }
 
-/// Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions of `desc` may be
-/// WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
+/// Adds an input: a tensor that each run is given. Runs take inputs in the order in which they were added. Dimensions
+/// of `desc` may be WEIR_DIM_DYNAMIC: each run gives a tensor that fits.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
 /// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
@@ -65,8 +65,8 @@ pub unsafe extern "C" fn weir_graph_add_input(
     })
 }
 
-/// Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any engine that the program is
-/// compiled for: nodes of that engine read it where it is. To other engines it is copied.
+/// Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
+/// engine that the program is compiled for: nodes of that engine read it where it is. To other engines it is copied.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
 /// tensor.
@@ -133,18 +133,17 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
     })
 }
 
-/// Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it is
-/// in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner': ...".
-/// A cancel or a deadline of the run ends the inner run too, after its running kernels.
+/// Adds another program as one node: its inputs and outputs are the program's. It runs on the pool of the run that it
+/// is in, and its helpers count among that run's. The failure of a node inside names both: "node 'outer': node 'inner':
+/// ...". A cancel or a deadline of the run ends the inner run too, after its running kernels.
 ///
-/// A program with kernels that complete later or may block is a node that completes later: no thread waits while the inner run
-/// does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the pool that the inner
-/// program was compiled with.
+/// A program with kernels that complete later or may block is a node that completes later: no thread waits while the
+/// inner run does, and what holds for programs with such kernels holds for the graph. Kernels that may block run on the
+/// pool that the inner program was compiled with.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// program; name is copied.
-/// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be absent);
-/// ALREADY_EXISTS (name).
+/// program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
+/// outputs that may be absent); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_program(
@@ -177,10 +176,10 @@ pub unsafe extern "C" fn weir_graph_add_program(
     })
 }
 
-/// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is
-/// done. It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL)
-/// is called with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the node, for
-/// control edges.
+/// Adds a plain C function, called as fn(arg) in each run when everything that it depends on by control edges is done.
+/// It has no inputs and no outputs. `cost_ns` is its estimated run time, 0 = unknown. `destroy` (may be NULL) is called
+/// with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the
+/// node, for control edges.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
 /// is given.
@@ -229,9 +228,9 @@ pub unsafe extern "C" fn weir_graph_add_control_edge(
     })
 }
 
-/// Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the default),
-/// WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the graph where
-/// that cannot be.
+/// Says whether output `output` of a kernel takes over the memory of an input: `input` is WEIR_FORWARD_AUTO (the
+/// default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
+/// graph where that cannot be.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).

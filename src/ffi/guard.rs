@@ -43,7 +43,8 @@ pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Lets go of pools whose last reference went inside one of their own tasks, and of what was let go of inside a plug-in's callback.
+/// Lets go of pools whose last reference went inside one of their own tasks, and of what was let go of inside a
+/// plug-in's callback.
 #[inline]
 pub(super) fn release_ended_pools() {
     if any_buried() {

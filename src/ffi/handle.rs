@@ -131,8 +131,8 @@ pub(super) unsafe fn retain<H: Handle>(handle: *const H, argument: &str) -> Resu
     Ok(())
 }
 
-/// The body of every `_release`. NULL does nothing; a handle of another kind is left alone, and so is, in a child of fork, what it inherited: the
-/// locks around that may be held by threads that are not there.
+/// The body of every `_release`. NULL does nothing; a handle of another kind is left alone, and so is, in a child of
+/// fork, what it inherited: the locks around that may be held by threads that are not there.
 ///
 /// # Safety
 /// As `share`; the caller gives up one reference that it owns.
@@ -192,7 +192,8 @@ pub(super) fn into_owned_c<H: Handle>(inner: H::Inner, out: &mut *mut H) -> Resu
     Ok(())
 }
 
-/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone, and what was inherited, as by `release`.
+/// The body of every `_destroy`. NULL does nothing; a handle of another kind is left alone, and what was inherited, as
+/// by `release`.
 ///
 /// # Safety
 /// `handle` is NULL or came from `into_owned_c`, and nobody uses it any more.

@@ -179,10 +179,9 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 
 /// Makes a softmax, see weir_softmax_desc. NULL desc = the last axis.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside
-/// -8..7).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
+/// (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_softmax(
@@ -343,17 +342,16 @@ pub unsafe extern "C" fn weir_kernel_infer(
 /// they stay alive until the work is done. An output may share memory with an input only if the kernel says
 /// WEIR_KERNEL_IN_PLACE.
 ///
-/// A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then, a wait for the
-/// stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is released meanwhile
-/// ends when its work has.
+/// A kernel with compute_async stays in front of the stream until its call is completed: what is behind it begins then,
+/// a wait for the stream waits for it, and its failure is the stream's. Whoever completes it goes on; a stream that is
+/// released meanwhile ends when its work has.
 ///
-/// Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous
-/// one.
-/// Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they are the caller's until the call
-/// returns. The arrays are copied.
-/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap; the text names the argument); OUT_OF_RANGE
-/// (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
-/// stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+/// Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one.
+/// Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else they
+/// are the caller's until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape,
+/// engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the
+/// stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
+/// RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue(

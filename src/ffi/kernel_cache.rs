@@ -6,8 +6,9 @@ use super::versioned;
 use crate::abi::*;
 use crate::kernel::cache::CACHE;
 
-/// Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY from the
-/// environment; without either it is 1024. Kernels that are too many are let go of, those first that were used longest ago.
+/// Sets how many kernels are kept, 0 to 1048576; 0 = there is no cache. It counts before WEIR_KERNEL_CACHE_CAPACITY
+/// from the environment; without either it is 1024. Kernels that are too many are let go of, those first that were used
+/// longest ago.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
 #[must_use]

@@ -210,19 +210,18 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
     })
 }
 
-/// Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be NULL) says why it
-/// failed; what weir_kernel_context_fail was told before counts more. From here on the context and the tensors are not the call's
-/// any more.
+/// Says that a call of an asynchronous kernel is done. `status` is WEIR_OK or the code of its failure, `text` (may be
+/// NULL) says why it failed; what weir_kernel_context_fail was told before counts more. From here on the context and
+/// the tensors are not the call's any more.
 ///
 /// The handle is no object: a second call for the same handle is refused and does nothing, also when the graph, the
 /// program and the kernel are long gone, as long as not 2^32 later calls were made in its place.
 ///
-/// Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by the one that
-/// waits for the run, and here only if the run's pool runs what it is given in the calling thread, or refuses it and the run is on an
-/// asynchronous stream.
-/// Ownership: done ends here; text is copied.
-/// Errors: INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was
-/// completed before.
+/// Thread safety: any thread, once per call. Blocking: never; the nodes behind are run by threads of the pool, or by
+/// the one that waits for the run, and here only if the run's pool runs what it is given in the calling thread, or
+/// refuses it and the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors:
+/// INVALID_ARGUMENT (NULL, no completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed
+/// before.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_completion_done(
@@ -251,15 +250,15 @@ pub unsafe extern "C" fn weir_completion_done(
     })
 }
 
-/// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads
-/// inputs[i * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at
-/// once, so no output may be that of another run too. All tensors are checked before the first run begins. The first
-/// failure is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a
-/// deadline of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
+/// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
+/// num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
+/// so no output may be that of another run too. All tensors are checked before the first run begins. The first failure
+/// is returned; runs that go on then end after their running kernels, and the rest is not begun. A cancel or a deadline
+/// of the run that this call is in ends these runs too. `count` is free to differ from call to call; 0 does nothing.
 ///
-/// Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read during the call.
-/// Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled;
-/// FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+/// Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
+/// during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if
+/// the run was cancelled; FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_run_program(

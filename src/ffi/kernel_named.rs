@@ -73,13 +73,13 @@ impl Kernel for Named {
     }
 }
 
-/// Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be NULL; without a name in
-/// it the kernel is called after the operation.
+/// Makes a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. attr may be
+/// NULL; without a name in it the kernel is called after the operation.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr are copied;
-/// desc->user passes to the kernel if desc->destroy is given.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if
-/// the device has no such kernel, or the engine is a CPU engine; else what the device says.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
+/// bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
+/// or the engine is a CPU engine; else what the device says.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_named(

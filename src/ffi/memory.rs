@@ -9,9 +9,9 @@ use crate::engine::MemoryMode;
 use crate::memory::HostAllocator;
 use std::ffi::{c_char, c_void};
 
-/// Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of engines may
-/// use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was given back; if this
-/// call fails, it is never called.
+/// Makes an allocator of the host's functions. The vtable is copied; `ctx` is passed to its functions. Any number of
+/// engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference went and everything was
+/// given back; if this call fails, it is never called.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
@@ -46,7 +46,8 @@ pub unsafe extern "C" fn weir_allocator_retain(allocator: *mut weir_allocator) -
     guard("weir_allocator_retain", || unsafe { handle::retain(allocator, "allocator") })
 }
 
-/// Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of their own.
+/// Gives up one reference. NULL does nothing. Settings, engines and the memory that came from it hold references of
+/// their own.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
@@ -57,8 +58,8 @@ pub unsafe extern "C" fn weir_allocator_release(allocator: *mut weir_allocator) 
 
 /// Where the engine's memory comes from. NULL: the system (the default).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its own.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
+/// own. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_allocator(
@@ -92,9 +93,9 @@ pub unsafe extern "C" fn weir_engine_attr_get_allocator(
     })
 }
 
-/// The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it makes the
-/// engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough. UINT64_MAX: no limit (the
-/// default).
+/// The most bytes that the engine may reserve: all of its regions together, whether in use or not. A request beyond it
+/// makes the engine give back regions that are free, and fails with RESOURCE_EXHAUSTED if that is not enough.
+/// UINT64_MAX: no limit (the default).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -124,8 +125,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_limit(
     })
 }
 
-/// How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before WEIR_MEMORY_MODE from
-/// the environment.
+/// How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set counts before
+/// WEIR_MEMORY_MODE from the environment.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (NULL, unknown mode).
@@ -162,7 +163,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_mode(
 
 /// Fills `out_info` with figures of the engine's memory at this moment. It takes no longer when there are many blocks.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_memory_info(
@@ -188,11 +190,12 @@ pub unsafe extern "C" fn weir_engine_reset_memory_peak(engine: *mut weir_engine)
     })
 }
 
-/// Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or no region
-/// is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use moves. Releasing the engine and all that is on it gives back everything.
+/// Gives back regions that are free as a whole, the largest first, until at most `bytes_to_keep` bytes are reserved or
+/// no region is free; the same for the host's memory that a device's engine has for copies. Nothing that is in use
+/// moves. Releasing the engine and all that is on it gives back everything.
 ///
-/// Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership: none.
-/// Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: as long as the system or the allocator takes to take the regions. Ownership:
+/// none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_keep: u64) -> weir_status {
@@ -204,14 +207,15 @@ pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_kee
     })
 }
 
-/// Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region with its
-/// blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's engine also
-/// "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has pinned. `buffer` and `capacity` are as in
-/// weir_last_error_copy; what changes between two calls may make the text longer.
+/// Writes what the engine's memory holds, as JSON: the figures, the uses of blocks with their shares, and each region
+/// with its blocks. A block is "used" for something, "kept" for the next request of its size, or "free". Of a device's
+/// engine also "host_memory", the same of the host's memory for copies, and "registered", what weir_buffer_pin has
+/// pinned. `buffer` and `capacity` are as in weir_last_error_copy; what changes between two calls may make the text
+/// longer.
 ///
-/// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership: the
-/// caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
+/// the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_dump_memory(

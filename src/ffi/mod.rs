@@ -1,7 +1,7 @@
 //! The C border: the only `extern "C"` functions that the library exports.
 //!
-//! Generic pointer code exists once (`guard`, `handle`, `argument`, `versioned`, `text`, `last_error`, `failure`); the noun
-//! files check their arguments, make one call into a room, and convert the answer. Every body runs inside `guard`,
+//! Generic pointer code exists once (`guard`, `handle`, `argument`, `versioned`, `text`, `last_error`, `failure`); the
+//! noun files check their arguments, make one call into a room, and convert the answer. Every body runs inside `guard`,
 //! so no panic and no error leaves as anything but a status.
 #![allow(non_camel_case_types)]
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]

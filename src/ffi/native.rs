@@ -5,8 +5,8 @@ use super::guard::guard;
 use super::handle;
 use crate::abi::*;
 
-/// What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The address of a
-/// tensor is weir_tensor_get_data.
+/// What the interface below calls the engine's device. CUDA: the CUcontext. A plug-in: what its native_handle says. The
+/// address of a tensor is weir_tensor_get_data.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
 /// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as the CPU.
@@ -24,8 +24,8 @@ pub unsafe extern "C" fn weir_engine_get_native_handle(
     })
 }
 
-/// What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs behind what was
-/// submitted before, unless that waits for something on the host.
+/// What the interface below calls the stream. CUDA: the CUstream, for work of the host's own beside weir's: it runs
+/// behind what was submitted before, unless that waits for something on the host.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
 /// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if it has no such handle, as on the CPU.
@@ -43,12 +43,12 @@ pub unsafe extern "C" fn weir_stream_get_native_handle(
     })
 }
 
-/// What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait for.
+/// What the interface below calls the event, as recorded last. CUDA: a CUevent, for streams of the host's own to wait
+/// for.
 ///
-/// Thread safety: any thread. Blocking: never.
-/// Ownership: the handle stays weir's. It lives until the event is recorded again or released.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet;
-/// UNIMPLEMENTED if it has no such handle, as on the CPU.
+/// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
+/// again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
+/// not been given the record yet; UNIMPLEMENTED if it has no such handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_get_native_handle(event: *const weir_event, out_handle: *mut u64) -> weir_status {

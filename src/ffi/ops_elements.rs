@@ -12,10 +12,9 @@ use crate::kernel::vector::{binary, eltwise};
 
 /// Makes a function of each element, see weir_eltwise_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function has not, alpha 0
-/// for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
+/// has not, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_eltwise(

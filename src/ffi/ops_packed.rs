@@ -12,9 +12,10 @@ use crate::kernel::vector::int8::Store;
 use crate::kernel::vector::isa::Isa;
 use std::sync::Arc;
 
-/// Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not transposed. Kernels
-/// take the result in the place of the input B; any number of them, on any pools and threads. How it is packed depends on
-/// the size, the type and the instruction set alone. The tensor is read before this returns, and not needed any more.
+/// Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
+/// transposed. Kernels take the result in the place of the input B; any number of them, on any pools and threads. How
+/// it is packed depends on the size, the type and the instruction set alone. The tensor is read before this returns,
+/// and not needed any more.
 ///
 /// Thread safety: any thread; nobody writes the tensor meanwhile. Blocking: never, but it takes the time to copy the
 /// tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own.
@@ -83,10 +84,10 @@ pub unsafe extern "C" fn weir_packed_weights_get_size(
 /// Makes a matrix product of bytes, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
 /// desc = sums of 32 bits, no zero points.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// attr are copied, and the kernel keeps desc->weights alive.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights
-/// that are not s8, are to be transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and attr
+/// are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
+/// type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
+/// engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_matmul_int8(

@@ -7,11 +7,11 @@ use crate::abi::*;
 use crate::base::Error;
 use crate::graph::MOST_PARTS;
 
-/// Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different lists of outputs
-/// the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the program keeps the
-/// nodes of the graph, constants too, as long as it lives. The first run with a list compiles what that list needs, later ones find it;
-/// when as many lists are kept as may be, one that was not asked for of late goes, and is compiled again when it
-/// comes back. Each list that is kept counts as a program in weir_runtime_info.
+/// Whether runs may ask for a part of the program's outputs (weir_run_options_set_outputs), and how many different
+/// lists of outputs the program keeps compiled for them: 1 to 256, or 0 (the default) for no such runs. With it the
+/// program keeps the nodes of the graph, constants too, as long as it lives. The first run with a list compiles what
+/// that list needs, later ones find it; when as many lists are kept as may be, one that was not asked for of late goes,
+/// and is compiled again when it comes back. Each list that is kept counts as a program in weir_runtime_info.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
 /// OUT_OF_RANGE (more than 256).
@@ -51,19 +51,21 @@ pub unsafe extern "C" fn weir_compile_options_get_partial_runs(
 }
 
 /// The outputs that a run computes, by their numbers in the program, for a program compiled with
-/// weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this order, and runs
-/// only the nodes that they depend on, along edges for data and for control. All else is left out, tasks and kernels
-/// without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a case or a loop that is run
-/// is run as always. The run takes the program's inputs all the same, but those that no node of it needs are not looked at, and
-/// may be NULL. Where a list is as long as the program's outputs (flags for absent outputs), it is as long as `indices` here.
-/// NULL and 0 (the default) = all outputs, and everything that has effects.
+/// weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, of these outputs in this
+/// order, and runs only the nodes that they depend on, along edges for data and for control. All else is left out,
+/// tasks and kernels without outputs too, unless one of these outputs comes behind them; what is inside of a cond, a
+/// case or a loop that is run is run as always. The run takes the program's inputs all the same, but those that no node
+/// of it needs are not looked at, and may be NULL. Where a list is as long as the program's outputs (flags for absent
+/// outputs), it is as long as `indices` here. NULL and 0 (the default) = all outputs, and everything that has effects.
 ///
-/// The program's counters and its figures of nodes count such runs too. What it learns of costs (weir_program_save_profile) is
-/// of whole runs; a part begins with what is known of the whole, and then learns for itself.
+/// The program's counters and its figures of nodes count such runs too. What it learns of costs
+/// (weir_program_save_profile) is of whole runs; a part begins with what is known of the whole, and then learns for
+/// itself.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors: INVALID_ARGUMENT (a
-/// number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no such output, and FAILED_PRECONDITION if it was
-/// compiled without partial runs; the first run with a list may say RESOURCE_EXHAUSTED.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
+/// INVALID_ARGUMENT (a number twice; NULL); RESOURCE_EXHAUSTED. Those who run say OUT_OF_RANGE if the program has no
+/// such output, and FAILED_PRECONDITION if it was compiled without partial runs; the first run with a list may say
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_set_outputs(
@@ -90,8 +92,8 @@ pub unsafe extern "C" fn weir_run_options_set_outputs(
 
 /// What weir_run_options_set_outputs set: NULL and 0 if nothing.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until the options
-/// are changed or destroyed. Errors: INVALID_ARGUMENT.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until
+/// the options are changed or destroyed. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_get_outputs(

@@ -7,16 +7,16 @@ use super::tensor::read_desc;
 use crate::abi::*;
 use crate::engine::{Buffer, Tensor};
 
-/// Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by themselves, while copies of
-/// other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU engine: to it, and to programs, this is
-/// a tensor like any other. `device` is any engine; if its device pins no memory (`pinning` of weir_memory_info is 0), or is the
-/// host, the tensor is in ordinary memory, so the same program serves all. The memory is counted in weir_memory_info of `device`,
-/// under its limit, and goes back to it.
+/// Makes a tensor of zeros in memory of the host's that copies by `device` go straight from and to: they go on by
+/// themselves, while copies of other memory may be staged, or hold up the thread that asks for them. `engine` is a CPU
+/// engine: to it, and to programs, this is a tensor like any other. `device` is any engine; if its device pins no
+/// memory (`pinning` of weir_memory_info is 0), or is the host, the tensor is in ordinary memory, so the same program
+/// serves all. The memory is counted in weir_memory_info of `device`, under its limit, and goes back to it.
 ///
-/// Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed. Ownership: the caller
-/// owns one reference to *out_tensor, which may outlive both engines; desc is copied.
-/// Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if the
-/// size overflows; RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: as long as the device takes to pin memory, when a region more is needed.
+/// Ownership: the caller owns one reference to *out_tensor, which may outlive both engines; desc is copied. Errors:
+/// INVALID_ARGUMENT (NULL, an engine that is no CPU engine, unknown dtype, rank, negative dimension); OUT_OF_RANGE if
+/// the size overflows; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create_pinned(
@@ -37,8 +37,8 @@ pub unsafe extern "C" fn weir_tensor_create_pinned(
 
 /// As weir_tensor_create_pinned, without a shape: `bytes` bytes that hold anything. 0 bytes are legal.
 ///
-/// Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to *out_buffer.
-/// Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: as weir_tensor_create_pinned. Ownership: the caller owns one reference to
+/// *out_buffer. Errors: INVALID_ARGUMENT (NULL, an engine that is no CPU engine); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_create_pinned(
@@ -56,12 +56,13 @@ pub unsafe extern "C" fn weir_buffer_create_pinned(
     })
 }
 
-/// Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends: before its release
-/// function is called. It takes its time, so pin what is used often. A buffer may be pinned for several engines, one after the other.
+/// Pins memory that is there, that of weir_buffer_import above all, for copies by `device`, until the buffer ends:
+/// before its release function is called. It takes its time, so pin what is used often. A buffer may be pinned for
+/// several engines, one after the other.
 ///
-/// Thread safety: any thread. Blocking: as long as the device takes. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, a buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is);
-/// UNIMPLEMENTED (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
+/// Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
+/// buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED
+/// (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
 /// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -73,8 +74,8 @@ pub unsafe extern "C" fn weir_buffer_pin(buffer: *mut weir_buffer, device: *mut 
     })
 }
 
-/// Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's pinned memory:
-/// ask once, not for each copy.
+/// Stores 1 if copies by `device` go straight from and to the buffer's memory, else 0. It looks through the device's
+/// pinned memory: ask once, not for each copy.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
@@ -116,9 +117,9 @@ pub unsafe extern "C" fn weir_tensor_is_pinned(
     })
 }
 
-/// The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use or not.
-/// What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with weir_engine_attr_set_memory_limit.
-/// UINT64_MAX: no limit (the default).
+/// The most bytes of the host's memory that the engine may reserve for copies: regions of pinned memory, whether in use
+/// or not. What weir_buffer_pin pins does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as with
+/// weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.

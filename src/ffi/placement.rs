@@ -8,13 +8,14 @@ use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::graph::{NodeId, Port, Program};
 
-/// Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`: nodes on that
-/// engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is the engine of the
-/// program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a tensor that is on another one.
-/// A program with inputs or outputs on other engines than the CPU's is no node of another graph (weir_graph_add_program).
+/// Says that runs are given input `input`, by number in the order in which inputs were added, in memory of `engine`:
+/// nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
+/// the engine of the program's own, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse
+/// a tensor that is on another one. A program with inputs or outputs on other engines than the CPU's is no node of
+/// another graph (weir_graph_add_program).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+/// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_set_input_engine(
@@ -29,12 +30,12 @@ pub unsafe extern "C" fn weir_graph_set_input_engine(
     })
 }
 
-/// Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`. If a node on
-/// that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is done. The rest as
-/// for weir_graph_set_input_engine.
+/// Says that runs are given output `output`, by number in the order in which outputs were added, in memory of `engine`.
+/// If a node on that engine computes the value, it writes it into the tensor; else it is copied there as soon as it is
+/// done. The rest as for weir_graph_set_input_engine.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the engine.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
+/// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_set_output_engine(
@@ -49,8 +50,9 @@ pub unsafe extern "C" fn weir_graph_set_output_engine(
     })
 }
 
-/// Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report (weir_program_report) says which one
-/// was chosen for each node that was open, and why; the same graph and the same list of engines give the same choice.
+/// Says which engine does a node of a kernel: one of enum weir_placement_value. The compile report
+/// (weir_program_report) says which one was chosen for each node that was open, and why; the same graph and the same
+/// list of engines give the same choice.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
@@ -68,7 +70,8 @@ pub unsafe extern "C" fn weir_graph_set_placement(
     })
 }
 
-/// The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default: WEIR_PLACEMENT_KERNEL.
+/// The same for all nodes of which weir_graph_set_placement says nothing, in graphs inside of others too. Default:
+/// WEIR_PLACEMENT_KERNEL.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

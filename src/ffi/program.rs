@@ -32,8 +32,8 @@ pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile
     guard_release("weir_compile_options_destroy", || unsafe { handle::destroy(options) });
 }
 
-/// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the
-/// thread that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
+/// What it costs to bring work to another thread of the pool, in nanoseconds. Ready work worth less stays on the thread
+/// that made it ready. Default UINT64_MAX: what the pool of each run costs, as far as that is known; then runs that
 /// turn out to be faster on the caller alone are made there. It never changes a result.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
@@ -67,8 +67,8 @@ pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
     })
 }
 
-/// Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor of an
-/// absent output as it is; weir_run_options_set_absent says which ones were.
+/// Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor
+/// of an absent output as it is; weir_run_options_set_absent says which ones were.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -151,19 +151,23 @@ pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
 /// on which no output, no task and no kernel without outputs depends are left out. The graph may be changed and
 /// compiled again. options may be NULL.
 ///
-/// A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU engine among `engines` is the program's own: inputs and outputs are in
-/// its memory, unless weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by default. Values that nodes on different engines share are copied, once for each
-/// engine, as soon as they are there and while other work goes on; the program keeps memory and streams on the other engines for
-/// each run that goes on at once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory, and a loop with
-/// nodes on other engines runs one iteration after the other. weir_program_report counts copies, streams, events and waits.
+/// A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
+/// engine among `engines` is the program's own: inputs and outputs are in its memory, unless
+/// weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and its pool is the one that runs use by
+/// default. Values that nodes on different engines share are copied, once for each engine, as soon as they are there
+/// and while other work goes on; the program keeps memory and streams on the other engines for each run that goes on at
+/// once (weir_engine_attr_set_max_streams). What goes into and comes out of a branch or a loop is in the host's memory,
+/// and a loop with nodes on other engines runs one iteration after the other. weir_program_report counts copies,
+/// streams, events and waits.
 ///
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
-/// *out_program; the program takes references to kernels, constants and engines.
-/// Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel
-/// or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than
-/// the CPU's in a graph with switches, or with values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc)
-/// whose inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a
-/// pool for such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
+/// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
+/// names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
+/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's in a graph with switches, or
+/// with values whose shape only a run knows, and for a kernel that completes later or may block (weir_host_kernel_desc)
+/// whose inputs or outputs have such a shape: it is given its arguments, and memory for its outputs, when the graph is
+/// compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(
@@ -294,9 +298,10 @@ pub unsafe extern "C" fn weir_program_dump(
     })
 }
 
-/// Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes and edges
-/// that were left out or added, memory that values share, sizes, what the costs that are known by now mean for
-/// other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were run. The members of the JSON stay what they are; more may be added.
+/// Copies a report of what compile made of the graph, as text or JSON, as weir_last_error_copy copies its text: nodes
+/// and edges that were left out or added, memory that values share, sizes, what the costs that are known by now mean
+/// for other threads, the parts that are kept for partial runs, and, if it has them, the figures of the nodes that were
+/// run. The members of the JSON stay what they are; more may be added.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).

@@ -7,8 +7,8 @@ use crate::abi::*;
 use crate::base::text::fixed;
 use std::ffi::c_char;
 
-/// Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each run reads
-/// the clock twice for each node; without, it costs nothing.
+/// Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
+/// run reads the clock twice for each node; without, it costs nothing.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -42,8 +42,8 @@ pub unsafe extern "C" fn weir_compile_options_get_statistics(
     })
 }
 
-/// How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what is inside of
-/// loops whose iterations overlap; what is known of a node is told of its first copy.
+/// How many nodes a run goes through: those that compile has kept, with those inside of others, and with copies of what
+/// is inside of loops whose iterations overlap; what is known of a node is told of its first copy.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -93,7 +93,8 @@ pub unsafe extern "C" fn weir_program_get_node_stats(
 
 /// Fills *out_counters with how many runs have begun, ended, failed, and go on.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
+/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_counters(
@@ -118,7 +119,8 @@ pub unsafe extern "C" fn weir_program_get_counters(
 }
 
 /// Copies what the program has learned of its nodes' costs and its loops' iterations, as text, as weir_last_error_copy
-/// copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too short.
+/// copies its text. Runs change it: ask for the length and copy while no run goes on, or ask again when it was too
+/// short.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -140,10 +142,11 @@ pub unsafe extern "C" fn weir_program_save_profile(
 }
 
 /// Gives the program the costs and iterations of a profile, so that its first run is scheduled as well as later ones;
-/// *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side knows is left alone. No result changes.
+/// *out_num_known is the number of nodes that the profile knew. Nodes are found by their names; what only one side
+/// knows is left alone. No result changes.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no profile; the
-/// text names the line), and then nothing has changed.
+/// Thread safety: any thread. Blocking: never. Ownership: profile is copied. Errors: INVALID_ARGUMENT (NULL, or no
+/// profile; the text names the line), and then nothing has changed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_load_profile(

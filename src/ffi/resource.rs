@@ -69,15 +69,15 @@ pub unsafe extern "C" fn weir_resource_lookup(
     })
 }
 
-/// Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what it creates
-/// with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this call's, and one of them tries
-/// in turn. A call in a worker of a pool, or inside of a build function, does not wait but fails.
+/// Finds a resource by its name, or has it made: then `build` is called with `arg`, in this thread and once, and what
+/// it creates with name NULL gets the name. Threads that ask meanwhile wait for it; if it fails, its code is this
+/// call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build function, does not wait
+/// but fails.
 ///
 /// Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
-/// reference to *out_resource.
-/// Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a worker or never end);
-/// INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name or of another engine); what
-/// `build` returned.
+/// reference to *out_resource. Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a
+/// worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name
+/// or of another engine); what `build` returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_lookup_or_create(
@@ -115,13 +115,12 @@ pub unsafe extern "C" fn weir_resource_lookup_or_create(
     })
 }
 
-/// Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what it is, so that
-/// it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when nothing refers to it any
-/// more, in any thread; not if this call fails.
+/// Keeps an object of the host's: `object` is yours, weir only hands it out. `type_name` (at most 63 bytes) says what
+/// it is, so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once,
+/// when nothing refers to it any more, in any thread; not if this call fails.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object` passes
-/// to the resource if `destroy` is given.
-/// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object`
+/// passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_create_host(
@@ -198,8 +197,8 @@ pub unsafe extern "C" fn weir_resource_release(resource: *mut weir_resource) {
     guard_release("weir_resource_release", || unsafe { handle::release(resource) });
 }
 
-/// Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is stale at
-/// once, and kernels that name it are refused.
+/// Takes a name away. The resource ends with its last reference: programs that were compiled with it go on. Its id is
+/// stale at once, and kernels that name it are refused.
 ///
 /// Thread safety: any thread. Blocking: never; a destroy function of the host's may run in here. Ownership: none.
 /// Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
@@ -218,8 +217,8 @@ pub unsafe extern "C" fn weir_resource_delete(
     })
 }
 
-/// Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as cleared.
-/// `out_count` (may be NULL) receives how many names there were.
+/// Takes all names of a container away, as weir_resource_delete does. A container that there is not is as good as
+/// cleared. `out_count` (may be NULL) receives how many names there were.
 ///
 /// Thread safety: any thread. Blocking: never; destroy functions of the host's may run in here. Ownership: none.
 /// Errors: INVALID_ARGUMENT.
@@ -242,13 +241,12 @@ pub unsafe extern "C" fn weir_resource_clear(
     })
 }
 
-/// Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set struct_size of the first
-/// entry: it is the distance between entries, and weir stores it in all that it fills. `out_count` receives how many there are.
-/// capacity 0 asks for the number only (then infos may be NULL).
+/// Lists the resources of a container, or of all (`container` NULL), in the order of containers and names. Set
+/// struct_size of the first entry: it is the distance between entries, and weir stores it in all that it fills.
+/// `out_count` receives how many there are. capacity 0 asks for the number only (then infos may be NULL).
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the
-/// entries are left alone).
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT (NULL,
+/// struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the entries are left alone).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_list(
@@ -321,8 +319,8 @@ pub unsafe extern "C" fn weir_resource_get_info(
     })
 }
 
-/// A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else ever:
-/// an index and a generation. It keeps nothing alive.
+/// A number that names the resource on its engine as long as it has its name (or, without one, lives), and nothing else
+/// ever: an index and a generation. It keeps nothing alive.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -354,8 +352,9 @@ pub unsafe extern "C" fn weir_resource_from_id(
     })
 }
 
-/// Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for each, "engine
-/// cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text. "" if there are none.
+/// Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for
+/// each, "engine cpu:0: variable 'x' of container 'default' (1 references)", as weir_last_error_copy copies its text.
+/// "" if there are none.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).

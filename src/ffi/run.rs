@@ -71,28 +71,29 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
     })
 }
 
-/// Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that the
-/// options ask for (weir_run_options_set_outputs). The run is one piece of
-/// the stream's work; a NULL stream means: in this thread, with helpers from the pool (run options, else the
-/// program's first engine). The first node that fails ends the run, and the error names it. The second and later
-/// runs allocate nothing, while no more than 32 runs of the program are queued on streams and no more than so many
-/// as before run at once; with open shapes, while no value is larger than before.
+/// Runs one program now: everything that the inputs determine is written into the outputs, or into those of them that
+/// the options ask for (weir_run_options_set_outputs). The run is one piece of the stream's work; a NULL stream means:
+/// in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
+/// ends the run, and the error names it. The second and later runs allocate nothing, while no more than 32 runs of the
+/// program are queued on streams and no more than so many as before run at once; with open shapes, while no value is
+/// larger than before.
 ///
-/// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued before, and what is
-/// enqueued later begins when the run is over. If that device does all of the program, the run is given to the stream in this call, as a kernel is
-/// (docs/placement.md); otherwise the host's part runs on the stream's pool, as functions do (weir_enqueue_task), with helpers from it or from
-/// the program's first engine. On another stream, or without one,
-/// tensors on devices must be ready when the run begins.
+/// On a stream of a device that the program was compiled for, the run begins when the device has done what was enqueued
+/// before, and what is enqueued later begins when the run is over. If that device does all of the program, the run is
+/// given to the stream in this call, as a kernel is (docs/placement.md); otherwise the host's part runs on the stream's
+/// pool, as functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On another
+/// stream, or without one, tensors on devices must be ready when the run begins.
 ///
-/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a tensor of just the shape that
-/// the run makes. It is written when the run has succeeded, and not else.
+/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
+/// tensor of just the shape that the run makes. It is written when the run has succeeded, and not else.
 ///
-/// Thread safety: any thread; any number of runs of one program at once, on outputs of their own.
-/// Blocking: until done with a NULL or synchronous stream; never on an asynchronous one.
-/// Ownership: the tensors stay alive until the run is done; the arrays are copied; options may be NULL.
-/// Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an input or another
-/// output; the text names input or output; options with a notice and no asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED; when
-/// it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an output of open shape.
+/// Thread safety: any thread; any number of runs of one program at once, on outputs of their own. Blocking: until done
+/// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
+/// done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
+/// overlap of an output with an input or another output; the text names input or output; options with a notice and no
+/// asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED;
+/// when it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an
+/// output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(
@@ -178,20 +179,19 @@ pub unsafe extern "C" fn weir_program_start(
     })
 }
 
-/// Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and writes
-/// outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else the program's first engine);
-/// runs may go on at once, so no output may be that of another run too. All tensors are checked before the first run begins.
-/// Of a program with kernels that complete later the calling thread begins several runs, as many as there are threads, and goes on with whichever
-/// something comes back to; helpers take part in each.
-/// The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun. Options are those
-/// of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
-/// kernel's pool.
+/// Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and
+/// writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
+/// the program's first engine); runs may go on at once, so no output may be that of another run too. All tensors are
+/// checked before the first run begins. Of a program with kernels that complete later the calling thread begins several
+/// runs, as many as there are threads, and goes on with whichever something comes back to; helpers take part in each.
+/// The first failure is returned; runs that go on then end after their running kernels, and the rest is not begun.
+/// Options are those of each run, a deadline counts from the call. Inside of kernels weir_kernel_context_run_program
+/// does the same with the kernel's pool.
 ///
-/// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read
-/// during the call; options may be NULL.
-/// Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels that complete later in a worker of a pool
-/// comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also for options
-/// with flags for absent outputs or with a notice.
+/// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
+/// only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
+/// (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
+/// OUT_OF_RANGE (count); INVALID_ARGUMENT also for options with flags for absent outputs or with a notice.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run_many(

@@ -7,10 +7,11 @@ use crate::abi::*;
 use crate::base::Error;
 use crate::memory::{Flags, heap};
 
-/// How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the stream's queue
-/// included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the kernels that run then,
-/// with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin
-/// succeeds. There is no timer: with a deadline the clock is read before each node, and without one it costs nothing.
+/// How long the run may take, in nanoseconds from the call of weir_program_run or weir_program_start, time in the
+/// stream's queue included; 0 (the default) = no limit. When it is over nothing more is begun: the run ends after the
+/// kernels that run then, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had
+/// nothing left to begin succeeds. There is no timer: with a deadline the clock is read before each node, and without
+/// one it costs nothing.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -44,9 +45,10 @@ pub unsafe extern "C" fn weir_run_options_get_deadline_ns(
     })
 }
 
-/// Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left as
-/// it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and 0 = do
-/// not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
+/// Where to say which outputs were absent: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor
+/// is left as it was), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs;
+/// NULL and 0 = do not say (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows
+/// it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never.
 /// Ownership: the flags are the caller's; they stay alive until every run with these options is done, and runs that
@@ -72,8 +74,8 @@ pub unsafe extern "C" fn weir_run_options_set_absent(
 
 /// What weir_run_options_set_absent set: NULL and 0 if nothing.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set. Errors:
-/// INVALID_ARGUMENT.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set.
+/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_options_get_absent(
@@ -92,12 +94,12 @@ pub unsafe extern "C" fn weir_run_options_get_absent(
     })
 }
 
-/// Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes that share
-/// state outside of their tensors then meet it in the same order in every run, and of several nodes that would fail it
-/// is always the same one that does. Kernels may still use the pool for their regions, which changes no result. Kernels that
-/// complete later, and work on devices, are started in their turn and waited for one by one in that thread. So weir_program_run refuses such a run of a program
-/// with some (FAILED_PRECONDITION) where that would block a worker of a thread pool: in one, and on an asynchronous stream with a pool
-/// that takes single tasks.
+/// Whether the run takes one thread and goes through the nodes in the program's order: 1, or 0 (the default). Nodes
+/// that share state outside of their tensors then meet it in the same order in every run, and of several nodes that
+/// would fail it is always the same one that does. Kernels may still use the pool for their regions, which changes no
+/// result. Kernels that complete later, and work on devices, are started in their turn and waited for one by one in
+/// that thread. So weir_program_run refuses such a run of a program with some (FAILED_PRECONDITION) where that would
+/// block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -131,10 +133,10 @@ pub unsafe extern "C" fn weir_run_options_get_deterministic(
     })
 }
 
-/// Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more is begun).
-/// What waits for a failed node is left out, and so is what waits for that; a loop that something fails in ends. The
-/// first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes one
-/// thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
+/// Whether a run that fails still runs the nodes that do not depend on the failure: 1, or 0 (the default: nothing more
+/// is begun). What waits for a failed node is left out, and so is what waits for that; a loop that something fails in
+/// ends. The first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such
+/// a run takes one thread, as if deterministic, and is refused where that is. A cancel or a deadline still ends it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

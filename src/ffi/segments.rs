@@ -6,11 +6,13 @@ use super::handle;
 use crate::abi::*;
 use crate::base::Error;
 
-/// Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other node between
-/// them, the second run of the program has the device record them, with the copies of inputs that only they read, and later runs submit the
-/// recording by one call. With 1, where such nodes may be spread over several streams (weir_engine_attr_set_max_streams), the program times some of
-/// its first runs both ways, and keeps to the faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not
-/// record, every run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and which way it is.
+/// Whether work on devices is recorded: 1 (the default), 0, or 2. Where four nodes or more of one device have no other
+/// node between them, the second run of the program has the device record them, with the copies of inputs that only
+/// they read, and later runs submit the recording by one call. With 1, where such nodes may be spread over several
+/// streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps to the
+/// faster one; with 2 it does not try streams. Results are the same. With 0, or where a device does not record, every
+/// run issues each node by itself. The program's report (weir_program_report) says how many there are, or why not, and
+/// which way it is.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
@@ -52,12 +54,13 @@ pub unsafe extern "C" fn weir_compile_options_get_segments(
     })
 }
 
-/// Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond, weir_graph_add_case,
-/// weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is work of that engine: its values stay
-/// there. With 1, and where the device records and knows branches and loops, it decides itself, and the host is not asked; then a cancel or the time limit of a run
-/// does not end a loop before it ends by itself. With 0, or where the device does not decide, the host has the predicate alone
-/// brought back and issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results are
-/// the same. The program's report (weir_program_report) says who decides in which node, and why.
+/// Whether devices decide in branches and loops: 1 (the default), or 0. A branch or a loop (weir_graph_add_cond,
+/// weir_graph_add_case, weir_graph_add_while) with nothing inside but kernels of one engine that works on its own is
+/// work of that engine: its values stay there. With 1, and where the device records and knows branches and loops, it
+/// decides itself, and the host is not asked; then a cancel or the time limit of a run does not end a loop before it
+/// ends by itself. With 0, or where the device does not decide, the host has the predicate alone brought back and
+/// issues what follows, no thread is held, and a run ends between two iterations if it is cancelled or late. Results
+/// are the same. The program's report (weir_program_report) says who decides in which node, and why.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]

@@ -51,8 +51,8 @@ pub unsafe extern "C" fn weir_stream_attr_get_kind(
     })
 }
 
-/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a stream whose work a
-/// device does, the functions of the host's (weir_enqueue_task) run on it.
+/// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. Of a
+/// stream whose work a device does, the functions of the host's (weir_enqueue_task) run on it.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
 /// its own.
@@ -331,10 +331,10 @@ pub unsafe extern "C" fn weir_stream_get_attr(
 }
 
 /// Runs fn(arg) as one piece of the stream's work. If it returns anything but WEIR_OK, an asynchronous stream has
-/// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure;
-/// not if this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when the device
-/// has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is none that takes single
-/// tasks; what is behind fn is given to the device when fn has returned.
+/// failed. `destroy` (may be NULL) is called with arg after fn returned, or when fn is skipped behind a failure; not if
+/// this call is refused. (A failure of fn itself is no refusal.) Where a device does the stream's work, fn runs when
+/// the device has got there, on the pool of the stream or its engine, or on a thread of the stream's own if there is
+/// none that takes single tasks; what is behind fn is given to the device when fn has returned.
 ///
 /// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
 /// Ownership: arg passes to the stream if destroy is given.
@@ -360,11 +360,11 @@ pub unsafe extern "C" fn weir_enqueue_task(
 /// first time it sees it; after that, WEIR_OK, while the stream stays failed (weir_stream_error) and refuses work
 /// until weir_stream_clear_error.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE
-/// = no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
-/// leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none.
-/// Errors: INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker
-/// of a pool while nobody is at the work; else the stream's failure.
+/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = look once, WEIR_TIMEOUT_INFINITE =
+/// no limit). It does what has not begun of the work here, and may so end late by one item of it; with a time-out it
+/// leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none. Errors: INVALID_ARGUMENT;
+/// DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while nobody
+/// is at the work; else the stream's failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {

@@ -11,9 +11,9 @@ use std::ffi::{c_char, c_void};
 
 /// Makes an empty table. `container` NULL = "default"; `name` NULL = without a name.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names are
-/// copied.
-/// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0); OUT_OF_RANGE.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
+/// are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
+/// OUT_OF_RANGE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_create(
@@ -74,11 +74,11 @@ unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) ->
     }
 }
 
-/// Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the memory,
-/// none. `rows` holds keys->count rows, `bytes` bytes.
+/// Puts rows into a table: row i under key i, in this order; a key that is there gets the new row. All or, without the
+/// memory, none. `rows` holds keys->count rows, `bytes` bytes.
 ///
-/// Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are copied.
-/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
+/// copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_insert(
@@ -98,8 +98,9 @@ pub unsafe extern "C" fn weir_table_insert(
     })
 }
 
-/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets `default_row` (one row, NULL:
-/// zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may be NULL) 1 or 0 for each key.
+/// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A key that is not there gets
+/// `default_row` (one row, NULL: zeros). `out_found` (may be NULL) receives how many keys were there, `out_flags` (may
+/// be NULL) 1 or 0 for each key.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
 /// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
@@ -149,12 +150,12 @@ pub unsafe extern "C" fn weir_table_size(table: *const weir_resource, out_count:
     })
 }
 
-/// Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are filled in any case;
-/// an array that is NULL with a capacity of 0 is left out.
+/// Copies all keys and rows, in ascending order of the keys, as they are at one moment. The sizes in `contents` are
+/// filled in any case; an array that is NULL with a capacity of 0 is left out.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays.
-/// Errors: INVALID_ARGUMENT (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays
-/// left alone); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
+/// (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_export(

@@ -35,17 +35,18 @@ unsafe fn create(
     handle::into_c(BoundKernel::create(engine, kernel, attr.map_or(&default, |attr| &**attr))?, out)
 }
 
-/// Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys that are not
-/// there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape, whether each was there. It sees all
-/// of an insert or nothing of it. The kernel knows the table by its id and does not keep it alive; a program does that was compiled with
-/// the kernel.
+/// Makes a kernel that looks keys up in a table whose keys are integers. Inputs: keys, s64 of any shape; a row for keys
+/// that are not there. Outputs: the rows, of the keys' shape followed by the row's; and bool of the keys' shape,
+/// whether each was there. It sees all of an insert or nothing of it. The kernel knows the table by its id and does not
+/// keep it alive; a program does that was compiled with the kernel.
 ///
-/// A graph must say in which order its nodes insert into a table, and in which order they insert and look (docs/resources.md). The kernels run in every
-/// run of a program, whether or not anybody uses what they find.
+/// A graph must say in which order its nodes insert into a table, and in which order they insert and look
+/// (docs/resources.md). The kernels run in every run of a program, whether or not anybody uses what they find.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
-/// Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an engine whose work
-/// the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was destroyed).
+/// Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings); UNIMPLEMENTED (an
+/// engine whose work the host does not do). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
+/// destroyed).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_table_find(
@@ -60,8 +61,9 @@ pub unsafe extern "C" fn weir_kernel_create_table_find(
     })
 }
 
-/// Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys' shape followed by the row's. No
-/// output. As weir_table_insert: in the order of the keys, all or none. Otherwise as weir_kernel_create_table_find.
+/// Makes a kernel that inserts into a table whose keys are integers. Inputs: keys, s64 of any shape; rows, of the keys'
+/// shape followed by the row's. No output. As weir_table_insert: in the order of the keys, all or none. Otherwise as
+/// weir_kernel_create_table_find.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
 /// Errors: those of weir_kernel_create_table_find; of its calls RESOURCE_EXHAUSTED, too.
@@ -79,7 +81,8 @@ pub unsafe extern "C" fn weir_kernel_create_table_insert(
     })
 }
 
-/// Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as weir_kernel_create_table_find.
+/// Makes a kernel that tells how many keys a table has: no input, one output, a scalar of s64. Otherwise as
+/// weir_kernel_create_table_find.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; attr is copied.
 /// Errors: those of weir_kernel_create_table_find.

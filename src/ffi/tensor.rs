@@ -64,9 +64,9 @@ pub unsafe extern "C" fn weir_tensor_create(
     })
 }
 
-/// Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and row-major,
-/// aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when nothing uses the memory
-/// any more; not if this call fails.
+/// Makes a tensor over memory of the caller's, which the engine's device can use: `data` holds the elements, dense and
+/// row-major, aligned to the element size. `release` (may be NULL) is called with `release_ctx` exactly once, when
+/// nothing uses the memory any more; not if this call fails.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_tensor; the memory
 /// must live until release is called, or, without release, until the tensor and all work on it are gone.
@@ -132,7 +132,8 @@ pub unsafe extern "C" fn weir_tensor_get_desc(
     })
 }
 
-/// Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing it while queued work uses it is a race.
+/// Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing
+/// it while queued work uses it is a race.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
 /// Errors: INVALID_ARGUMENT.

@@ -85,9 +85,9 @@ pub unsafe extern "C" fn weir_threadpool_create_with_attr(
 }
 
 /// The first clause of docs/threadpool.md that a pool in checking mode has broken, and how, as weir_last_error_copy
-/// copies it: "H5: parallel_for ran index 3 of 4 twice". If none was, what looks as if one will be: "H9: a wait has slept
-/// for 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool goes on with that. Empty if there
-/// is neither, and without checking mode.
+/// copies it: "H5: parallel_for ran index 3 of 4 twice". If none was, what looks as if one will be: "H9: a wait has
+/// slept for 1 s, and the pool has begun none of 2 calls that it had accepted: ..."; the pool goes on with that. Empty
+/// if there is neither, and without checking mode.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
@@ -112,9 +112,8 @@ pub unsafe extern "C" fn weir_threadpool_get_broken_clause(
 /// weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
-/// out_vtable->release(*out_ctx), or passes both to a call that does.
-/// Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is
-/// closed.
+/// out_vtable->release(*out_ctx), or passes both to a call that does. Errors: INVALID_ARGUMENT (NULL,
+/// out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is closed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_vtable(

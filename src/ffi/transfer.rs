@@ -5,15 +5,16 @@ use super::handle;
 use crate::abi::*;
 use crate::base::Error;
 
-/// Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the stream is of
-/// one of them, and of a device if one of them is. Between devices that do not reach one another's memory, those of two kinds above all, the copy goes
-/// through the host's: it then begins when the stream has got there, on a stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies from or to must stay, and stay as they are, until the copy is done.
+/// Copies the elements of one tensor to another of the same type and shape. The two may be of two engines: then the
+/// stream is of one of them, and of a device if one of them is. Between devices that do not reach one another's memory,
+/// those of two kinds above all, the copy goes through the host's: it then begins when the stream has got there, on a
+/// stream that is made for it, and the stream goes on when it is over. Tensors of a CPU engine that a device copies
+/// from or to must stay, and stay as they are, until the copy is done.
 ///
 /// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
-/// references to both tensors until it is done.
-/// Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines that the stream cannot reach);
-/// FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; what the
-/// device says, at once or late.
+/// references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
+/// a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
+/// synchronous stream is used from inside its own work; what the device says, at once or late.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_copy(
@@ -33,9 +34,9 @@ pub unsafe extern "C" fn weir_enqueue_copy(
 /// Sets every byte of a tensor of the stream's engine to `value`.
 ///
 /// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
-/// a reference to the tensor until it is done.
-/// Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine); FAILED_PRECONDITION if
-/// the stream has failed, or if a synchronous stream is used from inside its own work; what the device says, at once or late.
+/// a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
+/// tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+/// inside its own work; what the device says, at once or late.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_fill(

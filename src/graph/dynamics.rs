@@ -1,12 +1,14 @@
 //! What a program has of values whose shape only a run knows. All of it is empty in a program without.
 //!
-//! Such a value has a slot in each step, and not a place in the arena. A node that reads or writes one is a `Body::Dynamic`: before it runs it
-//! takes what its slots hold into the views of its arguments, and its kernel, or the executor where the shape is known after all,
-//! allocates the outputs. Nodes without such arguments are what they are in any other program.
+//! Such a value has a slot in each step, and not a place in the arena. A node that reads or writes one is a
+//! `Body::Dynamic`: before it runs it takes what its slots hold into the views of its arguments, and its kernel, or the
+//! executor where the shape is known after all, allocates the outputs. Nodes without such arguments are what they are
+//! in any other program.
 //!
-//! The other ways of a value need no code of their own: into a variable of a loop, and out of a branch that leaves a fixed shape, it is copied
-//! by a node; what a loop's body has computed changes places with the variable (`Body::Move`), behind all that read it and
-//! in front of the Next. A merge passes on where its value is, or copies it where that would not last.
+//! The other ways of a value need no code of their own: into a variable of a loop, and out of a branch that leaves a
+//! fixed shape, it is copied by a node; what a loop's body has computed changes places with the variable
+//! (`Body::Move`), behind all that read it and in front of the Next. A merge passes on where its value is, or copies it
+//! where that would not last.
 
 use crate::base::Desc;
 

@@ -14,7 +14,8 @@ pub(in crate::graph) struct Figures {
     total_ns: AtomicU64,
     min_ns: AtomicU64,
     max_ns: AtomicU64,
-    /// Between being ready and beginning. A walk along the array knows of no such time: a node is ready when it comes to it.
+    /// Between being ready and beginning. A walk along the array knows of no such time: a node is ready when it comes
+    /// to it.
     waited_ns: AtomicU64,
 }
 
@@ -77,8 +78,8 @@ pub struct NodeStats {
     pub waited_ns: u64,
 }
 
-/// How the runs of one step ended. Only the step's owner writes, so it needs no atomic addition, and no cache line of it
-/// is shared with another run's thread. ORDERING: Relaxed; statistics.
+/// How the runs of one step ended. Only the step's owner writes, so it needs no atomic addition, and no cache line of
+/// it is shared with another run's thread. ORDERING: Relaxed; statistics.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(in crate::graph) struct Tally {

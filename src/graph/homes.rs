@@ -1,5 +1,5 @@
-//! Where a program's inputs and outputs are, in the memory of its own engine or of one that works on its own; and which nodes may be
-//! done by any engine.
+//! Where a program's inputs and outputs are, in the memory of its own engine or of one that works on its own; and which
+//! nodes may be done by any engine.
 #![forbid(unsafe_code)]
 
 use super::builder::{Body, Contents, Graph};

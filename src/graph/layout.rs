@@ -1,7 +1,8 @@
 //! A program's arrays: everything about it that no run changes, but for the measured costs.
 //!
-//! All graphs, those inside of others too, lie in one flat array of nodes, in an order in which one thread can run them:
-//! a node comes after what it waits for, and what is inside of a cond, case or while lies together behind its first node:
+//! All graphs, those inside of others too, lie in one flat array of nodes, in an order in which one thread can run
+//! them: a node comes after what it waits for, and what is inside of a cond, case or while lies together behind its
+//! first node:
 //!
 //! ```text
 //! case:   Select | branch 0 ... | branch 1 ... | End End        While: Enter | condition ... | Test | body ... | Next
@@ -10,9 +11,9 @@
 //! Who runs it alone walks along the array (`exec::serial`), jumps over branches, and goes back for another iteration.
 //! When several threads run it, edges say who goes on (`exec::worker`). An edge leads to a node that waits for nothing
 //! else (DIRECT), or to a counter. What waits for a value of a cond counts one arrival; each branch makes it when it is
-//! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The first nodes
-//! of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter, the Test or the Next.
-//! A loop that runs several iterations at once has other nodes (`overlap`).
+//! the one that runs, and the Select itself makes it when none does (`Select::edges` are for that case alone). The
+//! first nodes of a branch, of a condition and of a body wait for nothing: they are released by the Select, the Enter,
+//! the Test or the Next. A loop that runs several iterations at once has other nodes (`overlap`).
 
 use super::dynamics::Dynamics;
 use super::exec::Admission;
@@ -136,7 +137,8 @@ pub(in crate::graph) struct Loop {
     pub parallel_iterations: u32,
     pub asked: u32,
     pub why: Why,
-    /// Index into `Layout::overlaps` if it is more than one, or NO_OVERLAP. Then the other fields about nodes are those of the first slot.
+    /// Index into `Layout::overlaps` if it is more than one, or NO_OVERLAP. Then the other fields about nodes are those
+    /// of the first slot.
     pub overlap: u32,
     /// Where `releases` has the Test, for a loop that is stopped.
     pub stop: u32,
@@ -194,8 +196,8 @@ pub(in crate::graph) const NO_BIT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::graph) struct Edge {
     pub target: u32,
-    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else. Beyond all counters: by how much, the place
-    /// in `Layout::merge_edges`.
+    /// The counter that this arrival goes to, or DIRECT: the target waits for nothing else. Beyond all counters: by how
+    /// much, the place in `Layout::merge_edges`.
     pub counter: u32,
 }
 
@@ -301,8 +303,8 @@ pub(in crate::graph) struct Layout {
     /// How many ends a run has: nodes that nobody waits for.
     pub ends: u32,
     pub args: Vec<Arg>,
-    /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which are
-    /// bound when it is taken.
+    /// The arguments that are a run's inputs and outputs: those outside of branches, then those of each branch, which
+    /// are bound when it is taken.
     pub bound: Vec<u32>,
     /// How many are outside of branches.
     pub always_bound: u32,

@@ -1,8 +1,10 @@
 //! Many runs of one program at once, joined: inside of a kernel's call, or from outside.
 //!
-//! Where kernels complete later, one thread goes from run to run (`exec::together`). Else they are the items of one region, so they take the pool's threads as any region does: the calling thread does its share, helpers
-//! come out of the one budget, and a pool that has one thread or runs everything inline is right too. Each run may ask for helpers of its
-//! own in turn. The first that fails stops the others, those that go on too, and its error is the one that comes back.
+//! Where kernels complete later, one thread goes from run to run (`exec::together`). Else they are the items of one
+//! region, so they take the pool's threads as any region does: the calling thread does its share, helpers come out of
+//! the one budget, and a pool that has one thread or runs everything inline is right too. Each run may ask for helpers
+//! of its own in turn. The first that fails stops the others, those that go on too, and its error is the one that comes
+//! back.
 
 use super::exec::{Asks, Bound, Orders, Outer, Together};
 use super::options::RunOptions;

@@ -1,7 +1,7 @@
 //! The names of a program's nodes.
 
-/// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there are
-/// many.
+/// The nodes' names, one behind the other, with a mark at each `STRIDE`th: they are looked up for texts only, and there
+/// are many.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Names {
     text: Vec<u8>,

@@ -1,11 +1,11 @@
 //! A program inside of another one: its nodes run on the pool of the kernel that they are in.
 //!
-//! The inner run has a step of its own and joins before the kernel returns. Its helpers come out of the same budget as all others of the
-//! pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops that stops it too
-//! (`kernel::Stop`), and it has no more time.
+//! The inner run has a step of its own and joins before the kernel returns. Its helpers come out of the same budget as
+//! all others of the pool, so nesting asks for no more threads than there are. It ends with the outer run: who stops
+//! that stops it too (`kernel::Stop`), and it has no more time.
 //!
-//! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when the inner
-//! run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
+//! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
+//! the inner run does (`exec::inner`). What may block goes to the pool that the inner program was compiled with.
 
 use super::exec::Outer;
 use super::layout::NO_BIT;

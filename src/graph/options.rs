@@ -17,7 +17,8 @@ pub struct CompileOptions {
     pub statistics: bool,
     /// Runs the kernels that may block.
     pub blocking_pool: Option<Ref<ThreadPool>>,
-    /// How many lists of outputs the program keeps compiled for runs that ask for a part of them; 0 = there are no such runs.
+    /// How many lists of outputs the program keeps compiled for runs that ask for a part of them; 0 = there are no such
+    /// runs.
     pub partial_runs: usize,
     /// Whether any engine may do the nodes of which nothing else was said.
     pub any_engine: bool,

@@ -1,20 +1,22 @@
 //! Loops of which several iterations run at once: their slots.
 //!
-//! A loop that may run K iterations at once has K + 1 slots: copies of its condition and its body, one behind the other, each with values,
-//! counters and arguments of its own. Iteration i has slot i mod (K + 1):
+//! A loop that may run K iterations at once has K + 1 slots: copies of its condition and its body, one behind the
+//! other, each with values, counters and arguments of its own. Iteration i has slot i mod (K + 1):
 //!
 //! ```text
 //! Enter | condition ... Guard | body ... End Retire | condition ... Guard | body ... End Retire | ... | End
 //! ```
 //!
-//! What the body in one slot makes for the next iteration it writes where the next slot's variables are, and arrives there: at nodes of
-//! that slot's condition, and at nodes of its body. Such edges are *deliveries*; those of the last slot lead back to the first.
-//! Nodes of a body that nothing in it leads to wait for the slot's Guard too, which releases them when the condition is true. So a node
-//! of iteration i + 1 begins when its own inputs are there and the condition says so, whatever else of iteration i goes on.
+//! What the body in one slot makes for the next iteration it writes where the next slot's variables are, and arrives
+//! there: at nodes of that slot's condition, and at nodes of its body. Such edges are *deliveries*; those of the last
+//! slot lead back to the first. Nodes of a body that nothing in it leads to wait for the slot's Guard too, which
+//! releases them when the condition is true. So a node of iteration i + 1 begins when its own inputs are there and the
+//! condition says so, whatever else of iteration i goes on.
 //!
-//! `sync::Ring` says when a slot may be used again. A slot's Retire waits for two: the body's End (or the Guard whose condition is false,
-//! in its place), and the slot before, so iterations are retired in their order. The last one to be retired moves the variables to where the
-//! loop's outputs are, makes the counters whole at which values were delivered for a body that never ran, and releases the loop's End.
+//! `sync::Ring` says when a slot may be used again. A slot's Retire waits for two: the body's End (or the Guard whose
+//! condition is false, in its place), and the slot before, so iterations are retired in their order. The last one to be
+//! retired moves the variables to where the loop's outputs are, makes the counters whole at which values were delivered
+//! for a body that never ran, and releases the loop's End.
 //!
 //! A run in one thread goes through the slots in turn, and counts nothing.
 
@@ -123,7 +125,8 @@ impl Layout {
         self.overlaps.get(looped.overlap as usize)
     }
 
-    /// Where a step counts the iterations of the loop with this index, for a node inside of it: each slot knows its own.
+    /// Where a step counts the iterations of the loop with this index, for a node inside of it: each slot knows its
+    /// own.
     pub fn counts_at(&self, index: usize, node: u32) -> usize {
         match self.overlap(&self.loops[index]) {
             Some(overlap) if node >= overlap.first => {

@@ -1,10 +1,11 @@
 //! Runs that compute a part of a program's outputs, and the parts that a program keeps compiled for them.
 //!
-//! A part is a program of its own (`compile::part`), made when a run first asks for its list of outputs, and found again by that
-//! list. Finding it takes no lock: the places are cells that many may read (`sync::Replaceable`), and each says by a mark
-//! whether it is worth a look. Who finds nothing compiles, outside of any lock, since compiling asks the host's kernels; of two
-//! threads that compile the same part one puts it in, and the other takes it over. When all places are full a part goes that was not
-//! asked for since the hand came by last (the clock algorithm); runs of it that go on hold it until they end.
+//! A part is a program of its own (`compile::part`), made when a run first asks for its list of outputs, and found
+//! again by that list. Finding it takes no lock: the places are cells that many may read (`sync::Replaceable`), and
+//! each says by a mark whether it is worth a look. Who finds nothing compiles, outside of any lock, since compiling
+//! asks the host's kernels; of two threads that compile the same part one puts it in, and the other takes it over. When
+//! all places are full a part goes that was not asked for since the hand came by last (the clock algorithm); runs of it
+//! that go on hold it until they end.
 
 use super::builder::Contents;
 use super::compile::{check_outputs, compile_part};
@@ -24,7 +25,8 @@ struct Part {
 
 #[derive(Default)]
 struct Place {
-    /// Of the list that is in it; 0 = empty. ORDERING: Relaxed here and for `asked_for`; a hint, the list itself is compared.
+    /// Of the list that is in it; 0 = empty. ORDERING: Relaxed here and for `asked_for`; a hint, the list itself is
+    /// compared.
     mark: AtomicU64,
     /// Since the hand came by.
     asked_for: AtomicBool,

@@ -2,8 +2,8 @@
 //!
 //! Each value has the conditions under which it is there: switches by the value that decides them, and the side. A node
 //! is run when all of its inputs and all that it waits for are there, so it has the conditions of all. A merge is there
-//! when one of its inputs is: two inputs whose conditions differ in one switch alone, and that in the side, are together
-//! there under what they have in common. What a merge makes otherwise is a condition of its own.
+//! when one of its inputs is: two inputs whose conditions differ in one switch alone, and that in the side, are
+//! together there under what they have in common. What a merge makes otherwise is a condition of its own.
 
 use super::builder::{Body, Contents, Value};
 use crate::base::{Error, Result};

@@ -1,7 +1,7 @@
 //! What a program has learned about its costs, as text, for the next program that is compiled of the same graph.
 //!
-//! A line for each node, in the program's order: its cost in nanoseconds, the iterations of a loop or `-`, its name. Nodes are
-//! found by name; of several with one name the first is the first. What is not found is left alone: a profile
+//! A line for each node, in the program's order: its cost in nanoseconds, the iterations of a loop or `-`, its name.
+//! Nodes are found by name; of several with one name the first is the first. What is not found is left alone: a profile
 //! decides who runs what and when, never what comes out.
 
 use super::figures::NOT_COUNTED;
@@ -70,7 +70,8 @@ pub(super) fn numbers(part: &Layout, whole: &Layout) -> Vec<u32> {
     (0..part.len()).map(number).collect()
 }
 
-/// Gives a part what the whole program has learned; `numbers` are those of `numbers`. Nothing if that has never been run.
+/// Gives a part what the whole program has learned; `numbers` are those of `numbers`. Nothing if that has never been
+/// run.
 pub(super) fn learn(part: &Layout, whole: &Layout, numbers: &[u32]) {
     if whole.runs.load(Relaxed) == 0 && !whole.primed.load(Relaxed) {
         return;

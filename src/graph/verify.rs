@@ -231,8 +231,8 @@ fn joined(branches: &[Arc<Contents>], all: &[Verified]) -> Result<Vec<Desc>> {
     Ok(joined)
 }
 
-/// A variable is what the body declares for it, which may leave open what its first value settles. Where they do not agree, the
-/// body refuses it.
+/// A variable is what the body declares for it, which may leave open what its first value settles. Where they do not
+/// agree, the body refuses it.
 fn declare_variables(body: &Contents, variables: &mut [Desc]) {
     for (index, variable) in body.inputs().zip(variables) {
         match &body.nodes[index].body {

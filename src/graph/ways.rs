@@ -1,11 +1,11 @@
 //! Whether a program's runs are better made alone or shared, found out by trying.
 //!
-//! What nodes cost and what a pool costs say when helpers can be worth it. Whether they are depends on more: whether the pool's
-//! threads get a processor at all, how its `parallel_for` waits, what the caches do. So runs are timed now and then, and the way
-//! that is faster is taken. The other one is tried again after 2, 4, 8 ... runs, up to one in 256, and after 2 again when
-//! the ways have changed places: a bad moment costs a few runs, and a bad way next to nothing. Being alone is not tried while sharing
-//! takes less than three quarters of what the nodes cost.
-//! It changes who runs what, never what comes out.
+//! What nodes cost and what a pool costs say when helpers can be worth it. Whether they are depends on more: whether
+//! the pool's threads get a processor at all, how its `parallel_for` waits, what the caches do. So runs are timed now
+//! and then, and the way that is faster is taken. The other one is tried again after 2, 4, 8 ... runs, up to one in
+//! 256, and after 2 again when the ways have changed places: a bad moment costs a few runs, and a bad way next to
+//! nothing. Being alone is not tried while sharing takes less than three quarters of what the nodes cost. It changes
+//! who runs what, never what comes out.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

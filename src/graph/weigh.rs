@@ -43,8 +43,8 @@ impl<'a> Factor<'a> {
 }
 
 impl Layout {
-    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing: `paths` is
-    /// memory of the caller's, one word for each node, for the longest path from each to the end.
+    /// Recomputes `worth` and the sums from `costs`. Edges go up, so one pass from the end does. Allocates nothing:
+    /// `paths` is memory of the caller's, one word for each node, for the longest path from each to the end.
     pub fn weigh(&self, paths: &[AtomicU32]) {
         self.spread_costs();
         let (mut total, mut all) = (0u64, 0u64);

@@ -1,13 +1,13 @@
 //! How a call says that it is done, after its start function has returned or before.
 //!
-//! What a host holds is a number: a place in a stock that is never freed, and the generation of the call that has the place. So
-//! whatever is done with a handle, and however late, no memory is touched that is not there any more: a second completion of
-//! the same call is found, and one of a call that is long over too, until its place has served 2^32 calls more.
-//! Numbers are odd, which no pointer to an object is.
+//! What a host holds is a number: a place in a stock that is never freed, and the generation of the call that has the
+//! place. So whatever is done with a handle, and however late, no memory is touched that is not there any more: a
+//! second completion of the same call is found, and one of a call that is long over too, until its place has served
+//! 2^32 calls more. Numbers are odd, which no pointer to an object is.
 //!
-//! A call may be made in *rounds*: it leaves a rest behind (`Completion::leave`) before it completes, and that completion ends a
-//! round only. Whoever goes on behind the call then goes on with the rest, under a new handle, and is behind the call when a round
-//! has left none.
+//! A call may be made in *rounds*: it leaves a rest behind (`Completion::leave`) before it completes, and that
+//! completion ends a round only. Whoever goes on behind the call then goes on with the rest, under a new handle, and is
+//! behind the call when a round has left none.
 #![forbid(unsafe_code)]
 
 use super::KernelContext;
@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 
 /// Who has started calls that complete later.
 pub trait Caller: Send + Sync {
-    /// The call `tag` has ended like this. What it did is there; its context goes now. Before anybody goes on behind it.
+    /// The call `tag` has ended like this. What it did is there; its context goes now. Before anybody goes on behind
+    /// it.
     fn ended(&self, tag: u32, result: Result<()>);
 
-    /// The call `tag` has ended, and its starter has gone on to other things: somebody must be brought who goes on behind it.
-    /// In the thread that completed it, which is any thread.
+    /// The call `tag` has ended, and its starter has gone on to other things: somebody must be brought who goes on
+    /// behind it. In the thread that completed it, which is any thread.
     fn came_back(self: Arc<Self>, tag: u32);
 }
 
@@ -109,8 +110,8 @@ impl Completion {
         Ok(())
     }
 
-    /// With `Some`, the completion of this ends a round, and the call goes on with `rest`; with `None` it ends the call, as it does if
-    /// nothing is said. Only before it is told to be done.
+    /// With `Some`, the completion of this ends a round, and the call goes on with `rest`; with `None` it ends the
+    /// call, as it does if nothing is said. Only before it is told to be done.
     pub fn leave(self, rest: Option<Arc<dyn Rest>>) {
         if let Some(place) = place(self.number) {
             drop(place.rest.take());
@@ -139,7 +140,8 @@ const GENERATIONS: usize = usize::MAX >> GENERATION_SHIFT;
 const FIRST_PIECE: u32 = 64;
 const PIECES: usize = (GENERATION_SHIFT - 7) as usize;
 
-/// Places, and the process whose calls they are for: a child of fork makes pieces of its own behind those of the parent.
+/// Places, and the process whose calls they are for: a child of fork makes pieces of its own behind those of the
+/// parent.
 struct Piece {
     born: u32,
     places: Box<[Place]>,

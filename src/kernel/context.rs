@@ -46,7 +46,8 @@ pub struct KernelContext<'a> {
     of: Of<'a>,
     scratch: Scratch,
     failure: HandOff<Error>,
-    /// For outputs whose shape the call decides. No variant of `of`: that has two, and telling them apart costs every call one comparison.
+    /// For outputs whose shape the call decides. No variant of `of`: that has two, and telling them apart costs every
+    /// call one comparison.
     makes: Option<&'a dyn Makes>,
 }
 
@@ -62,7 +63,8 @@ pub trait Makes: Sync {
     fn make(&self, index: usize, dims: &[i64]) -> Result<*mut u8>;
 }
 
-/// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to the next.
+/// The same for calls that outlive the function that began them: shared with whoever does, and kept from one call to
+/// the next.
 pub struct Kept {
     pub args: Arc<[View]>,
     /// Where in `args` the inputs begin, the outputs begin, and they end.

@@ -1,7 +1,7 @@
 //! Kernels: functions over tensors with a checked signature, and what they see of a call.
 //!
-//! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and
-//! words the refusals; `builtin` holds the built-in operations, `vector` their inner loops; `cache` finds the kernels that
+//! `Kernel` is the trait; `context` is what a call looks like from inside; `signature` compares descriptors and words
+//! the refusals; `builtin` holds the built-in operations, `vector` their inner loops; `cache` finds the kernels that
 //! were made before.
 
 pub mod builtin;
@@ -54,17 +54,20 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// What it compares its two inputs by, element by element, if it does nothing else: a loop may then compare them itself.
+    /// What it compares its two inputs by, element by element, if it does nothing else: a loop may then compare them
+    /// itself.
     fn comparison(&self) -> Option<Relation> {
         None
     }
 
-    /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the outputs.
+    /// Whether the outputs depend on the inputs alone, and nothing else happens: compile may call it, and keep the
+    /// outputs.
     fn is_pure(&self) -> bool {
         false
     }
 
-    /// Whether it is called in every run that comes to it, though nobody uses what it makes: others rely on its having been called.
+    /// Whether it is called in every run that comes to it, though nobody uses what it makes: others rely on its having
+    /// been called.
     fn is_relied_on(&self) -> bool {
         false
     }
@@ -74,7 +77,8 @@ pub trait Kernel: Send + Sync {
         &[]
     }
 
-    /// The same kernel with what it names looked up, for a program: its calls then find that by a pointer. None if it names nothing.
+    /// The same kernel with what it names looked up, for a program: its calls then find that by a pointer. None if it
+    /// names nothing.
     fn resolve(&self) -> Result<Option<Arc<dyn Kernel>>> {
         Ok(None)
     }
@@ -84,13 +88,15 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// What issues its calls on a device. What it names is looked up now: for a program once, for a stream at each call.
+    /// What issues its calls on a device. What it names is looked up now: for a program once, for a stream at each
+    /// call.
     fn issuer(&self) -> Result<Option<Arc<dyn Issuer>>> {
         Ok(None)
     }
 
-    /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that leave
-    /// dimensions open (-1) and may give such, and `compute` asks the context for the memory of each output that is open.
+    /// Whether inputs may have dimensions that only a run knows, and outputs too: `infer` then takes descriptors that
+    /// leave dimensions open (-1) and may give such, and `compute` asks the context for the memory of each output that
+    /// is open.
     fn is_open(&self) -> bool {
         false
     }
@@ -124,8 +130,8 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// Begins the work of an asynchronous kernel. The context stays valid until `done` is told, which may be from any thread, and
-    /// before this returns. An error says that the work was not begun: then `done` is not told.
+    /// Begins the work of an asynchronous kernel. The context stays valid until `done` is told, which may be from any
+    /// thread, and before this returns. An error says that the work was not begun: then `done` is not told.
     fn start(&self, context: &KernelContext<'_>, done: Completion) -> Result<()> {
         done.done(self.compute(context))
     }

@@ -1,9 +1,9 @@
 //! What tells a kernel that its result is not wanted any more, and ends the runs that it has begun.
 //!
-//! A run inside of a call is *attached* to the call's stop while it goes on: whoever sets that stops it too. So a node of
-//! the inner run looks at one word, its own run's, however deep it lies; what goes down is the one who stops. The list of attached
-//! runs is under a lock, taken once when an inner run begins, once when it ends, and by who stops: stopped runs are rare,
-//! and locks are taken from the outside to the inside.
+//! A run inside of a call is *attached* to the call's stop while it goes on: whoever sets that stops it too. So a node
+//! of the inner run looks at one word, its own run's, however deep it lies; what goes down is the one who stops. The
+//! list of attached runs is under a lock, taken once when an inner run begins, once when it ends, and by who stops:
+//! stopped runs are rare, and locks are taken from the outside to the inside.
 #![forbid(unsafe_code)]
 
 use crate::base::time::now_ns;
@@ -35,8 +35,8 @@ pub enum Begun {
 
 /// Somebody said so, or the time is over.
 ///
-/// ORDERING: Relaxed throughout; whoever sees it late does a little too much, and nothing is read on the strength of it. The
-/// deadline changes only while nobody is in the run.
+/// ORDERING: Relaxed throughout; whoever sees it late does a little too much, and nothing is read on the strength of
+/// it. The deadline changes only while nobody is in the run.
 #[derive(Default)]
 pub struct Stop {
     flag: AtomicU32,

@@ -1,5 +1,5 @@
-//! Sizes of blocks. Small ones come in classes, four to each doubling, so that one that comes back fits many later requests and at
-//! most a fifth is wasted; large ones come in pages.
+//! Sizes of blocks. Small ones come in classes, four to each doubling, so that one that comes back fits many later
+//! requests and at most a fifth is wasted; large ones come in pages.
 #![forbid(unsafe_code)]
 
 /// How many classes there are.

@@ -10,8 +10,8 @@
 //! Pieces are cut off the front and never reused one by one; when the last one dies the array is whole again. Both
 //! steps are one compare-exchange.
 //!
-//! Blocks of one size and alignment are kept instead of freed: those of thread pools, which may come and go with each call
-//! of a host (`base::object`). A kept block counts as in use.
+//! Blocks of one size and alignment are kept instead of freed: those of thread pools, which may come and go with each
+//! call of a host (`base::object`). A kept block counts as in use.
 
 use crate::base::object::{KEPT_ALIGN, KEPT_SIZE};
 use crate::base::{Error, Result};
@@ -62,7 +62,8 @@ static COUNTS: [Counts; SHARES] = [const {
 }; SHARES];
 
 thread_local! {
-    /// Whether this thread took from the reserve since it entered the library, and whether it is in `whole`. No destructor: usable at any time.
+    /// Whether this thread took from the reserve since it entered the library, and whether it is in `whole`. No
+    /// destructor: usable at any time.
     static STATUS: Cell<u8> = const { Cell::new(0) };
 }
 
@@ -227,8 +228,8 @@ pub fn probe(bytes: usize, what: &str) -> Result<()> {
     trial.try_reserve_exact(bytes).map_err(|_| Error::exhausted(what, bytes))
 }
 
-/// Makes something that stays when the call is over: it fails if any part of it would be of the reserve, which would then not be whole
-/// again for as long. Since nothing of it stays there, the reserve serves larger requests meanwhile.
+/// Makes something that stays when the call is over: it fails if any part of it would be of the reserve, which would
+/// then not be whole again for as long. Since nothing of it stays there, the reserve serves larger requests meanwhile.
 pub fn whole<T>(make: impl FnOnce() -> Result<T>) -> Result<T> {
     struct Restore(u8);
     impl Drop for Restore {

@@ -1,9 +1,9 @@
 //! Blocks that came back and are kept for who comes next, by the stream that used them last.
 //!
-//! A block may be given back while work that uses it is still queued, with its place in that stream: its mark. Work behind it on the
-//! same stream may have the block at once, because a stream runs in order; everybody else only when the stream has got to the
-//! mark. Lane 0 is nobody's: nothing that is queued uses its blocks. In a lane blocks lie in the order in which they came, the
-//! oldest first; if the oldest is still in use, so is the rest.
+//! A block may be given back while work that uses it is still queued, with its place in that stream: its mark. Work
+//! behind it on the same stream may have the block at once, because a stream runs in order; everybody else only when
+//! the stream has got to the mark. Lane 0 is nobody's: nothing that is queued uses its blocks. In a lane blocks lie in
+//! the order in which they came, the oldest first; if the oldest is still in use, so is the rest.
 //!
 //! Small blocks are kept by class. Large ones are kept only until they are free, and then join their neighbours.
 #![forbid(unsafe_code)]
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 /// How far a stream has got.
 pub trait Progress: Send + Sync {
-    /// Work up to this mark is done, and what it wrote can be seen. Never less than before. Asked under a lock: it looks at
-    /// what it knows, and calls nobody.
+    /// Work up to this mark is done, and what it wrote can be seen. Never less than before. Asked under a lock: it
+    /// looks at what it knows, and calls nobody.
     fn reached(&self) -> u64;
 }
 
@@ -145,8 +145,8 @@ impl Lanes {
         true
     }
 
-    /// A block of this size that work on `lane` may use from now on, and who may still use it if it is not free of use: the
-    /// same lane, up to a mark.
+    /// A block of this size that work on `lane` may use from now on, and who may still use it if it is not free of use:
+    /// the same lane, up to a mark.
     pub fn take(&mut self, space: &mut Space<Note>, size: Size, lane: u32) -> Option<(u32, Last)> {
         let found = match size.class {
             Some(class) => {

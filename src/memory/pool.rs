@@ -1,11 +1,12 @@
 //! An engine's memory: regions from a source, cut into blocks.
 //!
-//! A request is served by what is kept for its stream (`lanes`), else from a free range that fits best (`space`), else from a new
-//! region. Regions double in size as the pool grows, so in the steady state the source is not asked. They go back to it when the
-//! pool is trimmed, when the limit leaves no room for a new one, when the source has no more memory, and with the pool. One
-//! lock guards the lists; it is never held while the source is called.
+//! A request is served by what is kept for its stream (`lanes`), else from a free range that fits best (`space`), else
+//! from a new region. Regions double in size as the pool grows, so in the steady state the source is not asked. They go
+//! back to it when the pool is trimmed, when the limit leaves no room for a new one, when the source has no more
+//! memory, and with the pool. One lock guards the lists; it is never held while the source is called.
 //!
-//! In direct mode each block is a region and goes back at once: for checkers of memory, and for sources that are pools themselves.
+//! In direct mode each block is a region and goes back at once: for checkers of memory, and for sources that are pools
+//! themselves.
 
 use super::classes::{Size, size_of_request};
 use super::lanes::{Lanes, Last, Note, Progress, SHARED};
@@ -251,7 +252,8 @@ impl Pool {
         true
     }
 
-    /// Gives regions back that are free as a whole, the largest first, until at most `keep` bytes are left or no region is free.
+    /// Gives regions back that are free as a whole, the largest first, until at most `keep` bytes are left or no region
+    /// is free.
     pub fn trim(&self, keep: usize) {
         while self.state.lock().usage.reserved > keep && self.give_back_one() {}
     }
@@ -349,7 +351,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Memory for work that is submitted to the stream from now on. It holds anything, and may still be in use by work before.
+    /// Memory for work that is submitted to the stream from now on. It holds anything, and may still be in use by work
+    /// before.
     pub fn allocate(&self, bytes: usize, tag: Tag) -> Result<Block> {
         self.pool.allocate_on(self.lane, bytes, tag).map(|(block, _)| block)
     }

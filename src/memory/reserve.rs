@@ -1,5 +1,6 @@
-//! A range of addresses that nobody can touch, and the bytes behind them elsewhere: an address space of its own, for devices that
-//! are emulated. Whoever uses one of its addresses as a pointer faults at once; who knows the reserve can translate it.
+//! A range of addresses that nobody can touch, and the bytes behind them elsewhere: an address space of its own, for
+//! devices that are emulated. Whoever uses one of its addresses as a pointer faults at once; who knows the reserve can
+//! translate it.
 
 use crate::base::{Error, Result};
 
@@ -55,8 +56,8 @@ impl Drop for Reserve {
     }
 }
 
-/// Copies bytes, which may overlap. As all access to tensors it rests on the rules of the API (module `view`): both are alive during
-/// the call, and nobody else writes them.
+/// Copies bytes, which may overlap. As all access to tensors it rests on the rules of the API (module `view`): both are
+/// alive during the call, and nobody else writes them.
 pub fn copy_bytes(to: usize, from: usize, bytes: usize) {
     if bytes > 0 {
         // SAFETY: as said above.

@@ -1,9 +1,10 @@
-//! A place for a value whose shape is known only when it is made: a view, and a block of memory that grows when the value does
-//! not fit, and never shrinks.
+//! A place for a value whose shape is known only when it is made: a view, and a block of memory that grows when the
+//! value does not fit, and never shrinks.
 //!
-//! One thread at a time has a slot: first whoever runs the node that makes the value (`begin`, `allocate`), then, behind it along
-//! edges, those who read it (`view`), and last whoever moves it on (`exchange`), behind all of these. So the block needs no lock.
-//! Only `allocate` may be called by a host's kernel as it likes, also from several threads at once; `state` lets one of them in:
+//! One thread at a time has a slot: first whoever runs the node that makes the value (`begin`, `allocate`), then,
+//! behind it along edges, those who read it (`view`), and last whoever moves it on (`exchange`), behind all of these.
+//! So the block needs no lock. Only `allocate` may be called by a host's kernel as it likes, also from several threads
+//! at once; `state` lets one of them in:
 //!
 //! | state | meaning                                        | next                               |
 //! |-------|------------------------------------------------|------------------------------------|
@@ -42,7 +43,8 @@ impl Slot {
         &self.view
     }
 
-    /// The value is about to be made anew. ORDERING: Relaxed here and in `is_made`; edges order those who have the slot.
+    /// The value is about to be made anew. ORDERING: Relaxed here and in `is_made`; edges order those who have the
+    /// slot.
     pub fn begin(&self) {
         self.state.store(OPEN, Relaxed);
     }
@@ -51,7 +53,8 @@ impl Slot {
         self.state.load(Relaxed) == MADE
     }
 
-    /// Memory for a value like `desc`, in the block that is there or in a larger one from `more`. None if that was done before.
+    /// Memory for a value like `desc`, in the block that is there or in a larger one from `more`. None if that was done
+    /// before.
     pub fn allocate(&self, desc: Desc, more: &dyn Fn(usize) -> Result<Block>) -> Result<Option<*mut u8>> {
         let bytes = desc.bytes()?;
         // ORDERING: Acquire pairs with the Release below: an attempt before this one that found no memory is over.

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// A place to get regions of memory from. No lock is held during these calls, and several may go on at once.
 pub trait Source: Send + Sync + Debug {
-    /// The address of `bytes` bytes, a multiple of `alignment`. The error says what was wrong with the source, as words that
-    /// come behind the name of who asked. `what` is for texts of the source's own.
+    /// The address of `bytes` bytes, a multiple of `alignment`. The error says what was wrong with the source, as words
+    /// that come behind the name of who asked. `what` is for texts of the source's own.
     fn allocate(&self, bytes: usize, alignment: usize, what: &Tag) -> Result<usize>;
 
     /// Takes back what `allocate` gave for these numbers.
@@ -34,8 +34,8 @@ pub struct HostMemory;
 const LAZY: usize = 1 << 20;
 
 impl HostMemory {
-    /// Room for the alignment, and for the way back to the beginning. The C library's own functions for aligned memory do not
-    /// say whether it is zero, so Rust's would touch all of it.
+    /// Room for the alignment, and for the way back to the beginning. The C library's own functions for aligned memory
+    /// do not say whether it is zero, so Rust's would touch all of it.
     fn layout(bytes: usize, alignment: usize) -> Option<(Layout, bool)> {
         if bytes < LAZY {
             return Layout::from_size_align(bytes, alignment).ok().map(|layout| (layout, false));

@@ -1,9 +1,10 @@
 //! Ranges of addresses: cut by best fit, and joined with their free neighbours when they come back.
 //!
-//! What lies at the addresses is never touched: it may be the memory of a device, which the host cannot reach. So all that is
-//! known of a range is kept beside it, in an array of nodes; a range's number is its place there. The ranges of a region, which
-//! came from a source in one piece, form a list by address, without gaps. The free ones are in a set ordered by size, and of
-//! equal ones the lowest address comes first, so that the same calls give the same places. Each call takes O(log n).
+//! What lies at the addresses is never touched: it may be the memory of a device, which the host cannot reach. So all
+//! that is known of a range is kept beside it, in an array of nodes; a range's number is its place there. The ranges of
+//! a region, which came from a source in one piece, form a list by address, without gaps. The free ones are in a set
+//! ordered by size, and of equal ones the lowest address comes first, so that the same calls give the same places. Each
+//! call takes O(log n).
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};

@@ -13,8 +13,8 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// `weir_tensor_view` with an address that can be set while others hold a reference; of values whose shape a run decides
-/// the shape, too.
+/// `weir_tensor_view` with an address that can be set while others hold a reference; of values whose shape a run
+/// decides the shape, too.
 #[repr(C)]
 #[derive(Debug)]
 pub struct View {
@@ -23,8 +23,8 @@ pub struct View {
     desc: UnsafeCell<Desc>,
 }
 
-// SAFETY: the descriptor is written by `reshape` alone, which the module's rules allow to one thread while nobody reads: the node
-// that makes a value, and those behind it along edges.
+// SAFETY: the descriptor is written by `reshape` alone, which the module's rules allow to one thread while nobody
+// reads: the node that makes a value, and those behind it along edges.
 unsafe impl Sync for View {}
 
 // C reads a View as a weir_tensor_view.
@@ -78,8 +78,8 @@ impl View {
         unsafe { &*self.desc.get() }
     }
 
-    /// Makes it a view of another tensor, whose shape may differ. Only by the one thread that has the view: whoever runs the
-    /// node that it belongs to, before others are told.
+    /// Makes it a view of another tensor, whose shape may differ. Only by the one thread that has the view: whoever
+    /// runs the node that it belongs to, before others are told.
     pub fn reshape(&self, data: *mut u8, bytes: usize, desc: Desc) {
         self.data.store(data, Relaxed);
         self.bytes.store(bytes, Relaxed);
@@ -107,7 +107,8 @@ impl View {
     pub fn write_bytes(&self, f: impl FnOnce(&mut [u8])) {
         match self.bytes() {
             0 => f(&mut []),
-            // SAFETY: the module's rules: alive and writable in all its bytes, and nobody else's while the kernel runs whose output it is.
+            // SAFETY: the module's rules: alive and writable in all its bytes, and nobody else's while the kernel runs
+            // whose output it is.
             bytes => f(unsafe { std::slice::from_raw_parts_mut(self.data(), bytes) }),
         }
     }
@@ -122,8 +123,8 @@ impl View {
 
     /// The first element of an input of an integer type.
     pub fn read_integer(&self) -> i32 {
-        // SAFETY: the module's rules: readable during the call; the descriptor says how large the element is, and memory of an
-        // engine or a checked tensor is aligned for it.
+        // SAFETY: the module's rules: readable during the call; the descriptor says how large the element is, and
+        // memory of an engine or a checked tensor is aligned for it.
         unsafe {
             match self.desc().dtype {
                 dtype::S32 => self.data().cast::<i32>().read(),

@@ -1,9 +1,9 @@
 //! The lock of an exclusive variable, which nobody sleeps on but threads of the host's that may.
 //!
-//! A kernel that finds it taken leaves word, and ends its round (`kernel::Completion`); the one who lets go of the lock completes the
-//! rounds of all who left word, and they try again, each where its run goes on. Nobody is handed the lock, so nothing is lost when a run
-//! whose turn it would be has stopped meanwhile. The lock is held for as long as a copy or a sum takes, whose pieces may be
-//! shared with the pool, and never while anything else is waited for.
+//! A kernel that finds it taken leaves word, and ends its round (`kernel::Completion`); the one who lets go of the lock
+//! completes the rounds of all who left word, and they try again, each where its run goes on. Nobody is handed the
+//! lock, so nothing is lost when a run whose turn it would be has stopped meanwhile. The lock is held for as long as a
+//! copy or a sum takes, whose pieces may be shared with the pool, and never while anything else is waited for.
 
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
@@ -49,7 +49,8 @@ impl Access {
         (!was_held).then(|| Held(self))
     }
 
-    /// The lock, for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what` names what it is of.
+    /// The lock, for a call of the host's. Waits for it, in a worker only as long as that is harmless; `what` names
+    /// what it is of.
     pub fn wait(&self, what: &dyn Fn() -> String) -> Result<Held<'_>> {
         let begun = now_ns();
         loop {

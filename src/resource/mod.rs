@@ -2,31 +2,34 @@
 //!
 //! # Who keeps what alive
 //!
-//! A resource is counted. Its *container* holds one reference, as long as it has the name; handles of the host's, programs that were
-//! compiled with it and work that is under way hold others. To delete a name, or to clear a container, lets go of the container's
-//! reference and makes the resource's number stale; the resource ends with its last reference. What ends may call the host, so nothing
-//! ends under a lock.
+//! A resource is counted. Its *container* holds one reference, as long as it has the name; handles of the host's,
+//! programs that were compiled with it and work that is under way hold others. To delete a name, or to clear a
+//! container, lets go of the container's reference and makes the resource's number stale; the resource ends with its
+//! last reference. What ends may call the host, so nothing ends under a lock.
 //!
-//! A resource does not keep its engine alive, because the engine keeps the resource. When the engine goes, what is still referenced
-//! is noted (`leaks`), and goes on being a piece of memory that can be read and let go of.
+//! A resource does not keep its engine alive, because the engine keeps the resource. When the engine goes, what is
+//! still referenced is noted (`leaks`), and goes on being a piece of memory that can be read and let go of.
 //!
 //! # Names and numbers
 //!
-//! A name is for people and for sharing: container and name, looked up under a lock (`registry`). A *number* is an index and the generation
-//! of what has it, so a stale one is found. Kernels of variables hold numbers. They are looked up when a graph is compiled (`Kernel::resolve`): the
-//! program holds the variable itself, and its runs go through a pointer. A call on a stream looks the number up.
+//! A name is for people and for sharing: container and name, looked up under a lock (`registry`). A *number* is an
+//! index and the generation of what has it, so a stale one is found. Kernels of variables hold numbers. They are looked
+//! up when a graph is compiled (`Kernel::resolve`): the program holds the variable itself, and its runs go through a
+//! pointer. A call on a stream looks the number up.
 //!
 //! # Two ways to use a variable
 //!
-//! *Exclusive* (`access`): one memory, and a lock that a node holds while it reads or writes. A node that finds it taken does not block
-//! its worker: it leaves word, completes its round, and tries again when the lock is free. What runs of different programs do to
-//! it is whole, in some order; within a graph the order is the edges', and compile refuses a graph that gives none.
+//! *Exclusive* (`access`): one memory, and a lock that a node holds while it reads or writes. A node that finds it
+//! taken does not block its worker: it leaves word, completes its round, and tries again when the lock is free. What
+//! runs of different programs do to it is whole, in some order; within a graph the order is the edges', and compile
+//! refuses a graph that gives none.
 //!
-//! *Optimistic* (`versions`): no lock while anything is read or written. A reader holds on to the version that was current; a writer makes a
-//! version of its own and puts it in place of the one that it began with, or begins again. Readers see one value or the other, never
-//! parts of both, and no sum is lost.
+//! *Optimistic* (`versions`): no lock while anything is read or written. A reader holds on to the version that was
+//! current; a writer makes a version of its own and puts it in place of the one that it began with, or begins again.
+//! Readers see one value or the other, never parts of both, and no sum is lost.
 //!
-//! On a device that works on its own (`on_device`) both are one chain of accesses that the device makes one after the other.
+//! On a device that works on its own (`on_device`) both are one chain of accesses that the device makes one after the
+//! other.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -96,7 +99,8 @@ impl ResourceKind {
     }
 }
 
-/// A number that no other thing of this process has which nodes of graphs read and write. ORDERING: Relaxed; only that no two are alike.
+/// A number that no other thing of this process has which nodes of graphs read and write. ORDERING: Relaxed; only that
+/// no two are alike.
 fn next_serial() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)

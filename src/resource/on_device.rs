@@ -1,12 +1,14 @@
 //! A variable in the memory of a device that works on its own.
 //!
-//! What reads and writes it there is issued to streams of any number, by programs, other streams, and the host. All of it forms a *chain*: each
-//! access waits, on the device, for the one that was issued before it, whatever stream that is on. So accesses are whole, and come
-//! one after the other in the order in which they were issued; nobody waits on the host. Exclusive and optimistic variables are alike in this.
-//! A graph gives its accesses to an exclusive one an order, and issues them in that order.
+//! What reads and writes it there is issued to streams of any number, by programs, other streams, and the host. All of
+//! it forms a *chain*: each access waits, on the device, for the one that was issued before it, whatever stream that is
+//! on. So accesses are whole, and come one after the other in the order in which they were issued; nobody waits on the
+//! host. Exclusive and optimistic variables are alike in this. A graph gives its accesses to an exclusive one an order,
+//! and issues them in that order.
 //!
-//! An access whose stream fails is not made, and the variable keeps its value: a sum is computed beside it, and then copied. An access that waits for a
-//! stream which then fails fails with it; what comes when the failure is known does not wait for it, and goes on.
+//! An access whose stream fails is not made, and the variable keeps its value: a sum is computed beside it, and then
+//! copied. An access that waits for a stream which then fails fails with it; what comes when the failure is known does
+//! not wait for it, and goes on.
 
 use crate::base::time::Deadline;
 use crate::base::{Desc, Error, Result};

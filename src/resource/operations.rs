@@ -50,7 +50,8 @@ struct Call {
     resource: Ref<Resource>,
 }
 
-/// The kernel of an operation on a variable. `sum` is the device's kernel of that name, for an addition to a variable in a device's memory.
+/// The kernel of an operation on a variable. `sum` is the device's kernel of that name, for an addition to a variable
+/// in a device's memory.
 pub fn kernel(
     operation: Operation,
     registry: &Arc<Registry>,

@@ -111,8 +111,8 @@ impl Registry {
         Ok(resource)
     }
 
-    /// The resource of this name, or the one that `make` makes, which is called by one thread at a time and not under a lock. Others
-    /// wait for it where they may sleep. What it makes has no name yet.
+    /// The resource of this name, or the one that `make` makes, which is called by one thread at a time and not under a
+    /// lock. Others wait for it where they may sleep. What it makes has no name yet.
     pub fn lookup_or_make(
         &self,
         container: &str,
@@ -150,7 +150,8 @@ impl Registry {
         }
     }
 
-    /// What is waited for may need this very thread, as a worker or because it makes something else that is needed there.
+    /// What is waited for may need this very thread, as a worker or because it makes something else that is needed
+    /// there.
     fn check_may_sleep(&self, container: &str, name: &str) -> Result<()> {
         let why = match () {
             () if MAKING.get() > 0 => "this thread is making a resource that others may wait for",

@@ -54,7 +54,8 @@ impl Keys<'_> {
     }
 }
 
-/// FNV-1a with a last round that spreads what it has: keys are short, and whoever may insert may fill the memory anyway.
+/// FNV-1a with a last round that spreads what it has: keys are short, and whoever may insert may fill the memory
+/// anyway.
 #[derive(Clone, Copy, Debug)]
 struct KeyHasher(u64);
 
@@ -155,7 +156,8 @@ impl Table {
         Ok(())
     }
 
-    /// Puts rows in, in the order of the keys; a key that is there gets the new row. Without the memory for all, nothing is put in.
+    /// Puts rows in, in the order of the keys; a key that is there gets the new row. Without the memory for all,
+    /// nothing is put in.
     pub fn insert(&self, keys: Keys<'_>, rows: &[u8]) -> Result<()> {
         self.check(&keys, "rows", rows.len())?;
         let mut owned = own(&keys)?.into_iter();
@@ -173,7 +175,8 @@ impl Table {
         Ok(())
     }
 
-    /// Copies the row of each key to `out`, or `default` (zeros without) where there is none, which `found` tells. How many were found.
+    /// Copies the row of each key to `out`, or `default` (zeros without) where there is none, which `found` tells. How
+    /// many were found.
     pub fn find(
         &self,
         keys: Keys<'_>,

@@ -173,7 +173,8 @@ impl Variable {
         self.access().map(|access| access.wait(what)).transpose()
     }
 
-    /// For the host: copies the value into `output`, in this thread. `side`: where that is; of a variable in the host's memory it is there.
+    /// For the host: copies the value into `output`, in this thread. `side`: where that is; of a variable in the host's
+    /// memory it is there.
     pub fn get(&self, output: &View, side: Side, what: &dyn Fn() -> String) -> Result<()> {
         self.check_like(output.desc())?;
         if let Some(on) = self.on_device() {

@@ -1,8 +1,8 @@
 //! The value of an optimistic variable: one version after the other.
 //!
-//! Whoever holds a version may read it as long as they like: it is never written again. A version that nobody holds any more is written by
-//! the next writer, so there are as many as there are readers and writers at once, and none is made when as many were
-//! needed before.
+//! Whoever holds a version may read it as long as they like: it is never written again. A version that nobody holds any
+//! more is written by the next writer, so there are as many as there are readers and writers at once, and none is made
+//! when as many were needed before.
 
 use crate::base::{Desc, Result};
 use crate::memory::{Buffer, View};
@@ -58,7 +58,8 @@ impl Versions {
         Version::create(&self.desc, "a version of a variable")
     }
 
-    /// Makes it the current version; of `in_place_of`, if that is given, and only if that is still current. Gives it back if not.
+    /// Makes it the current version; of `in_place_of`, if that is given, and only if that is still current. Gives it
+    /// back if not.
     pub fn publish(&self, version: Arc<Version>, in_place_of: Option<&Arc<Version>>) -> Result<(), Arc<Version>> {
         let mut state = self.state.lock();
         if in_place_of.is_some_and(|old| !Arc::ptr_eq(old, &state.current)) {

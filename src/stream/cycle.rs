@@ -4,8 +4,8 @@
 //! by a thread that runs B's item and waits for C, or because B is parked until an event of C is reached. When that
 //! chain leads back to A, nobody gets on.
 //!
-//! A queue may also be held up because its first item is a run of a program that has as many as it may have. A thread that is
-//! inside of a run of that program does not wait for such a queue.
+//! A queue may also be held up because its first item is a run of a program that has as many as it may have. A thread
+//! that is inside of a run of that program does not wait for such a queue.
 //!
 //! Such waits are rare and slow anyway, so they are kept in one list under one lock. The end of the chain may change
 //! while a thread sleeps, so it looks again from time to time (`wait`).

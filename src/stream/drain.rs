@@ -1,12 +1,13 @@
 //! Who drains a queue, on which thread, and what that thread may do there.
 //!
-//! A queue whose work a device does is drained to issue it, by whoever comes: who submits, who reaches an event, also on a thread of
-//! the device's. A function of the host's among its items is for hands of the host: a worker of the queue's pool, or the thread of
-//! a lane that is started when the first one comes and there is no pool that takes single jobs, or when that refuses. It is
-//! never run by who submits, who is not to be kept.
+//! A queue whose work a device does is drained to issue it, by whoever comes: who submits, who reaches an event, also
+//! on a thread of the device's. A function of the host's among its items is for hands of the host: a worker of the
+//! queue's pool, or the thread of a lane that is started when the first one comes and there is no pool that takes
+//! single jobs, or when that refuses. It is never run by who submits, who is not to be kept.
 //!
-//! *A device's thread* runs nothing of the host's on any queue, which could hold the device up for ever: where a pool refuses what a device has brought
-//! back, or runs it at once in the thread that offers it, a lane takes it (`by_host_hands`).
+//! *A device's thread* runs nothing of the host's on any queue, which could hold the device up for ever: where a pool
+//! refuses what a device has brought back, or runs it at once in the thread that offers it, a lane takes it
+//! (`by_host_hands`).
 
 use super::line::Line;
 use super::notice::tell_put_off;
@@ -99,7 +100,8 @@ impl Queue {
     /// False if there is no pool that takes single jobs, or it refuses.
     fn call_pool(self: &Arc<Self>) -> bool {
         let Some(pool) = self.pool().filter(|pool| pool.can_spawn()) else { return false };
-        // ORDERING: SeqCst, and the turn's CALLED before it: the closure takes the flag back before it looks at the turn.
+        // ORDERING: SeqCst, and the turn's CALLED before it: the closure takes the flag back before it looks at the
+        // turn.
         if self.is_sent().swap(true, SeqCst) {
             return true;
         }
@@ -162,7 +164,8 @@ impl Queue {
         self.drain_until(hands, &|| false);
     }
 
-    /// The same, up to the end of an item behind which there is `enough`: the rest is for whoever is called. False if the turn was not free.
+    /// The same, up to the end of an item behind which there is `enough`: the rest is for whoever is called. False if
+    /// the turn was not free.
     pub(super) fn drain_until(self: &Arc<Self>, hands: Hands, enough: &dyn Fn() -> bool) -> bool {
         let _frame = ambient::enter(ambient::Work::Queue(self.id()));
         let Some(mut turn) = self.turn().hold() else { return false };
@@ -204,8 +207,8 @@ impl Queue {
         }
     }
 
-    /// Does an item of it here, or joins in, if it is called and nobody has come: for who waits for something else that waits for it. False if
-    /// there was nothing to do.
+    /// Does an item of it here, or joins in, if it is called and nobody has come: for who waits for something else that
+    /// waits for it. False if there was nothing to do.
     pub fn help(self: &Arc<Self>) -> bool {
         if ambient::within(ambient::Work::Queue(self.id())) || self.pool().is_some_and(|pool| !pool.may_work_here()) {
             return false;
@@ -217,7 +220,8 @@ impl Queue {
         self.program_waited_for().is_none() && self.join() == Joined::Worked
     }
 
-    /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox. Gives it back if not.
+    /// Gives an item to the device in this thread, if nothing is in front of it: then it need not go through the inbox.
+    /// Gives it back if not.
     pub(super) fn issue_now(self: &Arc<Self>, line: &Line, op: Op, key: &[usize]) -> Option<Op> {
         let Op::Work(work) = &op else { return Some(op) };
         if !self.has_no_news() {
@@ -251,7 +255,8 @@ impl Queue {
         None
     }
 
-    /// Gives work to the device once more that stands under this key, if nothing is in front of it. False if it does not stand, or cannot be given now.
+    /// Gives work to the device once more that stands under this key, if nothing is in front of it. False if it does
+    /// not stand, or cannot be given now.
     #[inline]
     pub fn submit_again(self: &Arc<Self>, key: &[usize]) -> bool {
         let Some(line) = self.line() else { return false };

@@ -1,34 +1,37 @@
-//! A queue whose work a device does: items are *issued* to a stream of the device, in order, and *completed* when the device is known
-//! to have done them.
+//! A queue whose work a device does: items are *issued* to a stream of the device, in order, and *completed* when the
+//! device is known to have done them.
 //!
 //! # Issuing
 //!
-//! Whoever submits issues, at once, unless another thread is at it or the first item cannot be issued yet: it waits for an event
-//! that no stream of this device will reach, or for one whose record lies in a queue that is itself held up, or it is a function of the
-//! host's, which runs when the device has got there. Then the queue is parked as any queue is (`queue`), holds no thread, and whoever
-//! reaches that event goes on issuing. A wait for an event of the same device is issued to the device, and nobody waits for it here.
+//! Whoever submits issues, at once, unless another thread is at it or the first item cannot be issued yet: it waits for
+//! an event that no stream of this device will reach, or for one whose record lies in a queue that is itself held up,
+//! or it is a function of the host's, which runs when the device has got there. Then the queue is parked as any queue
+//! is (`queue`), holds no thread, and whoever reaches that event goes on issuing. A wait for an event of the same
+//! device is issued to the device, and nobody waits for it here.
 //!
 //! # Completing
 //!
-//! Nobody is told of each item. *Milestones* (`sync::Milestones`) are events behind items: those that the host records itself, one behind
-//! every 64 items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first milestone that covers what it
-//! waits for; who looks, asks the oldest. Then the items up to there are let go, with the tensors that they hold, and count as completed.
+//! Nobody is told of each item. *Milestones* (`sync::Milestones`) are events behind items: those that the host records
+//! itself, one behind every 64 items, and one wherever a thread wants to know (`ask`). Who waits, waits for the first
+//! milestone that covers what it waits for; who looks, asks the oldest. Then the items up to there are let go, with the
+//! tensors that they hold, and count as completed.
 //!
-//! A call that is given again while an earlier time of it is under way is a number and no more: what it uses is held already, and stands where it is until
-//! its last time is over (`sync::Standing`). Nothing is added to what is under way, and no lock is taken, unless a milestone is wanted (`note`).
-//! One thread at a time does that, so that items complete in order; others leave it to that one, which looks again for them, and wait for
-//! the count.
+//! A call that is given again while an earlier time of it is under way is a number and no more: what it uses is held
+//! already, and stands where it is until its last time is over (`sync::Standing`). Nothing is added to what is under
+//! way, and no lock is taken, unless a milestone is wanted (`note`). One thread at a time does that, so that items
+//! complete in order; others leave it to that one, which looks again for them, and wait for the count.
 //!
-//! A thread that wants to know about items which are not issued yet leaves word (`asked`), and the milestone is recorded right
-//! behind them. So a wait covers what was submitted before it, and ends although others go on submitting.
+//! A thread that wants to know about items which are not issued yet leaves word (`asked`), and the milestone is
+//! recorded right behind them. So a wait covers what was submitted before it, and ends although others go on
+//! submitting.
 //!
-//! A failure is found with the milestone behind it: the queue has failed from then on, and what is submitted later is skipped.
-//! What was issued in between the device has skipped itself.
+//! A failure is found with the milestone behind it: the queue has failed from then on, and what is submitted later is
+//! skipped. What was issued in between the device has skipped itself.
 //!
 //! # The end
 //!
-//! A queue may be released while the device works for it. Then the device is asked to say when the last item is done, and the
-//! answer holds the queue until then (`see_off`).
+//! A queue may be released while the device works for it. Then the device is asked to say when the last item is done,
+//! and the answer holds the queue until then (`see_off`).
 
 use super::drain::{Hands, Issued};
 use super::lane::Lane;
@@ -40,8 +43,8 @@ use crate::sync::{Asked, Gate, Giver, Milestone, Milestones, Mutex, MutexGuard, 
 use std::sync::atomic::{AtomicBool, Ordering::*, fence};
 use std::sync::{Arc, Weak};
 
-/// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a question to the
-/// device may cost as much as an item.
+/// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a
+/// question to the device may cost as much as an item.
 const LOOK_FROM: u64 = 192;
 const LOOK_EVERY: u64 = 64;
 
@@ -61,8 +64,8 @@ pub struct Line {
     halt: OnceLock<Arc<Halt>>,
     /// Runs these where no pool takes them.
     lane: OnceLock<Lane>,
-    /// The first item is such a one; it has begun. ORDERING: Relaxed, both; by who has the queue's turn or was called to take it, and the
-    /// turn orders them.
+    /// The first item is such a one; it has begun. ORDERING: Relaxed, both; by who has the queue's turn or was called
+    /// to take it, and the turn orders them.
     is_at_host: AtomicBool,
     is_begun: AtomicBool,
     /// The host has let go of the queue.
@@ -76,7 +79,8 @@ struct Halt {
     /// Who is told. While it has not got there, or nobody has looked yet, `is_ahead`.
     queue: Mutex<Option<Arc<Queue>>>,
     is_ahead: AtomicBool,
-    /// The item in front of which it was put was skipped. ORDERING: Relaxed, both; by the thread that has the queue's turn.
+    /// The item in front of which it was put was skipped. ORDERING: Relaxed, both; by the thread that has the queue's
+    /// turn.
     is_stale: AtomicBool,
 }
 
@@ -97,8 +101,8 @@ pub(super) type UnderWay = Milestones<Op, Event>;
 #[derive(Default)]
 pub(super) struct Flight {
     pub(super) under_way: UnderWay,
-    /// Items that count as completed although nobody knows whether the device is done with them. They go with the next milestone that
-    /// is reached, or behind the stream.
+    /// Items that count as completed although nobody knows whether the device is done with them. They go with the next
+    /// milestone that is reached, or behind the stream.
     pub(super) unknown: Vec<Op>,
     /// Events of milestones that are behind us.
     pub(super) spare: Vec<Event>,
@@ -111,7 +115,8 @@ impl std::fmt::Debug for Flight {
 }
 
 impl Line {
-    /// A line to a stream of the device's, or to one of the host's; and who gives again what was given before, for the queue's turn.
+    /// A line to a stream of the device's, or to one of the host's; and who gives again what was given before, for the
+    /// queue's turn.
     pub(super) fn create(
         device: &Arc<dyn Device>,
         name: &str,
@@ -211,8 +216,8 @@ impl Line {
         Ok(event)
     }
 
-    /// An item was issued, or is skipped: `event` is the one that it recorded, and `op` what is to be let go when it is over, if anything is. By the thread
-    /// that has the turn.
+    /// An item was issued, or is skipped: `event` is the one that it recorded, and `op` what is to be let go when it is
+    /// over, if anything is. By the thread that has the turn.
     pub(super) fn note(&self, op: Option<Op>, event: Option<Event>) -> Result<()> {
         let number = self.issued() + 1;
         let flight = (op.is_some() || event.is_some()).then(|| {
@@ -222,7 +227,8 @@ impl Line {
             flight
         });
         self.issued.advance(1);
-        // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or who asks sees the count.
+        // ORDERING: Relaxed; the fence in `advance` pairs with that in `ask`: either this sees the flag, or who asks
+        // sees the count.
         if flight.is_none() && !UnderWay::is_stride(number) && !self.has_wishes.load(Relaxed) {
             return Ok(());
         }
@@ -275,7 +281,8 @@ impl Line {
         self.flight().under_way.is_looking()
     }
 
-    /// Whether to look which items are done: so many are under way, and there may be a milestone that was not there at the last look.
+    /// Whether to look which items are done: so many are under way, and there may be a milestone that was not there at
+    /// the last look.
     pub(super) fn is_crowded(&self) -> bool {
         let issued = self.issued();
         issued.is_multiple_of(LOOK_EVERY) && self.flight().under_way.count(issued) >= LOOK_FROM
@@ -419,7 +426,8 @@ impl Queue {
         reached
     }
 
-    /// The host lets go of its queue: what the device is at holds it until it is done, so that nothing it uses goes before.
+    /// The host lets go of its queue: what the device is at holds it until it is done, so that nothing it uses goes
+    /// before.
     pub fn see_off(self: &Arc<Self>) {
         let Some(line) = self.line() else { return };
         // ORDERING: Release pairs with the Acquire in `is_abandoned`, by whoever goes on issuing.

@@ -1,4 +1,5 @@
-//! What is known of the items of a `line`: looks at the device, what they complete, and waits. Who may look, and what a milestone is, `line` says.
+//! What is known of the items of a `line`: looks at the device, what they complete, and waits. Who may look, and what a
+//! milestone is, `line` says.
 #![forbid(unsafe_code)]
 
 use super::line::{Event, Flight, Line};
@@ -31,8 +32,8 @@ enum Over {
     Unknown,
 }
 
-/// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a device that gives
-/// one thread another answer than the other must not keep anybody for ever.
+/// How long to wait for a thread that completes items before looking again. It looks for us, and needs no help; but a
+/// device that gives one thread another answer than the other must not keep anybody for ever.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 impl Queue {
@@ -121,7 +122,8 @@ impl Queue {
         self.let_all_go(line, count, is_well);
     }
 
-    /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back here: not under the lock.
+    /// Completes so many items, which are `over` or kept. What they hold is the host's, whose functions may come back
+    /// here: not under the lock.
     fn let_go(&self, line: &Line, count: u64, over: Over) {
         let mut done = line.flight().under_way.over();
         let upto = done + count;
@@ -155,8 +157,8 @@ impl Queue {
         }
     }
 
-    /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the device is lost,
-    /// it is; if not, what it may still use is kept.
+    /// The device does not even take an event, so nobody is told any more: what was issued counts as completed. If the
+    /// device is lost, it is; if not, what it may still use is kept.
     fn give_up(&self, line: &Line, error: Error, target: u64) {
         let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
@@ -167,8 +169,8 @@ impl Queue {
         }
     }
 
-    /// Waits for a moment without an event: short work is over before one would be recorded and reached. Not while others go on submitting: then it
-    /// takes an event to tell where the wait ends.
+    /// Waits for a moment without an event: short work is over before one would be recorded and reached. Not while
+    /// others go on submitting: then it takes an event to tell where the wait ends.
     pub(super) fn look_briefly(&self, line: &Line, target: u64, deadline: Deadline) -> Brief {
         if self.completed() >= target {
             return Brief::Done;

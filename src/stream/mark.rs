@@ -134,7 +134,8 @@ impl Mark {
 
     /// The queue has got here.
     pub(super) fn reach(&self, failure: Option<Error>) {
-        // Under the lock, so that nobody subscribes after the list was taken; and of a device's mark several may say so.
+        // Under the lock, so that nobody subscribes after the list was taken; and of a device's mark several may say
+        // so.
         let (queues, notices) = {
             let mut waiters = self.waiters.lock();
             let before = self.gate.reached();
@@ -177,8 +178,8 @@ impl Mark {
         Ok(())
     }
 
-    /// Has the queue resumed when the mark is reached, or, if its device is the mark's, when that was told to record it. False if
-    /// that has happened.
+    /// Has the queue resumed when the mark is reached, or, if its device is the mark's, when that was told to record
+    /// it. False if that has happened.
     pub(super) fn subscribe(self: &Arc<Self>, queue: &Arc<Queue>) -> bool {
         let mut waiters = self.waiters.lock();
         let reached = self.gate.reached();

@@ -13,8 +13,8 @@
 //! work for it. It then answers *pending* after it has left word where it will be resumed, the turn is parked, and
 //! no thread is held. Resuming calls again.
 //!
-//! The work of a queue may be a device's (`line`): then draining it means to issue its items to the device, and functions of the
-//! host's among them are for other hands (`drain`).
+//! The work of a queue may be a device's (`line`): then draining it means to issue its items to the device, and
+//! functions of the host's among them are for other hands (`drain`).
 //!
 //! # What is done, and when
 //!
@@ -25,11 +25,12 @@
 //!
 //! # Waiting
 //!
-//! Whoever waits, works (`wait`): a wait takes the turn of the queue, and of the queues that this one waits for, where they are free; it joins
-//! the run that it waits for. It sleeps only for what another thread or a device is at. Where the host gave `help`, a worker may run other
-//! tasks of the pool, to a bounded depth.
+//! Whoever waits, works (`wait`): a wait takes the turn of the queue, and of the queues that this one waits for, where
+//! they are free; it joins the run that it waits for. It sleeps only for what another thread or a device is at. Where
+//! the host gave `help`, a worker may run other tasks of the pool, to a bounded depth.
 //!
-//! A thread that runs a queue's item may wait for another queue, unless what it waits for waits for it in turn (`cycle`).
+//! A thread that runs a queue's item may wait for another queue, unless what it waits for waits for it in turn
+//! (`cycle`).
 #![forbid(unsafe_code)]
 
 mod account;

@@ -29,13 +29,14 @@ pub trait Work: Send + Sync {
     /// synchronous queue it must not answer Pending.
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>>;
 
-    /// On a queue whose work a device does: gives it to the device, if that is all there is to it. None: it is to be polled.
+    /// On a queue whose work a device does: gives it to the device, if that is all there is to it. None: it is to be
+    /// polled.
     fn give(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
         None
     }
 
-    /// On a queue whose work a device does: gives it to the device once more, while earlier times may be under way. What it has given before was all there is
-    /// to it. None: it is to be submitted anew.
+    /// On a queue whose work a device does: gives it to the device once more, while earlier times may be under way.
+    /// What it has given before was all there is to it. None: it is to be submitted anew.
     fn again(&self, _queue: &Arc<Queue>) -> Option<Result<()>> {
         None
     }
@@ -48,7 +49,8 @@ pub trait Work: Send + Sync {
     /// It will not run, because the queue failed before.
     fn skip(self: Arc<Self>, _cause: &Error) {}
 
-    /// On a queue whose work a device does: the device is done with it, and whether it and all before it went well is known.
+    /// On a queue whose work a device does: the device is done with it, and whether it and all before it went well is
+    /// known.
     fn over(self: Arc<Self>, _is_well: bool) {}
 }
 
@@ -146,8 +148,8 @@ pub struct Queue {
     latch: Latch,
     /// The queue whose event the first item waits for, or has waited for.
     parked_on: Mutex<Weak<Queue>>,
-    /// The number of the program that the first item, a run, waits for a place of; 0 = none. ORDERING: Relaxed; who waits looks
-    /// again and again.
+    /// The number of the program that the first item, a run, waits for a place of; 0 = none. ORDERING: Relaxed; who
+    /// waits looks again and again.
     program_waited_for: AtomicU32,
     /// How often the failure of a device's stream was cleared.
     epoch: AtomicU64,
@@ -166,8 +168,8 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Makes a queue. An asynchronous one of the host's gets a lane if its pool cannot take single jobs; a device's is always
-    /// asynchronous.
+    /// Makes a queue. An asynchronous one of the host's gets a lane if its pool cannot take single jobs; a device's is
+    /// always asynchronous.
     pub fn create(attr: QueueAttr, doer: Doer<'_>, account: Arc<Account>) -> Result<Arc<Queue>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Relaxed);
@@ -455,8 +457,8 @@ impl Queue {
         self.submit_as(op, &[])
     }
 
-    /// As `submit`. Work that a device does, and that may be given again, has a key: no other has the same while it lives. Then `submit_again` does for later
-    /// times, as long as this one is under way.
+    /// As `submit`. Work that a device does, and that may be given again, has a key: no other has the same while it
+    /// lives. Then `submit_again` does for later times, as long as this one is under way.
     pub fn submit_as(self: &Arc<Self>, op: Op, key: &[usize]) -> Result<()> {
         if self.is_synchronous() {
             return self.run_now(op);

@@ -1,5 +1,5 @@
-//! What a wait for everything waits for, noted before the first wait: so the engines go on side by side, and what comes later is not
-//! waited for.
+//! What a wait for everything waits for, noted before the first wait: so the engines go on side by side, and what comes
+//! later is not waited for.
 
 use super::account::Account;
 use super::queue::Queue;
@@ -20,8 +20,8 @@ pub trait Aside: Send + Sync {
     fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>>;
 }
 
-/// Queues, and what each must have completed; and events. The first 32 queues need no allocation, so that a program that
-/// synchronises around every run allocates nothing.
+/// Queues, and what each must have completed; and events. The first 32 queues need no allocation, so that a program
+/// that synchronises around every run allocates nothing.
 #[derive(Default)]
 pub(super) struct Snapshot {
     first: [Option<(Arc<Queue>, u64)>; 32],
@@ -46,9 +46,10 @@ impl Snapshot {
         }
     }
 
-    /// No more is added. Devices are told where their queues' targets are, so that none is waited for longer. A queue holds its lane and its pool; one whose stream is gone must end when its work has, and not live on
-    /// from one synchronisation to the next while they overlap: so idle ones are let go of before the wait. Not under a lock: what
-    /// dies here may call the host.
+    /// No more is added. Devices are told where their queues' targets are, so that none is waited for longer. A queue
+    /// holds its lane and its pool; one whose stream is gone must end when its work has, and not live on from one
+    /// synchronisation to the next while they overlap: so idle ones are let go of before the wait. Not under a lock:
+    /// what dies here may call the host.
     pub fn taken(mut self) -> Snapshot {
         let is_idle = |(queue, target): &(Arc<Queue>, u64)| queue.has_completed(*target);
         for place in self.first.iter_mut().take(self.len) {

@@ -61,7 +61,8 @@ impl Queue {
         result
     }
 
-    /// Takes a synchronous queue's turn; waits while another thread is at work with it, where no circle can close unseen.
+    /// Takes a synchronous queue's turn; waits while another thread is at work with it, where no circle can close
+    /// unseen.
     fn hold(self: &Arc<Self>) -> Result<TurnGuard<'_, Items>> {
         loop {
             let seen = self.completed();

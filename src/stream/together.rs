@@ -17,9 +17,9 @@ pub struct Synced {
     pub result: Result<()>,
 }
 
-/// Refuses a wait for everything where the thread works for a stream, a run or a region, or is in a function that the library has
-/// called: that is part of everything. Always, and not only where it would hang: the answer must not depend on the thread that an item
-/// happened to come to.
+/// Refuses a wait for everything where the thread works for a stream, a run or a region, or is in a function that the
+/// library has called: that is part of everything. Always, and not only where it would hang: the answer must not depend
+/// on the thread that an item happened to come to.
 pub(super) fn refuse_inside(what: &str) -> Result<()> {
     match ambient::is_inside() {
         false => Ok(()),
@@ -29,9 +29,9 @@ pub(super) fn refuse_inside(what: &str) -> Result<()> {
     }
 }
 
-/// As `sync_all`, with an answer for each engine, in the order in which they were made. All targets are taken before the first
-/// wait, so the engines go on while one is waited for; those that the deadline leaves behind say so, the others have ended.
-/// With more engines than `most` nothing is waited for, and the answer is how many there are.
+/// As `sync_all`, with an answer for each engine, in the order in which they were made. All targets are taken before
+/// the first wait, so the engines go on while one is waited for; those that the deadline leaves behind say so, the
+/// others have ended. With more engines than `most` nothing is waited for, and the answer is how many there are.
 pub fn sync_each(extent: Extent, timeout_ns: u64, most: usize) -> Result<std::result::Result<Vec<Synced>, usize>> {
     refuse_inside(extent.synchronising())?;
     let deadline = Deadline::after(timeout_ns);
@@ -55,7 +55,8 @@ pub fn sync_each(extent: Extent, timeout_ns: u64, most: usize) -> Result<std::re
     Ok(Ok(taken.into_iter().map(end).collect()))
 }
 
-/// A stretch of a program whose asynchronous failures are its own: a part of what the synchronisation of the same engines reports.
+/// A stretch of a program whose asynchronous failures are its own: a part of what the synchronisation of the same
+/// engines reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     extent: Extent,
@@ -63,7 +64,8 @@ pub struct Scope {
     first: u64,
 }
 
-/// A scope's number: above these bits stands whose it is (0 = everything's, else the domain's number and one), in them the first failure.
+/// A scope's number: above these bits stands whose it is (0 = everything's, else the domain's number and one), in them
+/// the first failure.
 const FIRST_BITS: u32 = 40;
 
 impl Scope {
@@ -89,8 +91,8 @@ impl Scope {
         Scope { extent, first: number & ((1 << FIRST_BITS) - 1) }
     }
 
-    /// Waits for all that was queued on these engines, and gives the first failure since the scope began; the others are told with it.
-    /// Failures from before stay for who synchronises them. None of them is told if the time is over.
+    /// Waits for all that was queued on these engines, and gives the first failure since the scope began; the others
+    /// are told with it. Failures from before stay for who synchronises them. None of them is told if the time is over.
     pub fn end(self, timeout_ns: u64) -> Result<()> {
         refuse_inside("ending an asynchronous scope")?;
         let deadline = Deadline::after(timeout_ns);
@@ -111,8 +113,9 @@ impl Scope {
     }
 }
 
-/// Times `call`, so often as there are places: from a moment when the stream (all streams without one) is idle to one when it is
-/// again. No time without that: work of the call's that another stream of its domain has not done by then is a failure.
+/// Times `call`, so often as there are places: from a moment when the stream (all streams without one) is idle to one
+/// when it is again. No time without that: work of the call's that another stream of its domain has not done by then is
+/// a failure.
 pub fn time_ns(queue: Option<&Arc<Queue>>, times: &mut [u64], mut call: impl FnMut() -> Result<()>) -> Result<()> {
     refuse_inside("timing")?;
     let settle = || match queue {

@@ -4,13 +4,15 @@
 //!
 //! It goes round until the thing is done:
 //!
-//! 1. It drains the queue if the turn is free, and the queues that this one is parked on. It stops behind the item that it waits for, or
-//!    behind which its time is over; the rest is for whoever the queue calls. It joins a run that is under way (`Shared`).
-//! 2. What it finds taken is being done by another thread or by a device. It looks for the spin budget, and then sleeps on the gate of
-//!    the queue at which the chain ends. That gate tells when this queue gets on, is called, is parked, or is shared.
+//! 1. It drains the queue if the turn is free, and the queues that this one is parked on. It stops behind the item that
+//!    it waits for, or behind which its time is over; the rest is for whoever the queue calls. It joins a run that is
+//!    under way (`Shared`).
+//! 2. What it finds taken is being done by another thread or by a device. It looks for the spin budget, and then sleeps
+//!    on the gate of the queue at which the chain ends. That gate tells when this queue gets on, is called, is parked,
+//!    or is shared.
 //!
-//! So a wait sleeps only for what some thread is running, or what completes by itself. The threads of a pool may all wait: what they
-//! wait for is done by themselves. It needs no pool to know its threads.
+//! So a wait sleeps only for what some thread is running, or what completes by itself. The threads of a pool may all
+//! wait: what they wait for is done by themselves. It needs no pool to know its threads.
 //!
 //! # Who is called
 //!
@@ -20,7 +22,8 @@
 //!
 //! - Inside of the very stream's work, or where the stream waits for the caller in turn (`cycle`).
 //! - In a worker of a pool, when nobody is at it: what completes later may need that very thread.
-//! - In a helper of a run or a region that lies so deep inside of others that what it holds up is not known, when another thread is at it.
+//! - In a helper of a run or a region that lies so deep inside of others that what it holds up is not known, when
+//!   another thread is at it.
 //! - On a thread that a device needs, after a moment.
 
 use super::cycle::Waiting;
@@ -42,12 +45,14 @@ pub struct Wait<'a> {
     pub done: &'a dyn Fn() -> bool,
     /// Whether all of it is with a device, which needs no thread of the host's for it.
     pub on_device: &'a dyn Fn() -> bool,
-    /// Blocks until done or the deadline, after looking for so many nanoseconds; used for what a device is at, or a queue that is gone.
+    /// Blocks until done or the deadline, after looking for so many nanoseconds; used for what a device is at, or a
+    /// queue that is gone.
     pub sleep: &'a dyn Fn(u64, Deadline) -> bool,
     pub spin_ns: u64,
 }
 
-/// Waits until done. `queue` is what the work lies in, if it still lives. A deadline that has passed already only looks.
+/// Waits until done. `queue` is what the work lies in, if it still lives. A deadline that has passed already only
+/// looks.
 pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) -> Result<()> {
     let &Wait { what, done, .. } = wait;
     if done() {
@@ -98,7 +103,8 @@ fn without_queue(wait: &Wait<'_>, deadline: Deadline) -> Result<()> {
 
 /// How often a sleeper inside of other work looks whether its wait has become part of a circle.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
-/// How many waits may lie on top of one another on a stack because each has taken up work that is not what it waits for.
+/// How many waits may lie on top of one another on a stack because each has taken up work that is not what it waits
+/// for.
 const HELP_DEPTH: usize = 8;
 
 struct Waiter<'a, 'b> {
@@ -118,8 +124,8 @@ struct Waiter<'a, 'b> {
     from_ns: u64,
 }
 
-/// How long a wait with a time-out leaves its work to the threads that were called for it: what it takes up itself it has to end, also
-/// when the time is over.
+/// How long a wait with a time-out leaves its work to the threads that were called for it: what it takes up itself it
+/// has to end, also when the time is over.
 pub const GRACE_NS: u64 = 50_000_000;
 
 /// Where the chain of what is waited for ends.
@@ -177,7 +183,8 @@ impl Waiter<'_, '_> {
         }
     }
 
-    /// Does what can be done here of the queue and of what it is parked on. None: it has got on, and is worth another look.
+    /// Does what can be done here of the queue and of what it is parked on. None: it has got on, and is worth another
+    /// look.
     fn advance(&mut self) -> Option<Front> {
         let mut chain = SmallVec::<[Arc<Queue>; 4]>::new();
         chain.push(Arc::clone(self.queue));
@@ -273,7 +280,8 @@ impl Waiter<'_, '_> {
         result
     }
 
-    /// Until when to sleep before it is to be looked again whether the wait has become part of a circle, or a lane is called.
+    /// Until when to sleep before it is to be looked again whether the wait has become part of a circle, or a lane is
+    /// called.
     fn slice(&self, end: &Queue) -> Deadline {
         let deadline =
             if self.is_able_now() { self.deadline } else { self.deadline.earlier(Deadline::at(self.from_ns)) };
@@ -333,8 +341,8 @@ pub(super) fn nested(
     }
 }
 
-/// Looks for something that no queue does, in a thread that must not sleep; runs other tasks of the pool meanwhile if the host lets
-/// threads do that. False if it was not done for so many nanoseconds without such a task.
+/// Looks for something that no queue does, in a thread that must not sleep; runs other tasks of the pool meanwhile if
+/// the host lets threads do that. False if it was not done for so many nanoseconds without such a task.
 pub fn help_briefly(done: &dyn Fn() -> bool, pool: Option<&Ref<ThreadPool>>, spin_ns: u64) -> bool {
     let nested = Nested::enter();
     let mut start = now_ns();
@@ -349,8 +357,8 @@ pub fn help_briefly(done: &dyn Fn() -> bool, pool: Option<&Ref<ThreadPool>>, spi
     true
 }
 
-/// Sleeps, inside the work of a synchronous queue and in no worker, until something has happened that no queue does: `sleep` says
-/// whether it has. A lane does its own queue's work meanwhile.
+/// Sleeps, inside the work of a synchronous queue and in no worker, until something has happened that no queue does:
+/// `sleep` says whether it has. A lane does its own queue's work meanwhile.
 pub fn asleep(sleep: &dyn Fn(u64, Deadline) -> bool, spin_ns: u64) {
     loop {
         run_later();

@@ -4,8 +4,9 @@
 //! Used to answer one question: would a wait here block a thread that the work needs? It is never used to find a
 //! pool; pools are passed explicitly.
 //!
-//! Functions of the host's that no work has on the stack, such as a release callback or a node of a run that one thread does alone, are called
-//! inside of `call`: it costs less than a frame, and answers the one question whether this is the host's own stack (`is_inside`).
+//! Functions of the host's that no work has on the stack, such as a release callback or a node of a run that one thread
+//! does alone, are called inside of `call`: it costs less than a frame, and answers the one question whether this is
+//! the host's own stack (`is_inside`).
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -39,7 +40,8 @@ pub struct Call(*const Cell<u32>);
 impl Drop for Call {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: of the thread that made it, which this has not left; the cell has no destructor and lives as long as the thread.
+        // SAFETY: of the thread that made it, which this has not left; the cell has no destructor and lives as long as
+        // the thread.
         let calls = unsafe { &*self.0 };
         calls.set(calls.get() - 1);
     }
@@ -118,7 +120,8 @@ impl Drop for Frame {
     }
 }
 
-/// What the thread was inside of that began a run or a region: queues and runs. All of it waits for whoever helps, so helpers are inside of it, too.
+/// What the thread was inside of that began a run or a region: queues and runs. All of it waits for whoever helps, so
+/// helpers are inside of it, too.
 ///
 /// Written by who opens, before it is open; read by who has entered.
 #[derive(Debug, Default)]
@@ -238,7 +241,8 @@ pub fn within_any_queue() -> bool {
     any(|frame| matches!(frame, Work::Queue(_)))
 }
 
-/// Whether this thread is inside a run of the program with this number, which runs carry in the upper half of their ids (0 = none).
+/// Whether this thread is inside a run of the program with this number, which runs carry in the upper half of their ids
+/// (0 = none).
 pub fn within_runs_of(program: u32) -> bool {
     any(|frame| match frame {
         Work::Run(id) | Work::Ancestor(id) => id >> 32 == u64::from(program),

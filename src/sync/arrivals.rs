@@ -4,9 +4,10 @@
 //! | dropped : 1 | dead : 31 | pending : 32 |
 //! ```
 //!
-//! A node of a graph has one word in each copy of its region (each run, each iteration that is under way). Whoever produced one
-//! of its inputs arrives; the last one to arrive owns the node and is told what to do with it. An arrival is an addition of a
-//! constant, so one `fetch_add` both makes it and tells whether it was the last: there is no lock, no second look and no loop.
+//! A node of a graph has one word in each copy of its region (each run, each iteration that is under way). Whoever
+//! produced one of its inputs arrives; the last one to arrive owns the node and is told what to do with it. An arrival
+//! is an addition of a constant, so one `fetch_add` both makes it and tells whether it was the last: there is no lock,
+//! no second look and no loop.
 //!
 //! | arrival             | who                                    | change                       |
 //! |---------------------|----------------------------------------|------------------------------|
@@ -15,29 +16,32 @@
 //! | drop                | the guard of a branch that isn't taken | pending - amount, dropped    |
 //! | reset               | the arrival that made pending 0        | the start value, a store     |
 //!
-//! *One owner.* `pending` starts as the number of arrivals that the compiler counted, and each takes off its part. So it gets to
-//! 0 in exactly one addition, and no field can borrow from its neighbour or run into it: at most `MOST` arrivals are counted. A
-//! version that subtracts and then looks gives a node to two threads (`models_broken_arrivals_look_again`).
+//! *One owner.* `pending` starts as the number of arrivals that the compiler counted, and each takes off its part. So
+//! it gets to 0 in exactly one addition, and no field can borrow from its neighbour or run into it: at most `MOST`
+//! arrivals are counted. A version that subtracts and then looks gives a node to two threads
+//! (`models_broken_arrivals_look_again`).
 //!
-//! *Parallel edges.* What one producer has to say to one consumer is one arrival: `amount` is the number of edges that it stands
-//! for.
+//! *Parallel edges.* What one producer has to say to one consumer is one arrival: `amount` is the number of edges that
+//! it stands for.
 //!
-//! *Self-reset.* The owner stores the start value before it does anything else, so that a run neither copies nor clears the words
-//! of the last one. Nobody else can see the word then: all arrivals of this instance have been made, and those of the next one
-//! come after the instance is closed, which is ordered behind the owner by what closes it (the tokens of the run, the retirement
-//! of the iteration). Only a run that was given up leaves words behind that are not clean; `reset` them.
+//! *Self-reset.* The owner stores the start value before it does anything else, so that a run neither copies nor clears
+//! the words of the last one. Nobody else can see the word then: all arrivals of this instance have been made, and
+//! those of the next one come after the instance is closed, which is ordered behind the owner by what closes it (the
+//! tokens of the run, the retirement of the iteration). Only a run that was given up leaves words behind that are not
+//! clean; `reset` them.
 //!
-//! *Branches that are not taken.* The nodes of a structured branch get no dead inputs. The guard of the branch is an edge to each
-//! of its entries, that is, the nodes that have an input from outside the branch. On the side that is not taken those inputs come
-//! nevertheless, and the others never do: the guard itself, and all edges from inside the branch. The guard makes these in their
-//! place, as one arrival, the drop. So the word is completed by the arrivals from outside alone, and the last one finds the flag,
-//! resets the word and lets go of the inputs without running the node. What lies behind it in the branch was never touched. Of
-//! two nested branches that are not entered the outer guard makes the drop for the entries of both, as the inner one never runs:
-//! no word is dropped twice. A drop that forgets the edges from inside leaves a word for the next run that is half counted
+//! *Branches that are not taken.* The nodes of a structured branch get no dead inputs. The guard of the branch is an
+//! edge to each of its entries, that is, the nodes that have an input from outside the branch. On the side that is not
+//! taken those inputs come nevertheless, and the others never do: the guard itself, and all edges from inside the
+//! branch. The guard makes these in their place, as one arrival, the drop. So the word is completed by the arrivals
+//! from outside alone, and the last one finds the flag, resets the word and lets go of the inputs without running the
+//! node. What lies behind it in the branch was never touched. Of two nested branches that are not entered the outer
+//! guard makes the drop for the entries of both, as the inner one never runs: no word is dropped twice. A drop that
+//! forgets the edges from inside leaves a word for the next run that is half counted
 //! (`models_broken_drop_forgets_the_inside`).
 //!
-//! *Order.* All additions are AcqRel on one word, and additions do not end each other's release sequences: the last arrival has
-//! acquired what every earlier one released, which is the values in the consumer's inputs.
+//! *Order.* All additions are AcqRel on one word, and additions do not end each other's release sequences: the last
+//! arrival has acquired what every earlier one released, which is the values in the consumer's inputs.
 //!
 //! The start value is not in the word but with the program, once for all instances, and comes with each call.
 
@@ -102,8 +106,9 @@ impl Arrivals {
         self.shared(amount, dead_flag(dead), start)
     }
 
-    /// As `arrive`, but looks first whether all others have come: then nobody else will change the word, and the addition is saved. Worth it
-    /// where the caller is likely to be the last, as with two edges; else it fetches the cache line twice.
+    /// As `arrive`, but looks first whether all others have come: then nobody else will change the word, and the
+    /// addition is saved. Worth it where the caller is likely to be the last, as with two edges; else it fetches the
+    /// cache line twice.
     #[inline]
     pub fn arrive_late(&self, amount: u32, dead: bool, start: u32) -> Arrival {
         // ORDERING: Acquire pairs with the Release of the other arrivals' additions, as the addition itself would.
@@ -121,8 +126,9 @@ impl Arrivals {
         self.alone(amount, dead_flag(dead), start)
     }
 
-    /// The guard of a branch that is not taken arrives at an entry: for itself and for all edges from inside the branch, which are `amount` together.
-    /// True: all inputs from outside have come before, let go of them. Otherwise the last of them gets `Dropped`.
+    /// The guard of a branch that is not taken arrives at an entry: for itself and for all edges from inside the
+    /// branch, which are `amount` together. True: all inputs from outside have come before, let go of them. Otherwise
+    /// the last of them gets `Dropped`.
     #[inline]
     pub fn drop_branch(&self, amount: u32, start: u32) -> bool {
         self.shared(amount, DROPPED, start) != Arrival::Waiting
@@ -136,8 +142,8 @@ impl Arrivals {
 
     #[inline]
     fn shared(&self, amount: u32, flags: u64, start: u32) -> Arrival {
-        // ORDERING: AcqRel; Release publishes the value that the caller brings, to the last arrival, and Acquire shows the last one
-        // what all the others have brought.
+        // ORDERING: AcqRel; Release publishes the value that the caller brings, to the last arrival, and Acquire shows
+        // the last one what all the others have brought.
         let before = self.0.fetch_add(change(amount, flags), AcqRel);
         let after = before.wrapping_add(change(amount, flags));
         check(before, after, amount);
@@ -242,7 +248,8 @@ mod tests {
         all
     }
 
-    /// In any order: the last step gets the outcome, all others wait, and the word is as before. Several instances in the same word.
+    /// In any order: the last step gets the outcome, all others wait, and the word is as before. Several instances in
+    /// the same word.
     fn ends_in(steps: &[Step], outcome: Arrival) {
         let start = steps.iter().map(|&(Live(n) | Dead(n) | Drop(n))| n).sum();
         for way in WAYS {

@@ -1,9 +1,9 @@
-//! Fork: threads and waits do not survive it. A child lets go of nothing and uses nothing that it inherited; it makes what it needs itself, as far as
-//! that needs no threads, pools or devices.
+//! Fork: threads and waits do not survive it. A child lets go of nothing and uses nothing that it inherited; it makes
+//! what it needs itself, as far as that needs no threads, pools or devices.
 //!
-//! `hook` is called by every function of the C interface, and has the C library count the processes (`base::process`): objects
-//! know in which one they were made, and lists of the process's are begun anew (`Global`). `arm` is called when the first engine or
-//! pool is made; from then on a child of this process is refused what it cannot have (`check`).
+//! `hook` is called by every function of the C interface, and has the C library count the processes (`base::process`):
+//! objects know in which one they were made, and lists of the process's are begun anew (`Global`). `arm` is called when
+//! the first engine or pool is made; from then on a child of this process is refused what it cannot have (`check`).
 
 use crate::base::{Error, Result, live, process};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

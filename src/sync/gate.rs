@@ -122,7 +122,8 @@ impl Gate {
 
     /// Wakes whoever waits to look again.
     pub fn nudge(&self) {
-        // ORDERING: the fence in `advance` is behind what the caller has changed, the one in `watch` in front of the look at it.
+        // ORDERING: the fence in `advance` is behind what the caller has changed, the one in `watch` in front of the
+        // look at it.
         self.advance(0);
     }
 

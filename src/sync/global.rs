@@ -1,12 +1,13 @@
 //! State of the whole process under a lock, which a child of fork has anew.
 //!
-//! When a process forks, another thread may hold the lock or be half way through a change. That thread does not exist in the child, and what the
-//! parent has listed is none of the child's business: its objects are refused there. So the first who locks in the child puts the
-//! initial value there, under a lock that is free. The old value is left as it is; nobody reads it any more, or drops it.
+//! When a process forks, another thread may hold the lock or be half way through a change. That thread does not exist
+//! in the child, and what the parent has listed is none of the child's business: its objects are refused there. So the
+//! first who locks in the child puts the initial value there, under a lock that is free. The old value is left as it
+//! is; nobody reads it any more, or drops it.
 //!
-//! The state says for which process the value was made, as its generation: 2 g + 2 it was made, 2 g + 1 somebody is making it, less than that it is
-//! of an earlier process, or there is none yet. Who is making it when the process forks again is not there in that child, which sees
-//! an earlier generation's number.
+//! The state says for which process the value was made, as its generation: 2 g + 2 it was made, 2 g + 1 somebody is
+//! making it, less than that it is of an earlier process, or there is none yet. Who is making it when the process forks
+//! again is not there in that child, which sees an earlier generation's number.
 
 use super::futex;
 use super::lock::{Mutex, MutexGuard};
@@ -21,7 +22,8 @@ pub struct Global<T> {
     value: UnsafeCell<MaybeUninit<Mutex<T>>>,
 }
 
-// SAFETY: the value is written by the one thread that has taken the state to `making`, and reached through its mutex behind that.
+// SAFETY: the value is written by the one thread that has taken the state to `making`, and reached through its mutex
+// behind that.
 unsafe impl<T: Send> Sync for Global<T> {}
 
 impl<T> Global<T> {
@@ -37,7 +39,8 @@ impl<T> Global<T> {
         if self.state.load(Acquire) != made {
             self.make(made);
         }
-        // SAFETY: made for this process, so nobody writes it as a whole before the next fork, which leaves this thread behind.
+        // SAFETY: made for this process, so nobody writes it as a whole before the next fork, which leaves this thread
+        // behind.
         unsafe { (*self.value.get()).assume_init_ref() }.lock()
     }
 
@@ -52,7 +55,8 @@ impl<T> Global<T> {
             if state == making {
                 futex::wait(&self.state, making, None);
             } else if self.state.compare_exchange(state, making, Acquire, Relaxed).is_ok() {
-                // SAFETY: this thread alone has taken the state here. What was there is of another process, and is not dropped.
+                // SAFETY: this thread alone has taken the state here. What was there is of another process, and is not
+                // dropped.
                 unsafe { (*self.value.get()).write(Mutex::new((self.initial)())) };
                 self.state.store(made, Release);
                 futex::wake(&self.state, u32::MAX);

@@ -1,7 +1,8 @@
 //! One boxed value for each thread, dropped when the thread ends.
 //!
-//! `thread_local!` would do but for memory: where a value has a destructor, the C library notes it at first use, and ends the
-//! process when it has no memory for the note. A key of the C library's own says so instead, and then nothing is kept.
+//! `thread_local!` would do but for memory: where a value has a destructor, the C library notes it at first use, and
+//! ends the process when it has no memory for the note. A key of the C library's own says so instead, and then nothing
+//! is kept.
 
 #[cfg(unix)]
 use libc::{pthread_getspecific, pthread_key_create, pthread_key_t, pthread_setspecific};
@@ -34,8 +35,8 @@ impl<T: Clone> Keepsake<T> {
         }
         let Some(key) = *self.key.get_or_init(make_key::<T>) else { return false };
         let new = value.map_or(std::ptr::null_mut(), |value| Box::into_raw(Box::new(value)));
-        // SAFETY: the key was made by `make_key`, and what it holds in this thread came out of `Box::into_raw` here. It is
-        // replaced before it is dropped, so whatever its drop calls does not see it.
+        // SAFETY: the key was made by `make_key`, and what it holds in this thread came out of `Box::into_raw` here. It
+        // is replaced before it is dropped, so whatever its drop calls does not see it.
         unsafe {
             let old = pthread_getspecific(key).cast::<T>();
             if old.is_null() && new.is_null() {

@@ -1,8 +1,9 @@
 //! A cell whose value is lent to one at a time.
 //!
-//! States: VACANT (there is no value yet), LENT, and HERE. Whoever turns VACANT or HERE into LENT is the borrower, and the only one
-//! who may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store, where a cell that anybody
-//! may fill (`HandOff`) needs a second exchange. Nobody waits: who finds the value lent goes elsewhere.
+//! States: VACANT (there is no value yet), LENT, and HERE. Whoever turns VACANT or HERE into LENT is the borrower, and
+//! the only one who may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store,
+//! where a cell that anybody may fill (`HandOff`) needs a second exchange. Nobody waits: who finds the value lent goes
+//! elsewhere.
 
 use super::atomic::{AtomicU32, Ordering::*};
 use std::cell::UnsafeCell;

@@ -73,7 +73,8 @@ pub(super) fn acquire(word: &impl Word) {
     acquire_as(word, 0);
 }
 
-/// `mark` is 0, or says in which process: multiples of 4. A lock with another mark was left by a thread of the parent's, and is taken over.
+/// `mark` is 0, or says in which process: multiples of 4. A lock with another mark was left by a thread of the
+/// parent's, and is taken over.
 pub(super) fn acquire_as(word: &impl Word, mark: u32) {
     // ORDERING: Acquire here and below pairs with the Release in `release_as`.
     if word.compare_exchange(FREE, LOCKED | mark, Acquire, Relaxed).is_err() {
@@ -216,8 +217,8 @@ impl Condvar {
     }
 }
 
-/// The mutex of those who fill a cell. Cells are of the whole process as a rule: who fills one while the process forks leaves the mutex held in the
-/// child, where it is taken over, since the value is not set.
+/// The mutex of those who fill a cell. Cells are of the whole process as a rule: who fills one while the process forks
+/// leaves the mutex held in the child, where it is taken over, since the value is not set.
 struct Filling(AtomicU32);
 
 struct FillingGuard<'a> {
@@ -293,7 +294,8 @@ impl<T> OnceLock<T> {
 
     /// `filling` is held, and nothing is set.
     fn fill(&self, value: T) {
-        // SAFETY: readers wait for `is_set`, and writers for `filling`. There is no value to drop, or half of one that a parent's thread has left.
+        // SAFETY: readers wait for `is_set`, and writers for `filling`. There is no value to drop, or half of one that
+        // a parent's thread has left.
         unsafe { self.value.get().write(Some(value)) };
         // ORDERING: Release pairs with the Acquire in `get`.
         self.is_set.store(true, Release);

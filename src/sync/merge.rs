@@ -4,9 +4,10 @@
 //! | winner : 16 | live : 16 | dead : 16 | controls : 16 |
 //! ```
 //!
-//! A merge has several data inputs of which one is expected to bring a value, and passes that one on. It fires when all its
-//! control edges have arrived and either one live input has come, or all of them have come dead. Merges of structured branches
-//! have no word at all (both sides write the same place); this is for merges that anything may lead to.
+//! A merge has several data inputs of which one is expected to bring a value, and passes that one on. It fires when all
+//! its control edges have arrived and either one live input has come, or all of them have come dead. Merges of
+//! structured branches have no word at all (both sides write the same place); this is for merges that anything may lead
+//! to.
 //!
 //! | arrival | who                                       | change                                                         |
 //! |---------|-------------------------------------------|----------------------------------------------------------------|
@@ -15,29 +16,31 @@
 //! | live    | a data input's producer with a value      | live + 1; the first one also sets winner: one compare and swap |
 //! | reset   | the arrival that completes the word       | the start value, a store                                       |
 //!
-//! *One firing.* `controls == 0 && (live > 0 || dead == data inputs)` stays true once it is true, since arrivals only take
-//! controls off and add to the rest. Every arrival is one step on the word, so exactly one finds it false before and true after;
-//! that one fires the merge. The winner comes into the word together with its count: if it came after it, a control edge could
-//! fire the merge in between, with an input that nobody chose (`models_broken_merge_writes_the_winner_later`).
+//! *One firing.* `controls == 0 && (live > 0 || dead == data inputs)` stays true once it is true, since arrivals only
+//! take controls off and add to the rest. Every arrival is one step on the word, so exactly one finds it false before
+//! and true after; that one fires the merge. The winner comes into the word together with its count: if it came after
+//! it, a control edge could fire the merge in between, with an input that nobody chose
+//! (`models_broken_merge_writes_the_winner_later`).
 //!
-//! *Arrivals after the firing.* Dead inputs may come when the live one has fired the merge long ago. So it is not the firing that
-//! resets the word but its completion: the arrival with which all controls and all data inputs have come, live or dead, of which
-//! there is exactly one as well. It is often the same as the firing, and need not be. A reset at the firing would count the dead
-//! inputs that come later for the next instance (`models_broken_merge_resets_when_it_fires`). Those who come late are part of the
-//! instance, by the tokens of the run or the iteration, so it isn't closed before the word is clean.
+//! *Arrivals after the firing.* Dead inputs may come when the live one has fired the merge long ago. So it is not the
+//! firing that resets the word but its completion: the arrival with which all controls and all data inputs have come,
+//! live or dead, of which there is exactly one as well. It is often the same as the firing, and need not be. A reset at
+//! the firing would count the dead inputs that come later for the next instance
+//! (`models_broken_merge_resets_when_it_fires`). Those who come late are part of the instance, by the tokens of the run
+//! or the iteration, so it isn't closed before the word is clean.
 //!
-//! *A second live input* is an error of the graph. Its producer is told the first one's index, and its own it knows, so that the
-//! error can name both; which of the two is the first may depend on timing. It counts like any other input: the merge fires once
-//! and with the first one's value, whether that happens before (as a rule) or after (controls missing), and the word is completed
-//! and reset as if all were well. So the error leaves no word behind that somebody would have to clean. The second value is the
-//! arrival's to let go of.
+//! *A second live input* is an error of the graph. Its producer is told the first one's index, and its own it knows, so
+//! that the error can name both; which of the two is the first may depend on timing. It counts like any other input:
+//! the merge fires once and with the first one's value, whether that happens before (as a rule) or after (controls
+//! missing), and the word is completed and reset as if all were well. So the error leaves no word behind that somebody
+//! would have to clean. The second value is the arrival's to let go of.
 //!
-//! *Merges in a branch that is not taken.* There is no drop here. A merge that only has inputs from inside the branch is never
-//! touched; one that has data inputs or controls from outside gets a node of its own in front of each of these, and that has an
-//! `Arrivals`.
+//! *Merges in a branch that is not taken.* There is no drop here. A merge that only has inputs from inside the branch
+//! is never touched; one that has data inputs or controls from outside gets a node of its own in front of each of
+//! these, and that has an `Arrivals`.
 //!
-//! *Order.* As for `Arrivals`: the one that fires has acquired the winner's value, the one that completes all that came. No field
-//! can run into the next one: there are at most 65535 inputs of a kind.
+//! *Order.* As for `Arrivals`: the one that fires has acquired the winner's value, the one that completes all that
+//! came. No field can run into the next one: there are at most 65535 inputs of a kind.
 
 use super::atomic::{AtomicU64, Ordering::*};
 
@@ -169,8 +172,8 @@ impl Merge {
     #[inline]
     fn arrive<const SHARED: bool>(&self, change: u64, shape: MergeShape) -> MergeArrival {
         let before = if SHARED {
-            // ORDERING: AcqRel; Release publishes what the caller brings, to whoever fires or completes; Acquire shows them what
-            // all the others have brought.
+            // ORDERING: AcqRel; Release publishes what the caller brings, to whoever fires or completes; Acquire shows
+            // them what all the others have brought.
             self.0.fetch_add(change, AcqRel)
         } else {
             // ORDERING: Relaxed; as in `arrive_live_alone`.

@@ -1,18 +1,22 @@
-//! What is known of items that somebody else does in order, when nobody is told of each: events behind some of them, the *milestones*.
+//! What is known of items that somebody else does in order, when nobody is told of each: events behind some of them,
+//! the *milestones*.
 //!
-//! This is what lies under a lock; the steps around it are the users', and so is the count of items that were issued. Only items with something to let go of are
-//! added: the others are numbers, and who issues one of those needs no lock.
+//! This is what lies under a lock; the steps around it are the users', and so is the count of items that were issued.
+//! Only items with something to let go of are added: the others are numbers, and who issues one of those needs no lock.
 //!
-//! - *Who issues* adds the item, counts it, and then puts a milestone behind it if one is wanted: by those who asked, or because
-//!   `STRIDE` items have none.
-//! - *Who wants to know* about an item asks for a milestone at or behind it. If that item is not issued yet, the wish is noted, and whoever
-//!   issues it finds it. For those who count without the lock there is a flag outside (`has_wishes`): who asks sets it and then looks at the count once more,
-//!   who issues counts and then looks at the flag, and a fence lies between the two steps of each. So one of them sees the other.
-//! - *Who looks* begins with the oldest milestone, asks its event without the lock, and comes back with the answer. One thread at a time
-//!   does that, so that items are over in order. Another one that comes meanwhile leaves word and goes, and who looks must look once
-//!   more: else an event that was reached between the two, which the other one has seen, would be nobody's.
+//! - *Who issues* adds the item, counts it, and then puts a milestone behind it if one is wanted: by those who asked,
+//!   or because `STRIDE` items have none.
+//! - *Who wants to know* about an item asks for a milestone at or behind it. If that item is not issued yet, the wish
+//!   is noted, and whoever issues it finds it. For those who count without the lock there is a flag outside
+//!   (`has_wishes`): who asks sets it and then looks at the count once more, who issues counts and then looks at the
+//!   flag, and a fence lies between the two steps of each. So one of them sees the other.
+//! - *Who looks* begins with the oldest milestone, asks its event without the lock, and comes back with the answer. One
+//!   thread at a time does that, so that items are over in order. Another one that comes meanwhile leaves word and
+//!   goes, and who looks must look once more: else an event that was reached between the two, which the other one has
+//!   seen, would be nobody's.
 //! - A look can also be at all items, where whoever does them can say that nothing is left: without a milestone then.
-//! - Reached, the items up to the milestone are taken out one by one and let go of, without the lock; until the last one is, nobody else looks.
+//! - Reached, the items up to the milestone are taken out one by one and let go of, without the lock; until the last
+//!   one is, nobody else looks.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -126,7 +130,8 @@ impl<T, E: Clone> Milestones<T, E> {
         self.milestones.push_back(milestone);
     }
 
-    /// Somebody wants to know when item `target` is over; `issued` looks how many were issued, and `announce` sets the flag that there are wishes.
+    /// Somebody wants to know when item `target` is over; `issued` looks how many were issued, and `announce` sets the
+    /// flag that there are wishes.
     pub fn ask(&mut self, target: u64, issued: impl Fn() -> u64, announce: impl FnOnce()) -> Asked {
         let mut now = issued();
         if now < target {
@@ -138,7 +143,8 @@ impl<T, E: Clone> Milestones<T, E> {
             if now < target {
                 return Asked::Seen;
             }
-            // Who has issued it may not have seen the wish. If it has, two milestones are one too many, and that is all.
+            // Who has issued it may not have seen the wish. If it has, two milestones are one too many, and that is
+            // all.
             self.asked.retain(|&asked| asked > now);
         }
         let is_covered = self.milestones.back().is_some_and(|last| last.item >= target);
@@ -150,7 +156,8 @@ impl<T, E: Clone> Milestones<T, E> {
         self.milestones.iter().find(|milestone| milestone.item >= target).map(|found| found.event.clone())
     }
 
-    /// Begins a look: the event to ask. None if there is nothing to look at, or somebody else is at it and will look again.
+    /// Begins a look: the event to ask. None if there is nothing to look at, or somebody else is at it and will look
+    /// again.
     pub fn begin(&mut self) -> Option<E> {
         if std::mem::replace(&mut self.is_looking, true) {
             self.has_word = true;
@@ -179,7 +186,8 @@ impl<T, E: Clone> Milestones<T, E> {
         }
     }
 
-    /// Begins a look at all of the items issued so far, of which `issued` is the last. False if there is none, or somebody else is at it and will look again.
+    /// Begins a look at all of the items issued so far, of which `issued` is the last. False if there is none, or
+    /// somebody else is at it and will look again.
     pub fn begin_all(&mut self, issued: u64) -> bool {
         if issued <= self.over {
             return false;
@@ -191,7 +199,8 @@ impl<T, E: Clone> Milestones<T, E> {
         true
     }
 
-    /// Comes back with the answer for all items up to `last`; the events of milestones that this leaves behind go to `spare`.
+    /// Comes back with the answer for all items up to `last`; the events of milestones that this leaves behind go to
+    /// `spare`.
     pub fn answer_all(&mut self, last: u64, is_over: bool, mut spare: impl FnMut(Milestone<E>)) -> AllLook {
         if !is_over {
             self.is_looking = false;
@@ -224,8 +233,9 @@ impl<T, E: Clone> Milestones<T, E> {
         self.is_looking
     }
 
-    /// Nobody will be told of item `target` any more. So many items are to be taken out, and then the look that this is has an `end`.
-    /// None if it is not for this thread: somebody looks, there is a milestone, or the item is not issued.
+    /// Nobody will be told of item `target` any more. So many items are to be taken out, and then the look that this is
+    /// has an `end`. None if it is not for this thread: somebody looks, there is a milestone, or the item is not
+    /// issued.
     pub fn give_up(&mut self, target: u64, issued: u64) -> Option<u64> {
         let covered = self.milestones.back().map_or(0, |last| last.item);
         if self.is_looking || covered >= target || issued < target {

@@ -1,9 +1,11 @@
-//! loom models of a branch in a loop that begins before all of its inputs are there, with broken twins that loom must find.
+//! loom models of a branch in a loop that begins before all of its inputs are there, with broken twins that loom must
+//! find.
 //!
-//! In each iteration a producer outside of the branch arrives at an entry in it, and a guard arrives there as well, or drops the
-//! entry if the branch is not taken. Behind both is a join that ends the iteration: of the producer, and of the entry if the branch
-//! is taken, else of the guard. Whoever comes last at the join begins the next iteration, while the others may still be on
-//! their way: an arrival at the entry that comes after one's arrival at the join would be counted in the wrong iteration.
+//! In each iteration a producer outside of the branch arrives at an entry in it, and a guard arrives there as well, or
+//! drops the entry if the branch is not taken. Behind both is a join that ends the iteration: of the producer, and of
+//! the entry if the branch is taken, else of the guard. Whoever comes last at the join begins the next iteration, while
+//! the others may still be on their way: an arrival at the entry that comes after one's arrival at the join would be
+//! counted in the wrong iteration.
 
 use super::models_of_propagation::bounded;
 use super::{Arrival, Arrivals};
@@ -46,7 +48,8 @@ impl Branch {
     }
 
     fn produce(self: &Arc<Self>, iteration: usize) {
-        // SAFETY: the entry of the last iteration has been run or dropped: the join is behind it, which loom checks here.
+        // SAFETY: the entry of the last iteration has been run or dropped: the join is behind it, which loom checks
+        // here.
         self.value.with_mut(|value| unsafe { *value = iteration });
         let arrive = || self.entry.arrive(1, false, TWO);
         match self.producer {

@@ -1,14 +1,15 @@
-//! loom models of a while loop: the ring's gates together with the words that its nodes and retirements have, as the ring's essay lays
-//! them out. Each has broken twins, which loom must find.
+//! loom models of a while loop: the ring's gates together with the words that its nodes and retirements have, as the
+//! ring's essay lays them out. Each has broken twins, which loom must find.
 //!
-//! A loop here has a counter, whose chain goes from node to node by itself (condition, guard, body, next condition), and a companion that
-//! another thread has a part in:
+//! A loop here has a counter, whose chain goes from node to node by itself (condition, guard, body, next condition),
+//! and a companion that another thread has a part in:
 //!
-//! - `Variable`: a second variable. Its body node waits for the guard and for its value, and runs on a thread of its own or on the one that
-//!   brought the value. Its last value is not used by anybody, so the last iteration has nothing to wait for but its previous-token.
+//! - `Variable`: a second variable. Its body node waits for the guard and for its value, and runs on a thread of its
+//!   own or on the one that brought the value. Its last value is not used by anybody, so the last iteration has nothing
+//!   to wait for but its previous-token.
 //! - `Effect`: a node behind the guard without any outputs, run by a thread of its own in each iteration.
-//! - `Aside`: a node before the guard that the condition doesn't need, run by a thread of its own in each iteration. What it makes goes to
-//!   a node behind the guard, and to nobody else.
+//! - `Aside`: a node before the guard that the condition doesn't need, run by a thread of its own in each iteration.
+//!   What it makes goes to a node behind the guard, and to nobody else.
 
 use super::atomic::Ordering::*;
 use super::models_of_propagation::bounded;
@@ -52,7 +53,8 @@ struct Plan {
     token_first: bool,
     /// Whether the node aside is a sink: nothing in the head comes after it, only something in the body.
     aside_is_a_sink: bool,
-    /// Whether the condition that is false resets the words of its body, to which values are delivered all the same, or its retirement.
+    /// Whether the condition that is false resets the words of its body, to which values are delivered all the same, or
+    /// its retirement.
     resets_early: bool,
 }
 
@@ -129,7 +131,8 @@ impl Loop {
         }
     }
 
-    /// What a retirement's word starts with. Where the guard counts, the condition has one that it keeps until it has counted.
+    /// What a retirement's word starts with. Where the guard counts, the condition has one that it keeps until it has
+    /// counted.
     fn count(plan: Plan) -> u32 {
         let aside = plan.companion == Aside && plan.aside_is_a_sink;
         u32::from(plan.previous_token) + u32::from(aside) + if plan.count == Count::Fixed { SINKS } else { 1 }
@@ -465,7 +468,8 @@ fn models_broken_ring_acquires_nothing() {
     run(Plan { companion: Effect, open, lengths: &[2], ..GOOD });
 }
 
-/// One that publishes nothing hides from the retirement that there is a next iteration, if it is not the opener that goes on.
+/// One that publishes nothing hides from the retirement that there is a next iteration, if it is not the opener that
+/// goes on.
 #[test]
 #[should_panic(expected = "the ring is in use when the loop is over")]
 fn models_broken_ring_publishes_nothing() {

@@ -1,9 +1,9 @@
 //! loom models of queues whose work a device does (`stream::line`), and their broken twins.
 //!
-//! A device does what it is given in order, on a thread of its own: an item, which only then may count as completed, or an event. The
-//! steps of every second item are those of one that stands already (`sync::Standing`), which takes no lock. The
-//! steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs, so whoever is forgotten is a
-//! deadlock.
+//! A device does what it is given in order, on a thread of its own: an item, which only then may count as completed, or
+//! an event. The steps of every second item are those of one that stands already (`sync::Standing`), which takes no
+//! lock. The steps are those of `Queue::retire`, `look`, `look_at_all`, `sleep` and `see_off`; there are no time-outs,
+//! so whoever is forgotten is a deadlock.
 
 use super::atomic::{AtomicU32, Ordering::*, fence};
 use super::lock::Word;
@@ -275,7 +275,8 @@ fn wait(count: &Futex, target: u32) {
 
 const RULES: Rules = Rules { begin: Milestones::begin, answer: Milestones::answer, idle: Idle::Untold };
 
-/// Issues so many items here while others do what they do; then all must be completed. Time for each of them to see to that.
+/// Issues so many items here while others do what they do; then all must be completed. Time for each of them to see to
+/// that.
 fn issue_beside(rules: Rules, items: u32, others: &'static [fn(&Line)]) {
     let mut model = loom::model::Builder::new();
     // Four threads at every second step are too many orders, with looks at all as well.
@@ -353,7 +354,8 @@ fn models_broken_milestones_ask_for_all_too_soon() {
     issue_beside(Rules { idle: Idle::ToldTooSoon, ..RULES }, 2, &[|line| line.sleep(1)]);
 }
 
-/// Who leaves a look without another one, though somebody has left word: that one has seen its event reached, and nobody else looks.
+/// Who leaves a look without another one, though somebody has left word: that one has seen its event reached, and
+/// nobody else looks.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn models_broken_milestones_leave_without_another_look() {

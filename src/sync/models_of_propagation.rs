@@ -1,10 +1,10 @@
-//! loom models of the words that carry a run from node to node: arrivals and merges. Each has broken twins, which loom must find. Loops have a
-//! file of their own (`models_of_loops`).
+//! loom models of the words that carry a run from node to node: arrivals and merges. Each has broken twins, which loom
+//! must find. Loops have a file of their own (`models_of_loops`).
 //!
 //! The bound on preemptions keeps the models to seconds; every race that they are about needs two at most.
 //!
-//! What the models count on the side (who owned what, which slot is open) is in std's atomics: loom takes no step for them, so
-//! they are always exact and add no interleavings.
+//! What the models count on the side (who owned what, which slot is open) is in std's atomics: loom takes no step for
+//! them, so they are always exact and add no interleavings.
 
 use super::atomic::Ordering::*;
 use super::{Arrival, Arrivals, Merge, MergeArrival, MergeOutcome, MergeShape};
@@ -47,13 +47,15 @@ struct Join {
     arrive: Arrive,
     /// In each run, what each producer does and what the owner must be told.
     runs: [([Step; 3], Arrival); 2],
-    /// The inputs. loom checks that the owner reads them after they were written, and that nobody writes into the next run's early.
+    /// The inputs. loom checks that the owner reads them after they were written, and that nobody writes into the next
+    /// run's early.
     inputs: [UnsafeCell<usize>; 3],
     owned: Tally,
 }
 
 impl Join {
-    /// A producer's part in a run. Whoever owns the node begins the next run, while the others may still be on their way out of this one.
+    /// A producer's part in a run. Whoever owns the node begins the next run, while the others may still be on their
+    /// way out of this one.
     fn produce(self: &Arc<Self>, run: usize, producer: usize) {
         let (steps, outcome) = self.runs[run];
         // SAFETY: each producer has its own input.
@@ -174,7 +176,8 @@ fn models_broken_late_arrivals_acquire_nothing() {
     two_runs([LIVE, LIVE], late);
 }
 
-/// A cond with an entry on each side. An entry waits for two values from outside, for one from inside its branch, and for its guard.
+/// A cond with an entry on each side. An entry waits for two values from outside, for one from inside its branch, and
+/// for its guard.
 struct Cond {
     entries: [Arrivals; 2],
     drop: fn(&Arrivals) -> bool,
@@ -239,7 +242,8 @@ fn cond_twice(predicate: [usize; 2], drop: fn(&Arrivals) -> bool) {
     });
 }
 
-/// The taken side runs, the other one lets go of its inputs; each once, and all words are clean, whichever side was taken before.
+/// The taken side runs, the other one lets go of its inputs; each once, and all words are clean, whichever side was
+/// taken before.
 #[test]
 fn models_cond_runs_one_side_and_cleans_the_other() {
     for predicate in [[0, 0], [0, 1], [1, 0], [1, 1]] {
@@ -354,7 +358,8 @@ const ONE_VALUE: Parts = [&[Control], &[Value(1)], &[NoValue]];
 const TWO_VALUES: Parts = [&[Control], &[Value(1)], &[Value(0)]];
 const NO_VALUE: Parts = [&[Control], &[NoValue], &[NoValue]];
 
-/// Live, dead and control edges in any order, and twice: one firing with the winner's value, one completion, a clean word.
+/// Live, dead and control edges in any order, and twice: one firing with the winner's value, one completion, a clean
+/// word.
 #[test]
 fn models_merge_fires_once_and_is_completed_once() {
     for runs in [[ONE_VALUE, NO_VALUE], [NO_VALUE, ONE_VALUE]] {

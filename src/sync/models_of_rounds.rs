@@ -1,7 +1,7 @@
 //! loom models of calls that are made in rounds (`graph::exec::inner`), and their broken twins.
 //!
-//! `Turn`, `Meeting` and `Returns` together: the owner of an inner run works in rounds; one thread brings something back to the run, another
-//! one closes it. Each may find the owner at work, about to park, parked, or on its way.
+//! `Turn`, `Meeting` and `Returns` together: the owner of an inner run works in rounds; one thread brings something
+//! back to the run, another one closes it. Each may find the owner at work, about to park, parked, or on its way.
 
 use super::atomic::{AtomicU32, Ordering::*};
 use super::lock::Word;

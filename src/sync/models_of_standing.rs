@@ -1,6 +1,7 @@
 //! loom models of work that is given again while it is under way (`Standing`), and their broken twins.
 //!
-//! One thread gives the same work as items 1 to 3, and counts each; another one lets go of what is over, which here is all that counts as issued.
+//! One thread gives the same work as items 1 to 3, and counts each; another one lets go of what is over, which here is
+//! all that counts as issued.
 
 use super::atomic::{AtomicU64, Ordering::*};
 use super::standing::{Giver, Standing};
@@ -44,7 +45,8 @@ fn give(giver: &mut Giver<Arc<Work>>, item: u64, put: &AtomicU64) {
     }
 }
 
-/// All that was put is let go of: beside the giver, or behind it by who looks for the last time. `early`: items count before they are given.
+/// All that was put is let go of: beside the giver, or behind it by who looks for the last time. `early`: items count
+/// before they are given.
 fn give_beside(early: bool) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

@@ -18,14 +18,15 @@
 //! | `done`    | the completer              | DONE                                         | whether the starter has gone on       |
 //! | `returned`| the starter                | RETURNED                                     | whether the call is done              |
 //!
-//! `claim` makes a second completion, or one of an earlier call, harmless: it finds CLAIMED or another generation. Between
-//! `claim` and `done` the completer leaves word of the result. `done` and `returned` are each one step on the same word, so exactly
-//! one of the two comes second, and that one goes on behind the call: the starter in its own loop (nothing nests,
-//! however many calls complete at once), the completer by handing over through the run's `Returns`.
+//! `claim` makes a second completion, or one of an earlier call, harmless: it finds CLAIMED or another generation.
+//! Between `claim` and `done` the completer leaves word of the result. `done` and `returned` are each one step on the
+//! same word, so exactly one of the two comes second, and that one goes on behind the call: the starter in its own loop
+//! (nothing nests, however many calls complete at once), the completer by handing over through the run's `Returns`.
 //!
 //! # Returns: what came back, and who is told
 //!
-//! A stack of the run's calls that are done and were not taken up, linked through an array of the run's; its head is one word:
+//! A stack of the run's calls that are done and were not taken up, linked through an array of the run's; its head is
+//! one word:
 //!
 //! | head   | meaning                                                          | leaves it by                                   |
 //! |--------|------------------------------------------------------------------|------------------------------------------------|
@@ -33,13 +34,14 @@
 //! | number | this one came back last                                          | `take` -> EMPTY; `push` -> a number            |
 //! | ASLEEP | nothing came back; the owner waits to be told                    | `push` -> a number, and the pusher tells it; `wake` -> EMPTY |
 //!
-//! The *owner* is the one thread that sees a run to its end: the caller of a synchronous run, or whoever has the turn of the run's stream. It
-//! may sleep (or park the stream) only after `sleep` has changed EMPTY to ASLEEP, which fails while anything is there. So what
-//! is pushed before is seen by the owner, and what is pushed after meets ASLEEP, and its pusher alone wakes the owner: no wake is lost and
-//! nobody is woken twice. Any worker of the run may `take` meanwhile; an owner that finds nothing any more sleeps again.
+//! The *owner* is the one thread that sees a run to its end: the caller of a synchronous run, or whoever has the turn
+//! of the run's stream. It may sleep (or park the stream) only after `sleep` has changed EMPTY to ASLEEP, which fails
+//! while anything is there. So what is pushed before is seen by the owner, and what is pushed after meets ASLEEP, and
+//! its pusher alone wakes the owner: no wake is lost and nobody is woken twice. Any worker of the run may `take`
+//! meanwhile; an owner that finds nothing any more sleeps again.
 //!
-//! A run with a call that is not taken up has nodes left, so it is not closed, and its memory stays: the completer pushes
-//! into a run that is open.
+//! A run with a call that is not taken up has nodes left, so it is not closed, and its memory stays: the completer
+//! pushes into a run that is open.
 
 use super::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -86,8 +88,8 @@ impl Meeting {
         false
     }
 
-    /// By the completer, when the result is there: true if the starter has gone on, so that the completer must hand over. If
-    /// not, the call's memory is the starter's again at once.
+    /// By the completer, when the result is there: true if the starter has gone on, so that the completer must hand
+    /// over. If not, the call's memory is the starter's again at once.
     pub fn done(&self) -> bool {
         // ORDERING: Release publishes the result to `returned`; Acquire sees what the starter did.
         self.0.fetch_or(DONE, AcqRel) & RETURNED != 0
@@ -118,7 +120,8 @@ impl Returns {
         Returns(AtomicU32::new(EMPTY))
     }
 
-    /// Adds a number; `link(next)` notes which one is below it, None for the last. True if the owner was asleep: the caller must tell it.
+    /// Adds a number; `link(next)` notes which one is below it, None for the last. True if the owner was asleep: the
+    /// caller must tell it.
     #[must_use]
     pub fn push(&self, number: u32, link: impl Fn(Option<u32>)) -> bool {
         let mut head = self.0.load(Relaxed);
@@ -136,8 +139,8 @@ impl Returns {
     pub fn take(&self) -> Option<u32> {
         let mut head = self.0.load(Relaxed);
         while head < ASLEEP {
-            // ORDERING: Acquire pairs with the Releases in `push`; those further down the stack are seen too, because a push
-            // on top of them continues their release sequence.
+            // ORDERING: Acquire pairs with the Releases in `push`; those further down the stack are seen too, because a
+            // push on top of them continues their release sequence.
             match self.0.compare_exchange_weak(head, EMPTY, Acquire, Relaxed) {
                 Ok(_) => return Some(head),
                 Err(now) => head = now,

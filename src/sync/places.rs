@@ -1,12 +1,13 @@
 //! So many places, and a line of those who wait for one.
 //!
-//! One word has how many are inside and how many wait. Who finds a place free, and nobody in the line, takes it by one step on
-//! the word; who leaves while nobody waits gives it back by one. The line itself is under a lock, and the number of those who wait
-//! changes only under it. Who leaves while somebody waits hands the place to the first in the line: `inside` stays as it is,
-//! so nobody can slip in between, and those in the line are served in their order.
+//! One word has how many are inside and how many wait. Who finds a place free, and nobody in the line, takes it by one
+//! step on the word; who leaves while nobody waits gives it back by one. The line itself is under a lock, and the
+//! number of those who wait changes only under it. Who leaves while somebody waits hands the place to the first in the
+//! line: `inside` stays as it is, so nobody can slip in between, and those in the line are served in their order.
 //!
-//! Who joins the line counts itself in the same step that sees all places taken; so whoever leaves afterwards sees it, and comes for it
-//! under the lock, behind which it is in the line. Two steps would lose it (`models_broken_places_look_and_join`).
+//! Who joins the line counts itself in the same step that sees all places taken; so whoever leaves afterwards sees it,
+//! and comes for it under the lock, behind which it is in the line. Two steps would lose it
+//! (`models_broken_places_look_and_join`).
 
 use super::Mutex;
 use super::atomic::{AtomicU64, Ordering::Relaxed};

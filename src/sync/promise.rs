@@ -1,9 +1,9 @@
 //! A value that one thread makes and others wait for.
 //!
-//! One word: UNDER_WAY, AWAITED (somebody may sleep) or SETTLED. Who waits says AWAITED before it sleeps, and the kernel
-//! compares the word with it as it puts the thread to sleep; who settles writes the value, swaps SETTLED in, and wakes
-//! all if it finds AWAITED. So either the waiter's exchange comes before the swap, which then wakes it, or it fails
-//! against SETTLED, and there is no sleep. Nothing follows SETTLED, so the value is read without a lock.
+//! One word: UNDER_WAY, AWAITED (somebody may sleep) or SETTLED. Who waits says AWAITED before it sleeps, and the
+//! kernel compares the word with it as it puts the thread to sleep; who settles writes the value, swaps SETTLED in, and
+//! wakes all if it finds AWAITED. So either the waiter's exchange comes before the swap, which then wakes it, or it
+//! fails against SETTLED, and there is no sleep. Nothing follows SETTLED, so the value is read without a lock.
 //!
 //! Several may try to settle: the first one counts, and the others are told. A thread between `claim` and `settle` runs
 //! no code but these two, so those who wait are not left.

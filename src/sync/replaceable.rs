@@ -1,8 +1,8 @@
 //! A cell whose value any number of threads read at once, and which one thread may replace while nobody reads it.
 //!
-//! One word: the readers inside, or CLAIMED. A reader adds itself, unless the cell is claimed; who replaces claims a cell
-//! without readers. Nobody waits: a reader that meets a claim, and a claim that meets readers, have found nothing. So
-//! replacements are made under a lock of the caller's, if more than one thread makes them, and a reader that found
+//! One word: the readers inside, or CLAIMED. A reader adds itself, unless the cell is claimed; who replaces claims a
+//! cell without readers. Nobody waits: a reader that meets a claim, and a claim that meets readers, have found nothing.
+//! So replacements are made under a lock of the caller's, if more than one thread makes them, and a reader that found
 //! nothing may look again under the same lock.
 
 use super::atomic::{AtomicU32, Ordering::*};
@@ -68,7 +68,8 @@ impl<T> fmt::Debug for Replaceable<T> {
 }
 
 impl<T> Replaceable<T> {
-    /// Reads the value; None if there is none, or it is being replaced. `read` must not come back here, and should be short.
+    /// Reads the value; None if there is none, or it is being replaced. `read` must not come back here, and should be
+    /// short.
     pub fn read<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         struct Inside<'a>(&'a Readers);
         impl Drop for Inside<'_> {

@@ -1,11 +1,13 @@
 //! Work that is given again and again: kept once for as long as any of those times is under way, and not once for each.
 //!
-//! A queue gives the same calls over and over, faster than they are done. What each of them uses has to live until it is done; but a second reference to
-//! what an earlier one holds already says nothing new. So a piece of work stands in a *place* under a *key*, which tells what it is (the
-//! addresses of what it holds: nothing else can have them meanwhile), with the number of the last item that it was given as. Giving it again is to write
-//! another number. When items are over, what was last given as one of them is taken out.
+//! A queue gives the same calls over and over, faster than they are done. What each of them uses has to live until it
+//! is done; but a second reference to what an earlier one holds already says nothing new. So a piece of work stands in
+//! a *place* under a *key*, which tells what it is (the addresses of what it holds: nothing else can have them
+//! meanwhile), with the number of the last item that it was given as. Giving it again is to write another number. When
+//! items are over, what was last given as one of them is taken out.
 //!
-//! One thread at a time gives (`Giver`, which is the queue's turn's), and one takes out what is over (`Standing::sweep`), side by side. A place's word:
+//! One thread at a time gives (`Giver`, which is the queue's turn's), and one takes out what is over
+//! (`Standing::sweep`), side by side. A place's word:
 //!
 //! | word   | meaning                                         | leaves it by                                                        |
 //! |--------|-------------------------------------------------|---------------------------------------------------------------------|
@@ -14,9 +16,9 @@
 //! | IN_USE | it is being given once more                     | the end of that -> a later n (giver)                                |
 //! | LEAVING | it is being taken out                          | `sweep` -> EMPTY                                                    |
 //!
-//! *Given against taken out.* Both want the place, and the compare-exchange from n has one winner. If that is the sweep, the giver finds nothing and puts the
-//! work anew. If it is the giver, the sweep leaves the place alone, and is not missed: the item that the giver writes there is counted as issued only after
-//! that, so a later sweep is for it.
+//! *Given against taken out.* Both want the place, and the compare-exchange from n has one winner. If that is the
+//! sweep, the giver finds nothing and puts the work anew. If it is the giver, the sweep leaves the place alone, and is
+//! not missed: the item that the giver writes there is counted as issued only after that, so a later sweep is for it.
 //!
 //! Only the giver reads and writes keys, and fills places; `occupied` tells the sweep where to look, one bit for each.
 
@@ -48,8 +50,9 @@ pub struct Standing<T> {
     places: Box<[Place<T>]>,
 }
 
-// SAFETY: keys are reached through the one giver. Work is reached by who has taken its place out of EMPTY (the giver, before it writes a number) or
-// to IN_USE or LEAVING, of which there is one at a time; the giver only lends it where it is IN_USE.
+// SAFETY: keys are reached through the one giver. Work is reached by who has taken its place out of EMPTY (the giver,
+// before it writes a number) or to IN_USE or LEAVING, of which there is one at a time; the giver only lends it where it
+// is IN_USE.
 unsafe impl<T: Send + Sync> Sync for Standing<T> {}
 // SAFETY: nothing of it belongs to a thread.
 unsafe impl<T: Send> Send for Standing<T> {}
@@ -82,10 +85,11 @@ impl<T> Standing<T> {
         self.occupied.load(Relaxed) == 0
     }
 
-    /// Takes out what was last given as item `upto` or an earlier one. All items up to there count as issued, and the caller knows of that.
+    /// Takes out what was last given as item `upto` or an earlier one. All items up to there count as issued, and the
+    /// caller knows of that.
     pub fn sweep(&self, upto: u64, mut each: impl FnMut(T)) {
-        // ORDERING: Acquire pairs with the Release in `put`. Who has put an item that is over has done so before it counted it as issued, of which
-        // the caller knows, so its bit is seen.
+        // ORDERING: Acquire pairs with the Release in `put`. Who has put an item that is over has done so before it
+        // counted it as issued, of which the caller knows, so its bit is seen.
         let mut occupied = self.occupied.load(Acquire);
         while occupied != 0 {
             let at = occupied.trailing_zeros() as usize;

@@ -4,8 +4,9 @@
 //! list's lock; in between nobody touches it, so work pays nothing for it. The lock is held across the start itself:
 //! a thread that could not be started was never on the list, and one that runs finds itself there.
 //!
-//! Threads are the C library's own, not std's: std asks for the record of a thread past the library's allocator, and ends the process when
-//! there is no memory for it. For the same reason nothing in the library asks for `std::thread::current`; `me` tells threads apart.
+//! Threads are the C library's own, not std's: std asks for the record of a thread past the library's allocator, and
+//! ends the process when there is no memory for it. For the same reason nothing in the library asks for
+//! `std::thread::current`; `me` tells threads apart.
 
 use super::{Global, MutexGuard, fork};
 use crate::abi::{weir_thread_info, weir_thread_origin, weir_thread_origin_value as V};
@@ -146,7 +147,8 @@ impl Thread {
         }
     }
 
-    /// The name for the system, which cuts names after 15 bytes: so it is cut here, and the index stays whole. Ends with a zero.
+    /// The name for the system, which cuts names after 15 bytes: so it is cut here, and the index stays whole. Ends
+    /// with a zero.
     fn os_name(&self) -> [u8; OS_NAME + 1] {
         let (mut name, mut index) = ([0; OS_NAME + 1], [0; OS_NAME]);
         let free = index.len();
@@ -206,8 +208,8 @@ fn start<F: FnOnce() + Send + 'static>(name: [u8; OS_NAME + 1], run: F) -> io::R
     start.push((run, name));
     let start = <Box<[_; 1]>>::try_from(start.into_boxed_slice()).map_err(|_| io::ErrorKind::Other)?;
     let start = Box::into_raw(start);
-    // SAFETY: the attributes are set up before they are used and given back after it; all pointers are to what lives here, but for
-    // `start`, which belongs to the new thread, or to this one again if there is none.
+    // SAFETY: the attributes are set up before they are used and given back after it; all pointers are to what lives
+    // here, but for `start`, which belongs to the new thread, or to this one again if there is none.
     let code = unsafe {
         let mut attr = std::mem::MaybeUninit::uninit();
         let mut code = libc::pthread_attr_init(attr.as_mut_ptr());
@@ -293,7 +295,8 @@ fn os_id() -> u64 {
     0
 }
 
-/// Has the calling thread's timed sleeps end on time, where the system would else gather them with others (Linux: 50 us).
+/// Has the calling thread's timed sleeps end on time, where the system would else gather them with others (Linux: 50
+/// us).
 pub fn sleep_precisely() {
     #[cfg(target_os = "linux")]
     // SAFETY: sets a number of the calling thread's; the unused arguments are 0 as the call demands.

@@ -18,10 +18,10 @@
 //! more. Both are a write followed by a read of the other's word, so all four are SeqCst: in their single order
 //! either the producer's `call` sees IDLE (and calls), or the holder's last look sees the item (and holds again).
 //!
-//! *Resume against park.* The holder registers with what it waits for and then parks; the event may fire in
-//! between. `resume` then meets HELD and leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again. Several may
-//! bring news: who meets CALLED or NOTIFIED has somebody else's word that the holder will look again, and writes the state
-//! anew, so that the holder, who reads it next, sees that news too.
+//! *Resume against park.* The holder registers with what it waits for and then parks; the event may fire in between.
+//! `resume` then meets HELD and leaves NOTIFIED, and `park` meets NOTIFIED and returns false: look again. Several may
+//! bring news: who meets CALLED or NOTIFIED has somebody else's word that the holder will look again, and writes the
+//! state anew, so that the holder, who reads it next, sees that news too.
 //!
 //! A closure that was called may find its turn taken by a helper, or finished; `hold` then fails, or finds an empty
 //! queue. Both are harmless, so `call` may be followed by any number of holders.
@@ -84,8 +84,9 @@ impl<T> Turn<T> {
             let next = match state {
                 PARKED => CALLED,
                 HELD => NOTIFIED,
-                // Somebody is on the way or was told already, and will look again. Written all the same: who looks again has read this
-                // write (`hold`, `park`), and so sees what has happened; a mere look here would leave the two unordered.
+                // Somebody is on the way or was told already, and will look again. Written all the same: who looks
+                // again has read this write (`hold`, `park`), and so sees what has happened; a mere look here would
+                // leave the two unordered.
                 other => other,
             };
             match self.state.compare_exchange(state, next, SeqCst, SeqCst) {

@@ -76,7 +76,8 @@ impl Visitors {
     }
 }
 
-/// Made ready when a pool is made: a loop that measures allocates nothing, however late in the life of a program it comes.
+/// Made ready when a pool is made: a loop that measures allocates nothing, however late in the life of a program it
+/// comes.
 static SPARE: Global<Option<Arc<Visitors>>> = Global::new(|| None);
 
 /// Nothing that loops of a new pool do needs memory from here on.

@@ -239,8 +239,8 @@ impl ThreadPool {
         checks.first().map(|finding| finding.to_string()).or_else(|| checks.remark())
     }
 
-    /// Sleeps in a wait for work that the pool may have: `sleep` does until the deadline, and says whether that has come. A pool in
-    /// checking mode is looked at meanwhile.
+    /// Sleeps in a wait for work that the pool may have: `sleep` does until the deadline, and says whether that has
+    /// come. A pool in checking mode is looked at meanwhile.
     pub fn watched(&self, deadline: Deadline, sleep: impl Fn(Deadline) -> bool) -> bool {
         let Some(checks) = &self.checks else { return sleep(deadline) };
         loop {
@@ -497,8 +497,8 @@ struct Buried {
 /// The pools alive that know their threads, by their ids.
 static LIVE: Global<Vec<(u64, Weak<Object<ThreadPool>>)>> = Global::new(Vec::new);
 
-/// Whether the calling thread belongs to any pool, as far as pools know their threads. Asks all of them: for threads that are about to
-/// sleep.
+/// Whether the calling thread belongs to any pool, as far as pools know their threads. Asks all of them: for threads
+/// that are about to sleep.
 pub fn within_any() -> bool {
     if ambient::within_any_pool() {
         return true;

@@ -47,8 +47,8 @@ impl Sites {
         (site != 0 && word >> 32 == tag).then(|| f32::from_bits(word as u32))
     }
 
-    /// An item took so long. A known figure moves to the geometric mean, so that it follows in a few steps, up as well as down, and one
-    /// call that was held up is soon forgotten.
+    /// An item took so long. A known figure moves to the geometric mean, so that it follows in a few steps, up as well
+    /// as down, and one call that was held up is soon forgotten.
     pub fn put(&self, site: usize, item_ns: f32) {
         if site == 0 || !item_ns.is_finite() {
             return;

@@ -12,13 +12,14 @@
 //! | try    | shared          | shared, after `GOOD` calls that gain; alone, when `LOST_NS` is lost by those that do not |
 //! | alone  | in its caller   | try, after a while                                                                   |
 //!
-//! *What it costs.* Being wrong is paid for in time: the while is `TRY_PART` times what the last try lost, compared with being
-//! alone, and twice that after each try in vain. The samples of a shared loop are as far apart. A try is not given up at once:
-//! threads that sleep need some time to come, and where the system has woken one on the caller's own processor, it takes a
-//! few milliseconds of both wanting to run until they are moved apart. What is short is not timed each time.
+//! *What it costs.* Being wrong is paid for in time: the while is `TRY_PART` times what the last try lost, compared
+//! with being alone, and twice that after each try in vain. The samples of a shared loop are as far apart. A try is not
+//! given up at once: threads that sleep need some time to come, and where the system has woken one on the caller's own
+//! processor, it takes a few milliseconds of both wanting to run until they are moved apart. What is short is not timed
+//! each time.
 //!
-//! Loops are known by where they are and their size; each entry is a few words that are read and written one by one. Two
-//! threads may both step the state, or an entry may change its owner between two looks: the figures only steer.
+//! Loops are known by where they are and their size; each entry is a few words that are read and written one by one.
+//! Two threads may both step the state, or an entry may change its owner between two looks: the figures only steer.
 #![forbid(unsafe_code)]
 
 use super::plan::Span;
@@ -45,8 +46,8 @@ const SHORT_NS: f32 = 4_000.0;
 const TIMED_SMALL: u32 = 64;
 /// Sharing must save this part of the time alone.
 const MARGIN: f32 = 0.03;
-/// Longer loops are shared untried, in nanoseconds as estimated: threads that are in each other's way are moved apart by the
-/// system meanwhile, and a sample would be too dear.
+/// Longer loops are shared untried, in nanoseconds as estimated: threads that are in each other's way are moved apart
+/// by the system meanwhile, and a sample would be too dear.
 const LONGEST_NS: f32 = 20_000_000.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +296,8 @@ mod tests {
         Span { items, cost_ns: 10.0, ..Span::default() }
     }
 
-    /// Calls of a loop that takes so long alone and shared at each call; gives the time of all and how many were shared.
+    /// Calls of a loop that takes so long alone and shared at each call; gives the time of all and how many were
+    /// shared.
     fn calls(trials: &Trials, range: std::ops::Range<usize>, ns: impl Fn(usize) -> (f32, f32)) -> (f64, usize) {
         let (mut sum, mut shared) = (0.0, 0);
         for call in range {

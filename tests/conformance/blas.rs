@@ -1,5 +1,5 @@
-//! Products in the style of BLAS, through the C functions: transposition, alpha and beta, distances between rows, offsets. Of whole
-//! numbers they are exact; of others they have the tolerance that is usual for sums of floats.
+//! Products in the style of BLAS, through the C functions: transposition, alpha and beta, distances between rows,
+//! offsets. Of whole numbers they are exact; of others they have the tolerance that is usual for sums of floats.
 
 use crate::data::{Random, mask};
 use crate::product::{self, Pair, add_product, sizes};

@@ -1,11 +1,13 @@
-//! The built-in kernels against references in f64: the shapes, the data and the rule of comparison that benchmarks of other
-//! libraries use for theirs (`rule`, `data`), for every instruction set, without a pool and on pools of 1, 2, 3 and 7 threads.
+//! The built-in kernels against references in f64: the shapes, the data and the rule of comparison that benchmarks of
+//! other libraries use for theirs (`rule`, `data`), for every instruction set, without a pool and on pools of 1, 2, 3
+//! and 7 threads.
 //!
-//! A family says its cases to a `Suite`: first all kernels are made, then the pools, then all cases run on each of them, with the
-//! same bits everywhere. The instruction set is chosen once per process; so each test runs itself again, once per level.
+//! A family says its cases to a `Suite`: first all kernels are made, then the pools, then all cases run on each of
+//! them, with the same bits everywhere. The instruction set is chosen once per process; so each test runs itself again,
+//! once per level.
 //!
-//! `WEIR_CONFORMANCE` says how much: without it shapes that are quick in a build that is not optimised, with `all` every shape, with
-//! `large` also those that take seconds.
+//! `WEIR_CONFORMANCE` says how much: without it shapes that are quick in a build that is not optimised, with `all`
+//! every shape, with `large` also those that take seconds.
 
 mod binary;
 mod blas;

@@ -62,8 +62,8 @@ pub fn cases(suite: &mut Suite) {
     }
 }
 
-/// Rows whose greatest elements, of which there are several, are far from 0 on either side: who does not subtract them overflows, or
-/// has only zeros.
+/// Rows whose greatest elements, of which there are several, are far from 0 on either side: who does not subtract them
+/// overflows, or has only zeros.
 fn data(of: u32, shape: &[i64], axis: usize, seed: u64) -> Values {
     let mut random = Random::new(seed);
     let mut x = vec![0.0; count(shape)];

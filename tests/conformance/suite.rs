@@ -10,7 +10,8 @@ use weir::engine::{BoundKernel, KernelAttr, Stream, StreamAttr, Tensor};
 use weir::kernel::Kernel;
 use weir::threadpool::ThreadPool;
 
-/// Multiplications, or elements, of cases that are quick in a build that is not optimised, and of those that take seconds.
+/// Multiplications, or elements, of cases that are quick in a build that is not optimised, and of those that take
+/// seconds.
 const QUICK: usize = 100_000;
 const LARGE: usize = 1 << 31;
 

@@ -1,5 +1,5 @@
-//! Tensors of any type as numbers in f64, which holds what all of them hold. The conversions are written down here once more, so
-//! that those of the library are not compared with themselves.
+//! Tensors of any type as numbers in f64, which holds what all of them hold. The conversions are written down here once
+//! more, so that those of the library are not compared with themselves.
 
 use std::sync::OnceLock;
 use weir::base::{Desc, Ref, dtype};

@@ -1,4 +1,5 @@
-//! Calls and runs that are given again while earlier times of them are under way: what they use is held once, and until the last time is over.
+//! Calls and runs that are given again while earlier times of them are under way: what they use is held once, and until
+//! the last time is over.
 
 use crate::bench::Bench;
 use crate::direct::{LOOK, calls, chain, check, enter, floats, run};

@@ -1,5 +1,5 @@
-//! Branches and loops in recordings, as conditional nodes of the driver's: what they compute with each driver that has them, the nodes that
-//! they take, edges that are left out, and calls of the driver that fail.
+//! Branches and loops in recordings, as conditional nodes of the driver's: what they compute with each driver that has
+//! them, the nodes that they take, edges that are left out, and calls of the driver that fail.
 
 use crate::bench::{Bench as Engine, input, kernel_desc, number, output};
 use crate::kit::{fake, only_with_the_fake, with_driver};

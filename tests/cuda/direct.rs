@@ -1,4 +1,5 @@
-//! Programs that are the engine's alone, run on a stream of it: exactly what is asked of the driver, and what is refused.
+//! Programs that are the engine's alone, run on a stream of it: exactly what is asked of the driver, and what is
+//! refused.
 
 use crate::bench::{Bench, LEN, desc};
 use crate::kit::{eventually, fake, raw, with_driver};
@@ -12,7 +13,8 @@ use weir::memory::heap;
 
 type Pointer = *mut c_void;
 
-/// Of `length` sums of what came before and the input; all on the engine. With `constant`, the first one adds a constant of the host's instead.
+/// Of `length` sums of what came before and the input; all on the engine. With `constant`, the first one adds a
+/// constant of the host's instead.
 pub fn chain(bench: &Bench, length: usize, constant: bool) -> Ref<Program> {
     let add = bench.add().unwrap();
     let mut graph = Graph::new("chain");
@@ -206,7 +208,8 @@ fn a_stream_of_the_hosts_takes_runs_but_no_capture_does() {
     });
 }
 
-/// Whatever the driver does first: its checker ends the process where two runs use the same memory and nothing orders them.
+/// Whatever the driver does first: its checker ends the process where two runs use the same memory and nothing orders
+/// them.
 #[test]
 fn runs_on_many_streams_have_memory_of_their_own_or_wait_on_the_device() {
     for seed in ["1", "2", "3", ""] {

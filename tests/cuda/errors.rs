@@ -144,8 +144,8 @@ fn a_child_of_fork_asks_nothing_of_the_driver() {
     });
 }
 
-/// Everything that a small program asks of the driver fails once, at each call: with a failure that is none of the device's, and with its loss.
-/// Whatever happens ends with a status, in time, and nothing is left.
+/// Everything that a small program asks of the driver fails once, at each call: with a failure that is none of the
+/// device's, and with its loss. Whatever happens ends with a status, in time, and nothing is left.
 #[test]
 fn each_call_fails_once() {
     const FUNCTIONS: &[(&str, u64)] = &[

@@ -1,7 +1,8 @@
-//! A compiler of CUDA C++ that is none, for tests: each kernel in a source becomes the fake driver's function of that name. It is compiled by
-//! the test that loads it.
+//! A compiler of CUDA C++ that is none, for tests: each kernel in a source becomes the fake driver's function of that
+//! name. It is compiled by the test that loads it.
 //!
-//! SAFETY, everywhere in here: weir passes what the compiler's header asks for, and programs that were made here and not destroyed.
+//! SAFETY, everywhere in here: weir passes what the compiler's header asks for, and programs that were made here and
+//! not destroyed.
 //!
 //! It knows the devices that FAKE_NVRTC_ARCHS names, else 80 and 90. A source with `#error` in it has a mistake.
 

@@ -1,5 +1,5 @@
-//! Every call that the driver gets for a program with nodes on a CUDA engine fails once, each function at each of its calls: as the program is
-//! compiled, and in the three runs that issue, record and replay.
+//! Every call that the driver gets for a program with nodes on a CUDA engine fails once, each function at each of its
+//! calls: as the program is compiled, and in the three runs that issue, record and replay.
 
 use crate::bench::{Bench, LEN, desc, values};
 use crate::kit::{eventually, fake, with_driver};
@@ -119,7 +119,8 @@ fn run(subject: &Subject, program: &Ref<Program>, from: f32) -> Result<()> {
 /// A failure says where it was, and what the driver said to what.
 fn check(error: &Error, fault: Fault<'_>) {
     let text = error.message();
-    // The functions' names without their versions. A thread's own context is put back without a look at the answer: the next call tells.
+    // The functions' names without their versions. A thread's own context is put back without a look at the answer: the
+    // next call tells.
     let name = fault.function.split("_v").next().unwrap_or_default();
     let is_named = text.contains(name) || (name == "cuCtxSetCurrent" && fault.code == LOST);
     assert!(is_named && text.contains(&format!(" ({}, ", fault.code)), "{fault}: {text}");

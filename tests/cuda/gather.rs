@@ -1,4 +1,5 @@
-//! An index that is none of the table's: the stream's failure, or the run's, as on the processor, and nobody has waited for it.
+//! An index that is none of the table's: the stream's failure, or the run's, as on the processor, and nobody has waited
+//! for it.
 
 use crate::kit::{fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, words};

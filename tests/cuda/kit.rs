@@ -1,12 +1,13 @@
-//! Each test runs in a process of its own, which finds the fake driver of `tests/fake_cuda` where libraries are looked for: a process has one
-//! driver for its life, and the settings of the fake one are in the environment.
+//! Each test runs in a process of its own, which finds the fake driver of `tests/fake_cuda` where libraries are looked
+//! for: a process has one driver for its life, and the settings of the fake one are in the environment.
 
 use fake_cuda::testing::Driver;
 use std::ffi::{CString, c_char, c_void};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Says that tests run on the driver that the loader finds, a real one; each in a process of its own, as gpu/test.sh does.
+/// Says that tests run on the driver that the loader finds, a real one; each in a process of its own, as gpu/test.sh
+/// does.
 const REAL: &str = "WEIR_TEST_CUDA";
 const NO_DRIVER: &str = "WEIR_TEST_NO_DRIVER";
 /// Longer than anything takes that is to come.
@@ -16,15 +17,16 @@ fn this_test() -> String {
     std::thread::current().name().unwrap().to_owned()
 }
 
-/// Runs `body` in a process of its own with the fake driver of these settings: "VERSION", "SEED", ..., or other variables in full. What the
-/// process has written is given back; in that process, nothing.
+/// Runs `body` in a process of its own with the fake driver of these settings: "VERSION", "SEED", ..., or other
+/// variables in full. What the process has written is given back; in that process, nothing.
 pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if std::env::var_os(REAL).is_some() {
         // A real one is of its own version, and takes what order it likes.
         if settings.iter().any(|(name, _)| !name.starts_with("WEIR_") && !matches!(*name, "VERSION" | "SEED")) {
             skip();
         }
-        // The processor's bits are those of the built-in kernels. SAFETY: the test's own process, before it has another thread.
+        // The processor's bits are those of the built-in kernels. SAFETY: the test's own process, before it has another
+        // thread.
         unsafe { std::env::set_var("WEIR_CUDA_BLAS", "0") };
         // SAFETY: as above.
         settings.iter().for_each(|(name, value)| unsafe { std::env::set_var(name, value) });
@@ -184,7 +186,8 @@ pub mod fake {
         function()
     }
 
-    /// Things that the program has not given back: "stream", "event", ..., or all. None before the driver was asked for.
+    /// Things that the program has not given back: "stream", "event", ..., or all. None before the driver was asked
+    /// for.
     pub fn live(kind: Option<&str>) -> u64 {
         // SAFETY: the fake driver's function of this type.
         let function: unsafe extern "C" fn(*const c_char) -> u64 =

@@ -1,4 +1,5 @@
-//! Branches and loops of programs on drivers with conditional nodes and without: the same bits, and what is asked of the driver.
+//! Branches and loops of programs on drivers with conditional nodes and without: the same bits, and what is asked of
+//! the driver.
 
 use crate::direct::{LOOK, calls, enter};
 use crate::kit::{eventually, fake, with_driver};

@@ -1,5 +1,6 @@
-//! Drawn graphs on several streams of a CUDA engine, in a hundred orders of the driver's, under its checker: what they give has the
-//! processor's bits, and nothing is used without order. And what keeps the order is left out, one by one: the checker reports each.
+//! Drawn graphs on several streams of a CUDA engine, in a hundred orders of the driver's, under its checker: what they
+//! give has the processor's bits, and nothing is used without order. And what keeps the order is left out, one by one:
+//! the checker reports each.
 
 use crate::kit::{fake, raw, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, run, words};
@@ -100,8 +101,8 @@ fn drawn_graphs_have_the_processors_bits_on_the_drivers_threads() {
     });
 }
 
-/// All on the device, and one output that depends on all: a host that waits in between, or sees that something is done before it goes on
-/// issuing, orders things, too.
+/// All on the device, and one output that depends on all: a host that waits in between, or sees that something is done
+/// before it goes on issuing, orders things, too.
 fn on_the_device(seed: u64, engine: &Ref<Engine>) -> Graph {
     let (op, number) = OPS[0];
     let random = &mut Random::new(seed);
@@ -127,8 +128,9 @@ fn on_the_device(seed: u64, engine: &Ref<Engine>) -> Graph {
     graph
 }
 
-/// What the checker finds in a program's runs, each of which is the `run`-th of a lane of its own, if the n-th call of a function in it is left
-/// out; n goes up to how many there are in such a run, but for the `last` ones. Gives how many there were.
+/// What the checker finds in a program's runs, each of which is the `run`-th of a lane of its own, if the n-th call of
+/// a function in it is left out; n goes up to how many there are in such a run, but for the `last` ones. Gives how many
+/// there were.
 fn every_one_is_missed(function: &str, without_segments: bool, run: usize, last: u64) -> u64 {
     let _kept = gpu(1);
     let mut tried = 0;

@@ -9,7 +9,8 @@ use weir::device::{Fill, Place, Recording, Step, Transfer, Work};
 use weir::engine::{BoundKernel, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 
-/// As `with_driver`; in the end everything has been given back, once the thread that has told of the last event lets go of it, too.
+/// As `with_driver`; in the end everything has been given back, once the thread that has told of the last event lets go
+/// of it, too.
 pub fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     with_driver(settings, || {
         body();

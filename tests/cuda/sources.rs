@@ -1,4 +1,5 @@
-//! Kernels from CUDA C++: the compiler, which is found or not, and what is kept of its work on disk. The compiler is `fake_nvrtc.rs`.
+//! Kernels from CUDA C++: the compiler, which is found or not, and what is kept of its work on disk. The compiler is
+//! `fake_nvrtc.rs`.
 
 use crate::bench::{Bench, LEN, kernel_desc, number, output, output_elements};
 use crate::kit::with_driver;
@@ -25,7 +26,8 @@ fn compiler() -> PathBuf {
     folder
 }
 
-/// In a process that has the driver and, with a folder, the compiler, and keeps its work in a folder that is empty at first.
+/// In a process that has the driver and, with a folder, the compiler, and keeps its work in a folder that is empty at
+/// first.
 fn with_compiler(name: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     let is_child = std::env::var_os("FAKE_CUDA_CHILD").is_some();
     let kept = std::env::temp_dir().join(format!("weir-cuda-{name}-{}", std::process::id()));

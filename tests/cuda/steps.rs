@@ -1,4 +1,5 @@
-//! What an iteration of a loop takes: the nodes and edges of its body, counted, with the processor's bits; and every edge of it is needed.
+//! What an iteration of a loop takes: the nodes and edges of its body, counted, with the processor's bits; and every
+//! edge of it is needed.
 
 use crate::kit::{fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, words};
@@ -147,11 +148,12 @@ fn an_iteration_is_the_bodys_kernel_and_the_one_that_sets_the_condition() {
             engine.accelerator().unwrap().control_flow().unwrap();
             let less = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| op(graph, on, Op::Lt, [v[0], v[1]]);
             let count = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| vec![op(graph, on, Op::Add, [v[0], v[2]])];
-            // Outside: both tensors and the step come in, the first value, one sets the condition, the loop, the result goes out.
+            // Outside: both tensors and the step come in, the first value, one sets the condition, the loop, the result
+            // goes out.
             let counts = Case { dtype: dtype::F32, variables: 1, invariants: 2, condition: &less, body: &count };
             let bits = [0.0, 7.0, 1.0].map(one);
-            // Edges: the first value is behind its tensor; the set behind that, the limit and the step; then the loop, then the result. Inside, the
-            // set is behind the kernel.
+            // Edges: the first value is behind its tensor; the set behind that, the limit and the step; then the loop,
+            // then the result. Inside, the set is behind the kernel.
             assert_eq!(nodes(&counts, &engine, &bits), [3, 1, 5, 7]);
             // A number that is computed for the comparison, and one that is compared with itself.
             let square = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| {
@@ -159,7 +161,8 @@ fn an_iteration_is_the_bodys_kernel_and_the_one_that_sets_the_condition() {
                 op(graph, on, Op::Lt, [square, v[1]])
             };
             assert_eq!(nodes(&Case { condition: &square, ..counts }, &engine, &bits)[..2], [5, 1]);
-            // What is no comparison of numbers is read: two predicates, one that compares them, and the set, twice, and the body's.
+            // What is no comparison of numbers is read: two predicates, one that compares them, and the set, twice, and
+            // the body's.
             let both = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| {
                 let [low, high] = [Op::Lt, Op::Gt].map(|by| op(graph, on, by, [v[0], v[1]]));
                 op(graph, on, Op::Gt, [low, high])
@@ -264,7 +267,8 @@ fn every_edge_that_is_left_out_is_a_race() {
             let (case, bits) = (sums(), [0.0, 0.5, 1.25, 3.0, 1.0].map(one));
             let edges = nodes(&case, &engine, &bits)[3];
             assert_eq!(fake::races(), 0);
-            // Three first values, five of what the set is behind; and without the one of the WHILE node the driver misses the condition.
+            // Three first values, five of what the set is behind; and without the one of the WHILE node the driver
+            // misses the condition.
             for edge in (1..=edges).filter(|&edge| edge != 9) {
                 let there = case.there(&engine, &CompileOptions::default());
                 fake::fail("edge", edge, 0);

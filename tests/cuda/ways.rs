@@ -1,4 +1,5 @@
-//! Streams or a graph of the driver's: what timing both asks of the driver, and that it is asked for nothing more once one was picked.
+//! Streams or a graph of the driver's: what timing both asks of the driver, and that it is asked for nothing more once
+//! one was picked.
 
 use crate::bench::{Bench, values};
 use crate::kit::fake;
@@ -50,8 +51,8 @@ fn tried(bench: &Bench, program: &Ref<Program>) -> Vec<Vec<(&'static str, u64)>>
     trial
 }
 
-/// Operations of a stream take 5 ms more: of the lane's first one, to which recordings go, the copy of the input, too; or of its second one, which only
-/// streams use.
+/// Operations of a stream take 5 ms more: of the lane's first one, to which recordings go, the copy of the input, too;
+/// or of its second one, which only streams use.
 #[test]
 fn the_calls_of_a_run_are_those_of_the_better_way_and_no_others() {
     for delay in ["3:5000", "4:5000"] {
@@ -81,8 +82,8 @@ fn the_calls_of_a_run_are_those_of_the_better_way_and_no_others() {
             }
             // Of three runs with an end on each of two streams, and three with one.
             assert_eq!([before, asked()], [9, 9]);
-            // The cold one, the one that makes the graph, then both in turns: a record in front, and one behind on each stream. Where an event was not
-            // reached as the next run began, that is the graph alone.
+            // The cold one, the one that makes the graph, then both in turns: a record in front, and one behind on each
+            // stream. Where an event was not reached as the next run began, that is the graph alone.
             for made in &trial[2..] {
                 let is_timed = |own: &[(&str, u64)], records: u64| {
                     let more = |name: &str| if name == "cuEventRecord" { records } else { 0 };

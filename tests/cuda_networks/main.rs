@@ -1,5 +1,5 @@
-//! The networks of the examples wholly on a CUDA device, by the library's own kernels: the digits classes and the voice's probabilities that
-//! the processor gives. The driver is the fake one, which runs the real PTX.
+//! The networks of the examples wholly on a CUDA device, by the library's own kernels: the digits classes and the
+//! voice's probabilities that the processor gives. The driver is the fake one, which runs the real PTX.
 #![cfg(feature = "cuda")]
 
 mod digits;
@@ -24,8 +24,8 @@ fn on_driver_with_library(test: &str, body: impl FnOnce()) {
     assert!(run.count("cuStreamIsCapturing") > 0);
 }
 
-/// Runs the test in a process of its own, which finds the fake driver and has it do so many kernels at least. With WEIR_TEST_CUDA=1, in this
-/// process on the driver that there is.
+/// Runs the test in a process of its own, which finds the fake driver and has it do so many kernels at least. With
+/// WEIR_TEST_CUDA=1, in this process on the driver that there is.
 fn on_driver(test: &str, kernels: usize, body: impl FnOnce()) {
     if std::env::var_os("WEIR_TEST_CUDA").is_some() {
         // SAFETY: each test has a process of its own then, and this is before it has another thread.
@@ -72,7 +72,8 @@ fn digits_are_the_same_with_products_of_a_library() {
 
 #[test]
 fn the_voice_is_what_the_processor_hears() {
-    // For each rate a comparison, and the ten nodes of a half that do not only rename: spectrum, magnitude, four convolutions, cell, rectifier, sum, mean.
+    // For each rate a comparison, and the ten nodes of a half that do not only rename: spectrum, magnitude, four
+    // convolutions, cell, rectifier, sum, mean.
     on_driver("the_voice_is_what_the_processor_hears", 2 * (1 + 10), || {
         let (processor, device) = (Device::new(CPU), Device::new(CUDA));
         for rate in [16_000, 8_000] {

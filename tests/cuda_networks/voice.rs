@@ -1,4 +1,5 @@
-//! The network of examples/voice: a cond on the sample rate, with a spectrum, convolutions and a recurrent cell on each side.
+//! The network of examples/voice: a cond on the sample rate, with a spectrum, convolutions and a recurrent cell on each
+//! side.
 
 use crate::kit::{Device, Engine, Graph, Kernel, Reader, Words, example, f32, floats, s32};
 use std::ffi::c_void;

@@ -36,7 +36,8 @@ fn cuda() -> *mut Engine {
     }) as *mut Engine
 }
 
-/// The outputs of a call on tensors in the device's memory, by its second time: while the first is under way, and as prepared then.
+/// The outputs of a call on tensors in the device's memory, by its second time: while the first is under way, and as
+/// prepared then.
 pub fn call<D>(create: Create<D>, desc: &D, inputs: &[Tensor], outputs: &[Desc]) -> Vec<Tensor> {
     let (engine, processor, mut kernel, mut stream) = (cuda(), engine(), null_mut(), null_mut());
     // SAFETY: places for the answers, and a descriptor that lives during the call.

@@ -1,4 +1,5 @@
-//! The modules as they are checked in: made from the sources beside them, and with the kernels that the library looks for.
+//! The modules as they are checked in: made from the sources beside them, and with the kernels that the library looks
+//! for.
 
 use crate::kit::module;
 use std::path::Path;

@@ -206,7 +206,8 @@ pub fn as_bytes(words: &mut [u64]) -> &mut [u8] {
 pub enum Distance {
     /// Not at all.
     None,
-    /// Not at all where the processor has the formulas of the PTX; elsewhere relative to the larger of 1 and the number.
+    /// Not at all where the processor has the formulas of the PTX; elsewhere relative to the larger of 1 and the
+    /// number.
     Formula(f64),
     /// Relative to the larger of 1 and the number.
     Near(f64),
@@ -276,7 +277,8 @@ pub fn module(name: &str) -> &'static Module {
     })
 }
 
-/// An operation, and a call's tensors, of which the outputs begin with other bytes than they get, with addresses on a device.
+/// An operation, and a call's tensors, of which the outputs begin with other bytes than they get, with addresses on a
+/// device.
 fn prepared(
     operation: &str,
     attributes: &[u8],

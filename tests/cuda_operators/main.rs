@@ -1,5 +1,5 @@
-//! The built-in operations of CUDA devices: their real PTX, run by an interpreter, against the processor's kernels, through the descriptors of
-//! the interface in C; and the same by a CUDA engine.
+//! The built-in operations of CUDA devices: their real PTX, run by an interpreter, against the processor's kernels,
+//! through the descriptors of the interface in C; and the same by a CUDA engine.
 #![cfg(feature = "cuda")]
 
 mod cells;

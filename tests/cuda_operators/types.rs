@@ -1,5 +1,5 @@
-//! Each operation with all types: which of them the processor's kernel takes, a CUDA device's takes too, with the same results. What is found is the
-//! table in docs/cuda_kernels.md; WEIR_TYPES_WRITE=1 writes it.
+//! Each operation with all types: which of them the processor's kernel takes, a CUDA device's takes too, with the same
+//! results. What is found is the table in docs/cuda_kernels.md; WEIR_TYPES_WRITE=1 writes it.
 
 use crate::kit::{Create, Distance, Tensor, check_outputs, infer, plan};
 use std::path::Path;
@@ -88,8 +88,8 @@ struct Row {
 pub struct Table(Vec<Row>);
 
 impl Table {
-    /// Tries all types. Calls of one operation with the same words for their settings are one row. `distance` is asked for the types of the inputs
-    /// and of the output.
+    /// Tries all types. Calls of one operation with the same words for their settings are one row. `distance` is asked
+    /// for the types of the inputs and of the output.
     pub fn case<D>(
         &mut self,
         (operation, settings): (&str, &str),

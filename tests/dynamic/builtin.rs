@@ -1,5 +1,5 @@
-//! Built-in kernels on shapes that only a run knows: what compile knows of the outputs, the same bits as with shapes that are known,
-//! and what is said of shapes that do not fit.
+//! Built-in kernels on shapes that only a run knows: what compile knows of the outputs, the same bits as with shapes
+//! that are known, and what is said of shapes that do not fit.
 
 use crate::build::{all_pools, cpu, run};
 use std::sync::Arc;
@@ -168,7 +168,8 @@ fn shapes_that_do_not_fit_are_told_by_the_run() {
     is(told(best(), &[&[0, 5]]), "node 'x': input 0: expected 1 to 2147483647 elements along axis 0, got f32[0,5]");
 }
 
-/// Compiles a kernel for inputs with open rows, and compares its runs with those of the same kernel for rows that are known.
+/// Compiles a kernel for inputs with open rows, and compares its runs with those of the same kernel for rows that are
+/// known.
 fn check_rows<K: Kernel + Clone + 'static>(kernel: &K, inputs: &[&[i64]], expected: &str) {
     let open = alone(kernel.clone(), inputs).unwrap();
     let desc = open.outputs()[0].desc;

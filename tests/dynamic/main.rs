@@ -1,4 +1,5 @@
-//! Values whose shape only a run knows: through kernels, conds, loops and programs in programs, on pools, and what is refused.
+//! Values whose shape only a run knows: through kernels, conds, loops and programs in programs, on pools, and what is
+//! refused.
 
 mod build;
 mod builtin;

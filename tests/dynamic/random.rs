@@ -1,5 +1,5 @@
-//! Random graphs of lists, with conds, loops and programs inside one another, against an interpreter: on every kind of pool,
-//! with other sizes in each run.
+//! Random graphs of lists, with conds, loops and programs inside one another, against an interpreter: on every kind of
+//! pool, with other sizes in each run.
 
 use crate::build::{Builder, all_pools, lists};
 use weir::graph::ValueId;

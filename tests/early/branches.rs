@@ -161,7 +161,8 @@ fn what_a_cond_gives_may_come_late_to_another_one() {
     let one = main.graph.add_cond("one", x[0], &slow, &fast, &[x[2]]).unwrap();
     let two = main.graph.add_cond("two", x[1], &then, &otherwise, &[x[3], one.output(0)]).unwrap();
     main.output(two.output(0));
-    // Whatever was chosen in the first one, the door is opened once more than it was gone through; but only here if it was `slow`.
+    // Whatever was chosen in the first one, the door is opened once more than it was gone through; but only here if it
+    // was `slow`.
     let opens = main.op(&[x[0]], {
         let door = Arc::clone(&door);
         move |x| {

@@ -70,7 +70,8 @@ fn an_overlapping_loop_in_a_branch_waits_for_what_is_late() {
     check(&program, &[(&[1, 3, 9], &[sum_of(9)]), (&[0, 3, 9], &[6]), (&[1, 3, 0], &[0])]);
 }
 
-/// In each iteration a cond, one of whose inputs comes later than the other, and a merge of two sides. Nothing of it begins early.
+/// In each iteration a cond, one of whose inputs comes later than the other, and a merge of two sides. Nothing of it
+/// begins early.
 #[test]
 fn branches_and_merges_in_overlapping_iterations_wait_for_all_inputs() {
     let (mut then, x) = Builder::of("then", 2);

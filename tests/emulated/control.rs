@@ -1,5 +1,5 @@
-//! Branches and loops in recordings: what they compute, in any order that the edges allow; what the checker finds in them; failures
-//! inside; numbers and times.
+//! Branches and loops in recordings: what they compute, in any order that the edges allow; what the checker finds in
+//! them; failures inside; numbers and times.
 
 use crate::kit::{Device, code, download, upload};
 use crate::random::Random;

@@ -6,7 +6,8 @@ use weir::base::time::Deadline;
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::{Accelerator, Device as _, Settings, StreamAttr};
 
-/// The fifth of ten operations fails: those before it were done, those behind it not, on its stream and on one that waits for it.
+/// The fifth of ten operations fails: those before it were done, those behind it not, on its stream and on one that
+/// waits for it.
 #[test]
 fn an_operation_fails_late() {
     for seed in [0, 3] {
@@ -149,7 +150,8 @@ fn a_device_is_lost() {
     }
 }
 
-/// Through the registry: engines on one device share it, with the same settings only, and after a loss there is a new one.
+/// Through the registry: engines on one device share it, with the same settings only, and after a loss there is a new
+/// one.
 #[test]
 fn a_lost_device_is_replaced() {
     let settings = |lose_operation| Settings {

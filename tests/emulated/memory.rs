@@ -43,8 +43,8 @@ fn a_touch_from_the_host_faults() {
     assert!(!outcome(write, own.as_mut_ptr() as usize), "the host's own memory is not meant");
 }
 
-/// Submission, work, events, the checker: nothing is allocated once each has been done before. By the whole process, so this is
-/// counted in a process of its own.
+/// Submission, work, events, the checker: nothing is allocated once each has been done before. By the whole process, so
+/// this is counted in a process of its own.
 #[test]
 fn nothing_is_allocated_in_the_steady_state() {
     const NAME: &str = "memory::nothing_is_allocated_in_the_steady_state";

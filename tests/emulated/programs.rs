@@ -1,5 +1,5 @@
-//! Random programs that are ordered as they should be: the same result for every seed and on any number of streams, and no report.
-//! The same with one wait left out: a report, unless another way orders the two.
+//! Random programs that are ordered as they should be: the same result for every seed and on any number of streams, and
+//! no report. The same with one wait left out: a report, unless another way orders the two.
 
 use crate::kit::{Device, LEN, download, launch};
 use std::sync::Arc;

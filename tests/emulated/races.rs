@@ -163,7 +163,8 @@ fn memory_used_after_it_was_freed() {
     assert_eq!(only(&d), (RaceKind::UseAfterFree, text.to_owned()));
 }
 
-/// An arena's block is written for another value before the last reader of the old one is done: bytes, not tensors, count.
+/// An arena's block is written for another value before the last reader of the old one is done: bytes, not tensors,
+/// count.
 #[test]
 fn a_block_of_an_arena_reused_too_soon() {
     let d = Device::checked();

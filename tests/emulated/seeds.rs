@@ -6,7 +6,8 @@ use std::sync::Arc;
 use weir::base::time::Deadline;
 use weir::device::{Accelerator, DeviceEvent, Then};
 
-/// Fork and join over four streams, several times, with questions and a callback in between; gives the order and the answers.
+/// Fork and join over four streams, several times, with questions and a callback in between; gives the order and the
+/// answers.
 fn program(seed: u64) -> (Vec<u64>, Vec<bool>) {
     let d = Device::seeded(seed);
     let streams: Vec<_> = (0..4).map(|i| d.stream(&format!("s{i}"))).collect();

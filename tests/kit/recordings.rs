@@ -1,7 +1,8 @@
-//! Recordings with branches and loops, made from a seed or by hand, and what comes of them: a model that does one step after the other.
+//! Recordings with branches and loops, made from a seed or by hand, and what comes of them: a model that does one step
+//! after the other.
 //!
-//! Memory is cells, each an array of 32-bit integers that are all equal. So a cell has one value, and its first bytes are an integer of any
-//! type.
+//! Memory is cells, each an array of 32-bit integers that are all equal. So a cell has one value, and its first bytes
+//! are an integer of any type.
 
 use super::random::Random;
 use std::sync::Arc;

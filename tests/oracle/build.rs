@@ -1,8 +1,8 @@
 //! From a spec to a program of the library, through the public interface.
 //!
-//! Control flow can be built in three ways: out of the library's own nodes (`regions`); the same, but with a program of its own as the
-//! one node of each graph inside (`programs`); or as kernels that run other programs (`nested`), which is slow and strict. The last two
-//! know no dead values, but say the same.
+//! Control flow can be built in three ways: out of the library's own nodes (`regions`); the same, but with a program of
+//! its own as the one node of each graph inside (`programs`); or as kernels that run other programs (`nested`), which
+//! is slow and strict. The last two know no dead values, but say the same.
 
 pub mod nested;
 pub mod programs;
@@ -142,7 +142,8 @@ impl Builder<'_> {
                     board: Arc::clone(self.board),
                 });
                 match manner {
-                    // A kernel that runs programs waits for them, and must not wait in a worker for what completes later.
+                    // A kernel that runs programs waits for them, and must not wait in a worker for what completes
+                    // later.
                     Manner::Now => self.kernel(graph, &name, leaf, values)?,
                     _ if self.lowering == Lowering::Nested => self.kernel(graph, &name, leaf, values)?,
                     &manner => self.kernel(graph, &name, Arc::new(Deferred { leaf, manner }), values)?,

@@ -23,7 +23,8 @@ pub struct Expected {
     merges: Vec<String>,
 }
 
-/// A control edge: the leaves of one node end before those of another begin. Told only where their graph runs once, and both are live.
+/// A control edge: the leaves of one node end before those of another begin. Told only where their graph runs once, and
+/// both are live.
 struct Order {
     /// The two nodes, by id.
     nodes: (usize, usize),
@@ -169,8 +170,8 @@ impl Expected {
         Ok(())
     }
 
-    /// The list of nodes that a failed run with this set did not begin: each leaf that should have run is there, or what
-    /// it is in, and none that ran. Told of leaves that are in no loop.
+    /// The list of nodes that a failed run with this set did not begin: each leaf that should have run is there, or
+    /// what it is in, and none that ran. Told of leaves that are in no loop.
     pub fn check_left_out(&self, set: usize, error: &Error, board: &Board) -> Result<(), String> {
         let Some(run) = error.run() else { return Err(format!("says nothing of the run: {error}")) };
         let listed = |name: &String| run.left_out.iter().any(|left_out| left_out.rsplit('/').next() == Some(name));

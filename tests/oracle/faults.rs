@@ -308,7 +308,8 @@ impl Ordeal<'_> {
     }
 }
 
-/// Leaves that come after the node with this id in its graph, for certain. What stands in the place of a decided node need not wait.
+/// Leaves that come after the node with this id in its graph, for certain. What stands in the place of a decided node
+/// need not wait.
 fn note_behind(graph: &Graph, id: usize, decided: &BTreeSet<String>, behind: &mut Vec<(usize, String)>) {
     let mut after: Vec<bool> = vec![false; graph.nodes.len()];
     for (place, node) in graph.nodes.iter().enumerate() {

@@ -349,7 +349,8 @@ fn a_merge_of_what_a_constant_decided_is_an_error() {
     hold(&spec);
 }
 
-/// What waits for a cond that a constant decides waits for a cond inside of it too, also when one of its values is used there.
+/// What waits for a cond that a constant decides waits for a cond inside of it too, also when one of its values is used
+/// there.
 #[test]
 fn what_waits_for_a_decided_cond_waits_for_the_effects_in_it() {
     let mut inner = Sketch::of(&[Int]);

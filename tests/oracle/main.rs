@@ -1,10 +1,10 @@
 //! Random graphs on all kinds of pools, against an interpreter that is slow and obvious.
 //!
 //! `spec` is a graph as plain data, `generate` draws one from a seed. `interpret` says what must come out of it and how
-//! often each node must run, `needed` what may be left out; `build` makes a program of it. `examine` runs the program on
-//! every pool, and `compare` compares outputs bit for bit, and calls and what they saw node by node. `faults` does so
-//! while nodes fail, and `told` while runs are told things. Leaves may be done `later`, and give lists whose length only
-//! they know. `sweep` goes through many seeds; what fails is made smaller by `shrink`.
+//! often each node must run, `needed` what may be left out; `build` makes a program of it. `examine` runs the program
+//! on every pool, and `compare` compares outputs bit for bit, and calls and what they saw node by node. `faults` does
+//! so while nodes fail, and `told` while runs are told things. Leaves may be done `later`, and give lists whose length
+//! only they know. `sweep` goes through many seeds; what fails is made smaller by `shrink`.
 
 mod build;
 mod compare;

@@ -161,7 +161,8 @@ impl<'a> Scope<'a> {
             }
             Kind::While { .. } => {
                 let [condition, body] = &self.inside(node)[..] else { return outputs.clone() };
-                // A variable is needed if the condition needs it, if it is asked for, or if a needed one's next value needs it.
+                // A variable is needed if the condition needs it, if it is asked for, or if a needed one's next value
+                // needs it.
                 let variables = node.outputs.len();
                 let mut inputs = condition.note(&BTreeSet::from([0]), ids);
                 inputs.extend(outputs);

@@ -3,12 +3,12 @@
 //! The rules that the interpreter and the library must share:
 //!
 //! - A graph's nodes are listed in an order in which each comes after what it uses and waits for.
-//! - A value may be *dead*: it has none. A node with a dead input is dead, and so is one that waits for a dead node:
-//!   it does not run, and all its outputs are dead. Cond, case and while are nodes in this respect: nothing inside runs.
+//! - A value may be *dead*: it has none. A node with a dead input is dead, and so is one that waits for a dead node: it
+//!   does not run, and all its outputs are dead. Cond, case and while are nodes in this respect: nothing inside runs.
 //! - A switch gives its value to output 0 if the predicate is zero, to output 1 if not; the other output is dead. The
 //!   switch itself is not, so what waits for it runs.
-//! - A merge takes its one live input; without any it is dead. Two live ones are an error of the run. What a merge waits
-//!   for only holds it up: it may be dead.
+//! - A merge takes its one live input; without any it is dead. Two live ones are an error of the run. What a merge
+//!   waits for only holds it up: it may be dead.
 //! - A node that waits for a cond, case or while waits for all that runs inside, and what waits for a node that is
 //!   one begins nothing inside before.
 //! - A case's index that is negative or too large means the last branch.

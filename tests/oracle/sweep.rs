@@ -1,6 +1,7 @@
 //! Many seeds, on as many threads as there are processors; and what to say when one fails, or never ends.
 //!
-//! `WEIR_ORACLE_GRAPHS` is the number of graphs, `WEIR_ORACLE_FIRST` the first seed. A sweep takes its share of the number.
+//! `WEIR_ORACLE_GRAPHS` is the number of graphs, `WEIR_ORACLE_FIRST` the first seed. A sweep takes its share of the
+//! number.
 
 use super::build::Lowering;
 use super::examine::{Diligence, examine};

@@ -19,7 +19,8 @@ type Span = Option<(u64, u64)>;
 const AMPLE_NS: u64 = 60_000_000_000;
 
 impl Ordeal<'_> {
-    /// Several things at once: little time or plenty, one or two leaves that fail or none, here or on a stream, and somebody who cancels.
+    /// Several things at once: little time or plenty, one or two leaves that fail or none, here or on a stream, and
+    /// somebody who cancels.
     pub fn is_told(&mut self, set: usize, victim: &Victim) -> Result<(), String> {
         let Ordeal { subject, place, .. } = *self;
         let outputs = subject.targets(self.random);
@@ -177,8 +178,8 @@ impl Ordeal<'_> {
     }
 }
 
-/// Ids of the leaves that can't depend on the node with this id; and of each node of the graph, whether it can't. A nested run is
-/// told nothing of this, and ends whole.
+/// Ids of the leaves that can't depend on the node with this id; and of each node of the graph, whether it can't. A
+/// nested run is told nothing of this, and ends whole.
 fn note_untouched(graph: &Graph, id: usize, lowering: Lowering, ids: &mut BTreeSet<usize>) -> Vec<bool> {
     let is_branch = |node: &Node| matches!(node.kind, Kind::Cond { .. } | Kind::Case { .. });
     let mut untouched: Vec<bool> = Vec::new();

@@ -17,7 +17,8 @@ fn there(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {
     tensor
 }
 
-/// By nodes of their engine, of the host's, and of a device that copies straight; and given out, on the host and where they are.
+/// By nodes of their engine, of the host's, and of a device that copies straight; and given out, on the host and where
+/// they are.
 #[test]
 fn whoever_wants_a_constant_of_an_engines_has_it() {
     for seed in 1..=20 {

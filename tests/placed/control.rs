@@ -1,4 +1,5 @@
-//! Branches and loops that are work of one engine: decided by the device, by the host on the device's data, and as on the CPU.
+//! Branches and loops that are work of one engine: decided by the device, by the host on the device's data, and as on
+//! the CPU.
 
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
@@ -377,7 +378,8 @@ fn a_run_is_one_call_whatever_the_number_of_iterations() {
     assert_eq!(reports(&device), Vec::<String>::new());
 }
 
-/// In the bodies of recordings, too. What comes before a branch or a loop comes before all of it: that may be more than it needs.
+/// In the bodies of recordings, too. What comes before a branch or a loop comes before all of it: that may be more than
+/// it needs.
 #[test]
 fn every_edge_inside_that_is_left_out_is_reported() {
     let (mut tried, mut missed) = (0, 0);

@@ -1,5 +1,5 @@
-//! Programs with nodes on an emulated device, under its checker: what compile makes of them has no races, whatever the device
-//! does first; and a mistake in it would be reported.
+//! Programs with nodes on an emulated device, under its checker: what compile makes of them has no races, whatever the
+//! device does first; and a mistake in it would be reported.
 
 mod constants;
 mod control;
@@ -136,8 +136,8 @@ fn random_graphs_have_no_races_whatever_the_order() {
     }
 }
 
-/// All on the device, with one output that depends on all: a host that takes part in between, or sees some of it done before
-/// it goes on issuing, orders things, too.
+/// All on the device, with one output that depends on all: a host that takes part in between, or sees some of it done
+/// before it goes on issuing, orders things, too.
 fn on_the_device(graph: u64) -> Plan {
     let mut plan = Plan::draw(&mut Random::new(graph), 2);
     plan.nodes.iter_mut().for_each(|node| node.0 = true);

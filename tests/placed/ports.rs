@@ -1,4 +1,5 @@
-//! Programs with inputs and outputs in the memory of two emulated devices, that copy straight to one another, under their checker.
+//! Programs with inputs and outputs in the memory of two emulated devices, that copy straight to one another, under
+//! their checker.
 
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
@@ -50,7 +51,8 @@ pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Own {
     emulated_as(index, &attr)
 }
 
-/// An engine on emulated device `index`, once no other test of this process has that. Who takes several takes them in the order of their numbers.
+/// An engine on emulated device `index`, once no other test of this process has that. Who takes several takes them in
+/// the order of their numbers.
 pub fn emulated_as(index: u32, attr: &EngineAttr) -> Own {
     let taken = TAKEN.lock().unwrap();
     LEFT.wait_while(taken, |taken| taken.contains(&index)).unwrap().insert(index);
@@ -274,7 +276,8 @@ fn open_nodes_go_where_the_fewest_bytes_cross() {
         assert!(found.iter().any(|found| found == line), "{line}: {found:#?}");
     }
     assert_eq!(found.len(), expected.len(), "{found:#?}");
-    // In another order of engines it is the other one of two equals; and one that cannot go where the fewest bytes cross says so.
+    // In another order of engines it is the other one of two equals; and one that cannot go where the fewest bytes
+    // cross says so.
     let program = Program::compile(&builder.graph, vec![b.clone(), a.clone(), cpu()], &options).unwrap();
     let found = choices(&program);
     let begins = |line: &str| found.iter().any(|found| found.starts_with(line));

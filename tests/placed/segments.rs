@@ -39,7 +39,8 @@ fn random_graphs_give_the_same_both_ways_without_races() {
             }
             assert_eq!(reports(&device), Vec::<String>::new(), "graph {graph}, seed {seed}, {streams} streams");
             let (segments, runs) = (fact(&program, "segments"), fact(&program, "replayed_runs"));
-            // With a seed nothing takes any time, and recordings are as good as streams; without one whatever was faster is right.
+            // With a seed nothing takes any time, and recordings are as good as streams; without one whatever was
+            // faster is right.
             let is_right = if seed > 0 { [9, 6].contains(&runs) } else { (4..=9).contains(&runs) };
             assert!(segments == 0 || is_right, "graph {graph}, seed {seed}: {runs} of 10 submit segments");
             assert_eq!(device.inner.counters().replays, (runs * segments) as u64, "graph {graph}");
@@ -190,7 +191,8 @@ fn tensors_of_the_runs_own_are_new_addresses_and_not_new_recordings() {
         assert_eq!(read(output, Some(&stream)), expected(i as i32));
     }
     assert_eq!(races(&engine), Vec::<String>::new());
-    // Two chains begin with the input, one sum is the output; three runs have other tensors than the one before, of which one records.
+    // Two chains begin with the input, one sum is the output; three runs have other tensors than the one before, of
+    // which one records.
     assert_eq!(["recordings", "replayed_runs", "updated_steps"].map(|name| fact(&program, name)), [1, 6, 6]);
 }
 

@@ -1,5 +1,5 @@
-//! Runs of placed programs that are deterministic, or finish what does not depend on a failure: one thread, which waits for the devices node by
-//! node.
+//! Runs of placed programs that are deterministic, or finish what does not depend on a failure: one thread, which waits
+//! for the devices node by node.
 
 use crate::control::{Draws, ways};
 use crate::kit::integers::Builder;

@@ -1,4 +1,5 @@
-//! Copies between devices of two kinds, which go through the host's memory: in the order of their streams, and without races.
+//! Copies between devices of two kinds, which go through the host's memory: in the order of their streams, and without
+//! races.
 
 use crate::kit::run::{cpu, tensor};
 use crate::ports::{number, read, stream_of};

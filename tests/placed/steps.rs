@@ -1,5 +1,5 @@
-//! What an iteration of a loop takes: launches and copies, counted by the device, with the results of the CPU in all ways; and every edge that keeps
-//! an old value until it was read is missed.
+//! What an iteration of a loop takes: launches and copies, counted by the device, with the results of the CPU in all
+//! ways; and every edge that keeps an old value until it was read is missed.
 
 use crate::control::{compile, ways};
 use crate::kit::integers::{Builder, How};
@@ -113,7 +113,8 @@ const LOOPS: [(&str, usize, usize, [u64; 2], Next); 13] = [
         let chosen = body.graph.add_cond("cond", odd, &same, &same, &[x[1]]).unwrap();
         vec![body.op(&[x[0]], COUNT), chosen.output(0)]
     }),
-    // Once inside: the predicate twice, the count and the sum; the first value of what counts is copied, and that of the sum is there.
+    // Once inside: the predicate twice, the count and the sum; the first value of what counts is copied, and that of
+    // the sum is there.
     ("a loop in the loop works in place", 2, 0, [7, 1], |body, x| {
         let (mut condition, y) = Builder::of("inner more", 2);
         condition.engine = body.engine.clone();

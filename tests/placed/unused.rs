@@ -1,4 +1,5 @@
-//! What a device was given and nobody reads: a run ends behind it all the same, and so does whatever waits for everything.
+//! What a device was given and nobody reads: a run ends behind it all the same, and so does whatever waits for
+//! everything.
 
 use crate::control::{Draws, ways};
 use crate::kit::integers::Builder;

@@ -51,7 +51,8 @@ fn go(program: &Ref<Program>, runs: usize) -> Vec<i32> {
     found[0].clone()
 }
 
-/// Runs until the program knows its way. A run whose last event the device's thread has not got to as the next one begins is no help.
+/// Runs until the program knows its way. A run whose last event the device's thread has not got to as the next one
+/// begins is no help.
 fn decide(program: &Ref<Program>) {
     let is_open = || way(program).starts_with("not known yet");
     let mut runs = 0;
@@ -62,8 +63,9 @@ fn decide(program: &Ref<Program>) {
     assert!((TRIAL - 3..60).contains(&runs), "{runs} runs: {}", way(program));
 }
 
-/// The best of both ways over the one that a program goes, which has made up its mind: by the least times of six runs each, which take turns, and of
-/// more as long as it is not as expected, since others on this machine only make runs longer.
+/// The best of both ways over the one that a program goes, which has made up its mind: by the least times of six runs
+/// each, which take turns, and of more as long as it is not as expected, since others on this machine only make runs
+/// longer.
 fn best_over(program: &Ref<Program>, graph: &Graph, engine: &Ref<Engine>, is_expected: impl Fn(f64) -> bool) -> f64 {
     let [streams, recordings] = [Fixed::Streams, Fixed::Recordings].map(|fixed| compile(graph, engine, fixed));
     [&streams, &recordings].into_iter().for_each(|program| drop(go(program, 3)));
@@ -83,8 +85,8 @@ fn best_over(program: &Ref<Program>, graph: &Graph, engine: &Ref<Engine>, is_exp
     }
 }
 
-/// Recordings take 2 ms to begin here: too much for two chains on two streams, and not for 32 nodes on two, which a recording has all side by side.
-/// Width, length, and which way is the better one.
+/// Recordings take 2 ms to begin here: too much for two chains on two streams, and not for 32 nodes on two, which a
+/// recording has all side by side. Width, length, and which way is the better one.
 const SHAPES: [(usize, usize, &str); 2] = [(2, 5, "streams"), (32, 1, "recordings")];
 
 fn slow_to_replay() -> Emulation {
@@ -171,7 +173,8 @@ fn there_is_no_trial_where_it_is_not_wanted_or_means_nothing() {
     assert_eq!(races(&engine), Vec::<String>::new());
 }
 
-/// Whatever operation of the trial fails, runs go on with the same results and the trial ends; the checker sees both ways beside failures.
+/// Whatever operation of the trial fails, runs go on with the same results and the trial ends; the checker sees both
+/// ways beside failures.
 #[test]
 fn a_failure_in_the_trial_spoils_nothing() {
     // 13 kernels and 2 copies in a run.

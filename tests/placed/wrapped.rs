@@ -1,5 +1,5 @@
-//! An emulated device behind one that makes a mistake on request: a wait is left out, an event is recorded too soon, a value is
-//! written where another one still is.
+//! An emulated device behind one that makes a mistake on request: a wait is left out, an event is recorded too soon, a
+//! value is written where another one still is.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -345,8 +345,8 @@ impl Factory for Makes {
 /// The last device of each kind.
 static LAST: Mutex<Vec<(DeviceKind, Weak<Wrapped>)>> = Mutex::new(Vec::new());
 
-/// A new device of the kind with this name, and an engine on it. The last one is at its end, but whoever completed something for it
-/// may hold it for a moment more, and engines on a device that is alive share it.
+/// A new device of the kind with this name, and an engine on it. The last one is at its end, but whoever completed
+/// something for it may hold it for a moment more, and engines on a device that is alive share it.
 pub fn engine(name: &str, emulation: Emulation, mistake: Mistake, max_streams: u32) -> (Arc<Wrapped>, Ref<Engine>) {
     engine_in(name, emulation, mistake, max_streams, None)
 }

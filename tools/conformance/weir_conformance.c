@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Checks a thread pool against weir's contract (docs/threadpool.md), or a device (docs/devices.md), and prints a line for
- * each clause.
+ * Checks a thread pool against weir's contract (docs/threadpool.md), or a device (docs/devices.md), and prints a line
+ * for each clause.
  */
 
 #include <dlfcn.h>

@@ -7,8 +7,9 @@
  *     fuzz_programs --show N [--drop ...]                                        says what it is
  *     fuzz_programs --plant result|order|hang|leak ...                           with a mistake of its own, which must be found
  *
- * Programs have numbers, from the seed on. They are tried in processes of their own, each some dozens of them, so that one that hangs or
- * crashes is one finding. A finding is made smaller: what it does not need is left out as long as it comes back.
+ * Programs have numbers, from the seed on. They are tried in processes of their own, each some dozens of them, so that
+ * one that hangs or crashes is one finding. A finding is made smaller: what it does not need is left out as long as it
+ * comes back.
  */
 
 #define _GNU_SOURCE /* memfd_create */

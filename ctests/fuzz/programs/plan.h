@@ -2,8 +2,8 @@
  *
  * A random program and how it is run, as plain data: nothing here knows of weir.
  *
- * A plan is drawn from one number. What a failure does not need can be left out afterwards (`drops`), and everything else of the plan
- * stays as it was drawn.
+ * A plan is drawn from one number. What a failure does not need can be left out afterwards (`drops`), and everything
+ * else of the plan stays as it was drawn.
  */
 
 #ifndef WEIR_CTESTS_FUZZ_PROGRAMS_PLAN_H
@@ -269,7 +269,8 @@ typedef enum feature {
 
 extern const char *const feature_names[FEATURES];
 
-/* What is left out: a set of features, and names of nodes (n12), acts (a3), callers (c1), devices (d0), pools (p0 to p3) and outputs (o2). */
+/* What is left out: a set of features, and names of nodes (n12), acts (a3), callers (c1), devices (d0), pools (p0 to
+ * p3) and outputs (o2). */
 typedef struct drops {
     bool without[FEATURES];
     bool nodes[MAX_IDS], acts[MAX_CALLERS * MAX_ACTS], callers[MAX_CALLERS], devices[MAX_DEVICES], pools[ROLES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a program computes, said in the plainest way. A failed node poisons what reads it; everything else goes on, so that all nodes that
- * can be the first to fail are found.
+ * What a program computes, said in the plainest way. A failed node poisons what reads it; everything else goes on, so
+ * that all nodes that can be the first to fail are found.
  */
 
 #include <math.h>
@@ -137,7 +137,8 @@ static void run_switch(const node *n, const val *ins, val *outs, outcome *out, b
     if (n->num_out > 2) outs[2] = result[n->way][0];
 }
 
-/* Nothing is known of this node's inputs but that one is poisoned: what is inside and needs it not may run, and fail. */
+/* Nothing is known of this node's inputs but that one is poisoned: what is inside and needs it not may run, and
+ * fail. */
 static void explore(const node *n, const val *ins, outcome *out) {
     bool chooses = n->op == OP_COND || n->op == OP_CASE || n->op == OP_SWITCH;
     val outs[MAX_PROGRAM_OUTS];

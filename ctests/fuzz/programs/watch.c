@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The watchdog: a program that takes too long, or in which processors work and nothing gets done, is a finding. It says where all
- * threads are, if there is a debugger.
+ * The watchdog: a program that takes too long, or in which processors work and nothing gets done, is a finding. It says
+ * where all threads are, if there is a debugger.
  */
 
 #include <errno.h>
@@ -114,7 +114,8 @@ void must(weir_status status, const char *what) {
     if (status != WEIR_OK) finding("status", "%.200s says %s: %.600s", what, weir_status_name(status), weir_last_error_message());
 }
 
-/* Nothing gets done for a quarter of the patience: a spin if a processor is at work all that time, at the end a hang. */
+/* Nothing gets done for a quarter of the patience: a spin if a processor is at work all that time, at the end a
+ * hang. */
 static void *watch(void *arg) {
     uint64_t seen = 0, since = clock_ns(), used = processor_ns(), of = 0;
     (void)arg;

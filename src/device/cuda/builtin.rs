@@ -1,6 +1,7 @@
 //! Built-in operations on a device: the library's own modules, loaded, and the launches that `operators` asks for.
 //!
-//! A module is loaded into a context when somebody first wants a kernel of it, and stays as long as the device or a kernel that uses it.
+//! A module is loaded into a context when somebody first wants a kernel of it, and stays as long as the device or a
+//! kernel that uses it.
 
 use super::blas::{Plans, Prepared, Products};
 use super::context::{Context, Handle};

@@ -1,10 +1,10 @@
 //! Compiled kernels on disk, so that a source is compiled once for each kind of devices.
 //!
-//! A file belongs to all that its image was made from: the source, the options, the device's architecture, the compiler, the driver and this
-//! library. `disk` says how it is found, and why it is this user's.
+//! A file belongs to all that its image was made from: the source, the options, the device's architecture, the
+//! compiler, the driver and this library. `disk` says how it is found, and why it is this user's.
 //!
-//! The folder is what WEIR_CUDA_CACHE names, else weir/cuda where the user's caches are. An empty name means none. A folder that cannot
-//! be written, or that others can write, is as good as none: then kernels are compiled again.
+//! The folder is what WEIR_CUDA_CACHE names, else weir/cuda where the user's caches are. An empty name means none. A
+//! folder that cannot be written, or that others can write, is as good as none: then kernels are compiled again.
 #![forbid(unsafe_code)]
 
 use super::disk::{self, Disk};

@@ -1,21 +1,21 @@
-//! Branches and loops of recordings, as conditional nodes of the driver's graphs. No device runtime library takes part: kernels of the library's
-//! own (`kernels/control.ptx`) read the integer in the device's memory and set the node's condition, through a function that the driver puts in
-//! when it loads their module.
+//! Branches and loops of recordings, as conditional nodes of the driver's graphs. No device runtime library takes part:
+//! kernels of the library's own (`kernels/control.ptx`) read the integer in the device's memory and set the node's
+//! condition, through a function that the driver puts in when it loads their module.
 //!
-//! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is in the body again, behind what the recording says, or behind
-//! all of it. It reads an integer, or compares two numbers itself.
+//! *A loop* is a kernel that sets the condition, and a WHILE node behind it; the same kernel is in the body again,
+//! behind what the recording says, or behind all of it. It reads an integer, or compares two numbers itself.
 //!
-//! *A branch* is a kernel and a node, too: IF, with else where both lists do something, or SWITCH. Drivers before 12.8 have neither, and are given an
-//! IF for each list that does something, with a condition each. Then all conditions are set before any of the nodes: a list may
-//! write what they were read from. A branch of one list is that list.
+//! *A branch* is a kernel and a node, too: IF, with else where both lists do something, or SWITCH. Drivers before 12.8
+//! have neither, and are given an IF for each list that does something, with a condition each. Then all conditions are
+//! set before any of the nodes: a list may write what they were read from. A branch of one list is that list.
 //!
-//! *Bodies* are graphs of the node's own, filled as the outer one is (`graph::Filler`). They hold kernels, copies, empty nodes and
-//! conditional nodes, of this context: what the driver allows, less sets of memory, which some drivers do not do right there; a kernel fills instead. Each has
-//! a node at least.
+//! *Bodies* are graphs of the node's own, filled as the outer one is (`graph::Filler`). They hold kernels, copies,
+//! empty nodes and conditional nodes, of this context: what the driver allows, less sets of memory, which some drivers
+//! do not do right there; a kernel fills instead. Each has a node at least.
 //!
-//! *Whether there are any* is found out once for a context, when somebody first asks: the driver must have the functions, load
-//! the kernels, and instantiate a graph with a loop. That is before any graph with one is made, so a module is not loaded in the middle of
-//! other things. A driver that was out of memory is asked again.
+//! *Whether there are any* is found out once for a context, when somebody first asks: the driver must have the
+//! functions, load the kernels, and instantiate a graph with a loop. That is before any graph with one is made, so a
+//! module is not loaded in the middle of other things. A driver that was out of memory is asked again.
 
 use super::context::{Context, Handle};
 use super::graph::{CudaGraph, Filler, Made};

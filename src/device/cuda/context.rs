@@ -1,17 +1,20 @@
 //! The context that a device's work is done in, and the calls of the driver's functions.
 //!
-//! *Whose it is.* The primary context, which all that uses the runtime library of CUDA shares; its settings are left alone if somebody
-//! has it already. Or one of the host's, which is used and never destroyed.
+//! *Whose it is.* The primary context, which all that uses the runtime library of CUDA shares; its settings are left
+//! alone if somebody has it already. Or one of the host's, which is used and never destroyed.
 //!
-//! *Which is current.* A thread of the host's has its own idea of that. So each call looks, puts the device's context there only if it is
-//! another, and puts the host's back (`enter`). Nobody remembers what was put there last: the host does the same behind weir's back. Who calls several
-//! functions in a row, and none of the host's in between, looks once for all of them (`scope`).
+//! *Which is current.* A thread of the host's has its own idea of that. So each call looks, puts the device's context
+//! there only if it is another, and puts the host's back (`enter`). Nobody remembers what was put there last: the host
+//! does the same behind weir's back. Who calls several functions in a row, and none of the host's in between, looks
+//! once for all of them (`scope`).
 //!
-//! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept with what was asked for;
-//! from then on the driver is asked for nothing, and everybody is told that one. What is destroyed then is left to the end of
-//! the context. The primary context ends when all who hold it have let go; then the next engine has a new one.
+//! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept
+//! with what was asked for; from then on the driver is asked for nothing, and everybody is told that one. What is
+//! destroyed then is left to the end of the context. The primary context ends when all who hold it have let go; then
+//! the next engine has a new one.
 //!
-//! *Fork and exit.* A child of fork does not call the driver. What the driver answers when the process ends is not an error.
+//! *Fork and exit.* A child of fork does not call the driver. What the driver answers when the process ends is not an
+//! error.
 
 use super::driver::Driver;
 use super::inbox::Pages;
@@ -181,7 +184,8 @@ impl Context {
         result
     }
 
-    /// As `call`, for taking something back. Nobody is told of a failure: that of a lost device is known, and the end of the process is none.
+    /// As `call`, for taking something back. Nobody is told of a failure: that of a lost device is known, and the end
+    /// of the process is none.
     pub(super) fn take_back(&self, function: &'static str, call: impl FnOnce(&'static Table) -> Status) {
         if self.lost.get().is_some() || fork::forked() {
             return;
@@ -224,7 +228,8 @@ impl Drop for Context {
     fn drop(&mut self) {
         for page in self.pages.drain() {
             let memory = std::ptr::with_exposed_provenance_mut(page);
-            // SAFETY: the driver's function with memory of its own; everything that was made in the context holds it, and is gone.
+            // SAFETY: the driver's function with memory of its own; everything that was made in the context holds it,
+            // and is gone.
             self.take_back("cuMemFreeHost", |table| unsafe { (table.mem_free_host)(memory) });
         }
         if self.is_primary && !fork::forked() {

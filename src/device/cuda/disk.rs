@@ -2,12 +2,13 @@
 //!
 //! What is read here is run on a device. So it has to have been written by this user:
 //! - The folder is the user's, and nobody else may write in it. One that is made is open to nobody else at all.
-//! - All files are opened from the folder that was checked, by their names alone, whatever becomes of the path meanwhile. Links are not
-//!   followed, and what is no regular file is closed again; opening never waits, as it would for the writer of a FIFO.
+//! - All files are opened from the folder that was checked, by their names alone, whatever becomes of the path
+//!   meanwhile. Links are not followed, and what is no regular file is closed again; opening never waits, as it would
+//!   for the writer of a FIFO.
 //! - A file is the user's, and nobody else may open it.
 //! - A file is written under a name that cannot be guessed and that nobody had, and gets its own name when it is whole.
-//! - A file is named after the SHA-256 of its key, and holds the key and the SHA-256 of all that it holds. So what was cut off, damaged or
-//!   copied from another name is not taken.
+//! - A file is named after the SHA-256 of its key, and holds the key and the SHA-256 of all that it holds. So what was
+//!   cut off, damaged or copied from another name is not taken.
 //! - Files together have at most `limit` bytes: those go first that were not used for the longest time.
 
 use sha2::{Digest, Sha256};

@@ -2,8 +2,8 @@
 
 use std::any::{Any, TypeId};
 
-/// As `<dyn Any>::downcast_ref`, for calls that should take few nanoseconds. That one reads an id as one word of 16 bytes right behind two writes of
-/// 8 bytes each, and processors wait until both are in the cache.
+/// As `<dyn Any>::downcast_ref`, for calls that should take few nanoseconds. That one reads an id as one word of 16
+/// bytes right behind two writes of 8 bytes each, and processors wait until both are in the cache.
 #[inline]
 pub(super) fn downcast<T: Any>(object: &dyn Any) -> Option<&T> {
     let ([a, b], [c, d]) = (words(object.type_id()), words(TypeId::of::<T>()));

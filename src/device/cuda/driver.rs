@@ -1,7 +1,8 @@
 //! The CUDA driver of this machine: looked for once, when somebody first asks for CUDA.
 //!
-//! *One library for every machine.* weir is not linked against CUDA. A machine without a driver, with the toolkit's stub in its place, with
-//! a driver that is too old, or without a device has no CUDA engines, and the text says which of these it is.
+//! *One library for every machine.* weir is not linked against CUDA. A machine without a driver, with the toolkit's
+//! stub in its place, with a driver that is too old, or without a device has no CUDA engines, and the text says which
+//! of these it is.
 
 use super::status;
 use super::table::{CUdevice, Found, GetProcAddress, Status, Table};

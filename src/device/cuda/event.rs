@@ -1,12 +1,14 @@
 //! Events: points in streams.
 //!
-//! *Reached, for good.* `recorded` grows by one as a record begins and by one as it ends, and `reached` is what it was when the event was last known
-//! to be reached. Who looks reads the count first, and remembers nothing while a record is under way, so a record that comes meanwhile is not
-//! taken for reached. What is known is not asked for again. That goes for failures, too: who is told that an event is reached asks it how that
-//! went, and must not be told that it is not.
+//! *Reached, for good.* `recorded` grows by one as a record begins and by one as it ends, and `reached` is what it was
+//! when the event was last known to be reached. Who looks reads the count first, and remembers nothing while a record
+//! is under way, so a record that comes meanwhile is not taken for reached. What is known is not asked for again. That
+//! goes for failures, too: who is told that an event is reached asks it how that went, and must not be told that it is
+//! not.
 //!
-//! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the driver; one with a
-//! limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of that at most.
+//! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the
+//! driver; one with a limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of
+//! that at most.
 //!
 //! *Kept.* An event that is known to be reached is kept for the next who wants one, up to `KEPT` of each sort.
 
@@ -97,8 +99,8 @@ impl CudaEvent {
 
     /// Recorded by `record`.
     pub(super) fn record(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
-        // ORDERING: AcqRel pairs with the Acquire in `is_reached`: who sees an even count asks the driver after it was told of that
-        // record, and who asked before it was told of this one has seen an earlier count.
+        // ORDERING: AcqRel pairs with the Acquire in `is_reached`: who sees an even count asks the driver after it was
+        // told of that record, and who asked before it was told of this one has seen an earlier count.
         self.recorded.fetch_add(1, AcqRel);
         let result = record();
         self.recorded.fetch_add(1, AcqRel);
@@ -111,7 +113,8 @@ impl CudaEvent {
             return Err(self.fails(recorded, found));
         }
         if recorded.is_multiple_of(2) {
-            // ORDERING: Release pairs with the Acquire in `is_reached`: what this thread has seen of the work, who reads this sees.
+            // ORDERING: Release pairs with the Acquire in `is_reached`: what this thread has seen of the work, who
+            // reads this sees.
             self.reached.fetch_max(recorded, Release);
         }
         Ok(())

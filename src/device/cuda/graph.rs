@@ -1,8 +1,10 @@
-//! Recordings as graphs of the driver's: built node by node, instantiated once, launched by one call, and given new addresses in place.
+//! Recordings as graphs of the driver's: built node by node, instantiated once, launched by one call, and given new
+//! addresses in place.
 //!
-//! A step is one node or more: a kernel's launches one behind the other, a copy, a fill; what launches nothing is an empty node, so that edges
-//! through it stay. A branch or a loop is a conditional node, whose bodies are filled in the same way (`conditional`). The graph is kept beside what it was instantiated to, because an update names its nodes. Nothing is captured: no other
-//! thread's call can break it, and the edges are those of the recording.
+//! A step is one node or more: a kernel's launches one behind the other, a copy, a fill; what launches nothing is an
+//! empty node, so that edges through it stay. A branch or a loop is a conditional node, whose bodies are filled in the
+//! same way (`conditional`). The graph is kept beside what it was instantiated to, because an update names its nodes.
+//! Nothing is captured: no other thread's call can break it, and the edges are those of the recording.
 //!
 //! The driver runs one launch of an executable at a time, each behind the one before.
 
@@ -198,8 +200,8 @@ impl Filler<'_> {
             }
             Work::Copy(transfer) => {
                 let params = copy_node(transfer)?;
-                // SAFETY: the driver's function with a graph and nodes of it; the host keeps its memory as long as the graph may be
-                // launched.
+                // SAFETY: the driver's function with a graph and nodes of it; the host keeps its memory as long as the
+                // graph may be launched.
                 self.call("cuGraphAddMemcpyNode", what, || unsafe {
                     (functions.add_copy)(place, to, after.as_ptr(), after.len(), &raw const params, context)
                 })?;
@@ -227,7 +229,8 @@ impl Filler<'_> {
         arguments: &[*mut c_void],
     ) -> Result<CUgraphNode> {
         let (mut node, params) = (std::ptr::null_mut(), kernel_node(grid, arguments));
-        // SAFETY: the driver's function with a graph and nodes of it; the arguments live during the call, which copies them.
+        // SAFETY: the driver's function with a graph and nodes of it; the arguments live during the call, which copies
+        // them.
         self.call("cuGraphAddKernelNode", what, || unsafe {
             (self.functions.add_kernel)(&raw mut node, to, after.as_ptr(), after.len(), &raw const params)
         })?;
@@ -350,7 +353,8 @@ impl Executable for CudaGraph {
                         Piece::Product(prepared) => return self.products.set(prepared, exec, node, what),
                     };
                     let params = kernel_node(grid, arguments);
-                    // SAFETY: the driver's function with an executable and a node of its graph; the arguments are copied.
+                    // SAFETY: the driver's function with an executable and a node of its graph; the arguments are
+                    // copied.
                     self.call("cuGraphExecKernelNodeSetParams", what, || unsafe {
                         (functions.set_kernel)(exec, node, &raw const params)
                     })
@@ -380,7 +384,8 @@ impl Drop for CudaGraph {
     fn drop(&mut self) {
         let Functions { destroy, destroy_exec, .. } = self.functions;
         if !self.exec.0.is_null() {
-            // SAFETY: the driver's function with what nobody uses any more; a launch that is under way ends all the same.
+            // SAFETY: the driver's function with what nobody uses any more; a launch that is under way ends all the
+            // same.
             self.context.take_back("cuGraphExecDestroy", |_| unsafe { destroy_exec(self.exec.0) });
         }
         // SAFETY: as above.

@@ -1,12 +1,14 @@
 //! Failures that only a kernel finds, such as an index that is none of its table's.
 //!
-//! A kernel that can find one is given an *inbox*: a place in pinned memory of the host's, which it writes when it has found something and
-//! does not touch otherwise. Each stream has one, made by the first such launch, and so has each recording, because its parameters stay what they are.
-//! The first finding stays, with the launch's number, the launch's site and what was found (`Fault` in kernels/gather.cu).
+//! A kernel that can find one is given an *inbox*: a place in pinned memory of the host's, which it writes when it has
+//! found something and does not touch otherwise. Each stream has one, made by the first such launch, and so has each
+//! recording, because its parameters stay what they are. The first finding stays, with the launch's number, the
+//! launch's site and what was found (`Fault` in kernels/gather.cu).
 //!
-//! Nobody waits for a kernel to say something: a stream keeps a list of inboxes that its work may have written to (`Reports`), an event
-//! takes the list along as it is recorded, a stream that waits for an event adds that to its own, and whoever finds that an event was
-//! reached looks into the inboxes. What is behind such a failure has been done, with zeros where a row would be.
+//! Nobody waits for a kernel to say something: a stream keeps a list of inboxes that its work may have written to
+//! (`Reports`), an event takes the list along as it is recorded, a stream that waits for an event adds that to its own,
+//! and whoever finds that an event was reached looks into the inboxes. What is behind such a failure has been done,
+//! with zeros where a row would be.
 //!
 //! Programs without such kernels have empty lists, and pay one load for each record and wait.
 
@@ -111,7 +113,8 @@ impl Inbox {
             launches: AtomicU64::new(0),
             sites: Mutex::default(),
         };
-        // ORDERING: Relaxed, here and in `empty`; the launch that comes next is ordered behind this by the driver's call.
+        // ORDERING: Relaxed, here and in `empty`; the launch that comes next is ordered behind this by the driver's
+        // call.
         inbox.fault().state.store(0, Relaxed);
         Ok(Arc::new(inbox))
     }
@@ -158,7 +161,8 @@ impl Inbox {
 
     fn found(&self, last: u64) -> Option<Error> {
         let fault = self.fault();
-        // ORDERING: Acquire; the device has written `state` behind the rest, and an event of its behind that was reached.
+        // ORDERING: Acquire; the device has written `state` behind the rest, and an event of its behind that was
+        // reached.
         if fault.state.load(Acquire) != WRITTEN || fault.launch.load(Relaxed) > last {
             return None;
         }
@@ -186,7 +190,8 @@ type Upto = (Arc<Inbox>, u64, u64);
 /// Inboxes that work may have written to.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    /// ORDERING: Relaxed; the list's lock orders it, and who records or waits for an event comes behind whoever has launched.
+    /// ORDERING: Relaxed; the list's lock orders it, and who records or waits for an event comes behind whoever has
+    /// launched.
     any: AtomicBool,
     list: Mutex<SmallVec<[Upto; 2]>>,
 }

@@ -66,8 +66,8 @@ impl CudaKernel {
         Ok(CudaKernel { context: Arc::clone(context), form })
     }
 
-    /// Has `issue` take what a call is made of, one after the other. `takes_products` is asked whether a library's may be among it, if
-    /// the call can be one. Allocates nothing but what a library remembers of new shapes.
+    /// Has `issue` take what a call is made of, one after the other. `takes_products` is asked whether a library's may
+    /// be among it, if the call can be one. Allocates nothing but what a library remembers of new shapes.
     pub(super) fn launches(
         &self,
         launch: &Launch<'_>,

@@ -1,8 +1,9 @@
 //! Memory of a device.
 //!
-//! What asks here is the pool of an engine (`memory::Pool`), for regions of a megabyte and more, or for each block in its mode "direct".
-//! Regions come from a pool of the driver's where there are such: giving one back there does not wait for the device. The driver's pool
-//! gives back what nobody has as soon as its stream is waited for, so that what weir trims is there for others.
+//! What asks here is the pool of an engine (`memory::Pool`), for regions of a megabyte and more, or for each block in
+//! its mode "direct". Regions come from a pool of the driver's where there are such: giving one back there does not
+//! wait for the device. The driver's pool gives back what nobody has as soon as its stream is waited for, so that what
+//! weir trims is there for others.
 
 use super::context::{Context, Handle};
 use super::status;
@@ -76,7 +77,8 @@ impl Memory {
     /// The same, behind what lies in a stream of the context's, if one is given.
     pub(super) fn deallocate_behind(&self, address: CUdeviceptr, stream: Option<CUstream>) {
         match &self.pooled {
-            // It waits for the device. SAFETY: the driver's function with memory of its own that nobody issues work for any more.
+            // It waits for the device. SAFETY: the driver's function with memory of its own that nobody issues work for
+            // any more.
             None => self.context.take_back("cuMemFree", |table| unsafe { (table.mem_free)(address) }),
             Some(pooled) => self.context.take_back("cuMemFreeAsync", |table| match table.mem_free_async {
                 // SAFETY: as above.

@@ -3,14 +3,17 @@
 //! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
 //! - `context`: whose context is current, calls, and what happens when a device is lost.
 //! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
-//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`, `disk`: kernels and their launches, also such as are kept; those of the host's, from source to image.
-//! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules that ship with the library.
+//! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`, `disk`: kernels and their launches, also such as are
+//!   kept; those of the host's, from source to image.
+//! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules
+//!   that ship with the library.
 //! - `product`, `blas`: matrix products by cuBLASLt.
 //! - `graph`, `conditional`: recordings, as graphs of the driver's; their branches and loops.
 //! - `facts`, `device`, `downcast`: the device behind the traits of the room `device`.
 //!
-//! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes calls of its own
-//! around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic where a library lacks one.
+//! The bindings (cudarc) open the driver's library and give types and constants. Their safe layer is not used: it makes
+//! calls of its own around each launch, and keeps errors for whoever calls next. Nor are their functions: those panic
+//! where a library lacks one.
 
 mod blas;
 mod builtin;

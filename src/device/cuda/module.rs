@@ -1,5 +1,5 @@
-//! Modules: images of kernels, loaded into a context. Functions are looked up when a kernel is made: a driver that loads lazily loads a kernel
-//! as it is looked up, not in the middle of a launch.
+//! Modules: images of kernels, loaded into a context. Functions are looked up when a kernel is made: a driver that
+//! loads lazily loads a kernel as it is looked up, not in the middle of a launch.
 
 use super::context::{Context, Handle};
 use super::table::{CUfunction, CUmodule};

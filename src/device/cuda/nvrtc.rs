@@ -1,7 +1,7 @@
 //! The compiler of CUDA C++, NVRTC, where it is installed: a library of its own, found when somebody first compiles.
 //!
-//! A kernel is compiled to machine code for its device, which every driver loads that knows the device. A compiler that is older than the
-//! device makes PTX for the newest one that it knows.
+//! A kernel is compiled to machine code for its device, which every driver loads that knows the device. A compiler that
+//! is older than the device makes PTX for the newest one that it knows.
 
 use super::table::Status;
 use crate::base::{Code, Error, Result};
@@ -68,8 +68,8 @@ fn load() -> Result<Nvrtc, String> {
     }
     macro_rules! find {
         ($name:literal) => {
-            // SAFETY: the library was found just now, so this does not panic; the compiler's function with this name has the type of the
-            // member (NVRTC 11.2 and later).
+            // SAFETY: the library was found just now, so this does not panic; the compiler's function with this name
+            // has the type of the member (NVRTC 11.2 and later).
             match unsafe { sys::culib().get($name.as_bytes()) } {
                 Ok(found) => *found,
                 Err(_) => return Err(format!("libnvrtc is too old: it has no {}", $name)),

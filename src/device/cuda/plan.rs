@@ -1,8 +1,8 @@
-//! What a CUDA device is to launch for a built-in operation: which kernels of the library's own modules, on which grid, with which
-//! parameters. Pure: nothing here calls the driver, so all of it is tested without one.
+//! What a CUDA device is to launch for a built-in operation: which kernels of the library's own modules, on which grid,
+//! with which parameters. Pure: nothing here calls the driver, so all of it is tested without one.
 //!
-//! Each kernel takes one struct by value (`kernels/*.cu`). `Params` lays it out as C does, in a buffer on the stack, so a call allocates
-//! nothing.
+//! Each kernel takes one struct by value (`kernels/*.cu`). `Params` lays it out as C does, in a buffer on the stack, so
+//! a call allocates nothing.
 #![forbid(unsafe_code)]
 
 use super::walk::Walk;
@@ -24,7 +24,8 @@ pub struct KernelLaunch<'a> {
     /// Shared memory besides what the kernel declares.
     pub shared_bytes: u32,
     pub params: &'a [u8],
-    /// The kernel may find a failure: its parameters begin with an address, a 64-bit number and a 32-bit one, which whoever launches it puts there.
+    /// The kernel may find a failure: its parameters begin with an address, a 64-bit number and a 32-bit one, which
+    /// whoever launches it puts there.
     pub check: Option<Check<'a>>,
 }
 
@@ -43,11 +44,12 @@ pub trait Operator: Send + Sync + Debug {
     /// The kernels that calls may launch: whoever loads them does so before the first.
     fn entries(&self) -> &'static [&'static Entry];
 
-    /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates nothing unless it
-    /// refuses: with UNIMPLEMENTED what the kernels cannot do.
+    /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates
+    /// nothing unless it refuses: with UNIMPLEMENTED what the kernels cannot do.
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()>;
 
-    /// Whether each element is read by the thread that writes it, and before it does: the output may share memory with an input that is like it.
+    /// Whether each element is read by the thread that writes it, and before it does: the output may share memory with
+    /// an input that is like it.
     fn in_place(&self) -> bool {
         false
     }

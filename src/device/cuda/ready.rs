@@ -29,7 +29,8 @@ struct Kept {
     storage: Storage,
 }
 
-// SAFETY: the places are of memory that is this one's own, or a kernel's, and that nobody writes to while it can be launched; a function is a name.
+// SAFETY: the places are of memory that is this one's own, or a kernel's, and that nobody writes to while it can be
+// launched; a function is a name.
 unsafe impl Send for Kept {}
 // SAFETY: as above; all that is done with one is to have the driver read it.
 unsafe impl Sync for Kept {}

@@ -1,7 +1,7 @@
 //! Streams: the driver's own, and those that the host wraps.
 //!
-//! A stream of weir's does not wait for the legacy default stream, nor that for it (NON_BLOCKING). A wrapped one is what it is, and the
-//! host may use it besides: what it waits for there is between the host and the driver.
+//! A stream of weir's does not wait for the legacy default stream, nor that for it (NON_BLOCKING). A wrapped one is
+//! what it is, and the host may use it besides: what it waits for there is between the host and the driver.
 //!
 //! With WEIR_CUDA_SYNC=1 each call waits until its work is done, so that a failure names the work that failed.
 
@@ -29,7 +29,8 @@ use std::sync::Arc;
 const LEAST_PRIORITY: i32 = -100;
 const MOST_PRIORITY: i32 = 100;
 
-/// Handles up to this one stand for streams rather than to be one: the legacy default stream (0 and 1) and that of the thread.
+/// Handles up to this one stand for streams rather than to be one: the legacy default stream (0 and 1) and that of the
+/// thread.
 const PER_THREAD: u64 = 2;
 
 pub struct CudaStream {
@@ -152,8 +153,8 @@ impl CudaStream {
         &self.workspace
     }
 
-    /// Whether products can have the stream's workspace. Not if it is as many streams as there are threads; nor while the host captures it: what
-    /// comes of that may run beside the stream.
+    /// Whether products can have the stream's workspace. Not if it is as many streams as there are threads; nor while
+    /// the host captures it: what comes of that may run beside the stream.
     pub(super) fn takes_products(&self) -> Result<bool> {
         if exposed(self.raw()) == PER_THREAD {
             return Ok(false);
@@ -200,8 +201,8 @@ impl CudaStream {
         self.issue("cuLaunchKernel", what, |table, stream| {
             let (each, extra) = (places.as_ptr().cast_mut(), std::ptr::null_mut());
             let launch = table.launch_kernel;
-            // SAFETY: the driver's function with objects of this context; the arguments live during the call, which reads and copies them. What
-            // they point to is the caller's duty.
+            // SAFETY: the driver's function with objects of this context; the arguments live during the call, which
+            // reads and copies them. What they point to is the caller's duty.
             unsafe { launch(grid.function, gx, gy, gz, bx, by, bz, grid.shared_bytes, stream, each, extra) }
         })
     }
@@ -404,7 +405,8 @@ impl Drop for CudaStream {
     fn drop(&mut self) {
         drop(self.workspace.lock().take());
         if self.is_own {
-            // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the same.
+            // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the
+            // same.
             self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.raw()) });
         }
     }

@@ -1,10 +1,10 @@
 //! The driver's functions, resolved once.
 //!
-//! Every status is a plain `i32`: the enum of the bindings has the values of one version of CUDA, and a newer driver returns others. What a
-//! driver of version 12.0 need not have is an `Option`; who uses it asks for it first.
+//! Every status is a plain `i32`: the enum of the bindings has the values of one version of CUDA, and a newer driver
+//! returns others. What a driver of version 12.0 need not have is an `Option`; who uses it asks for it first.
 //!
-//! A library may have functions that its driver does not (a newer library over an older kernel module, in containers), so the driver itself is
-//! asked for those that are optional, with cuGetProcAddress.
+//! A library may have functions that its driver does not (a newer library over an older kernel module, in containers),
+//! so the driver itself is asked for those that are optional, with cuGetProcAddress.
 //!
 //! No function of the bindings is called: they panic where something is missing.
 
@@ -68,7 +68,8 @@ macro_rules! table {
             /// All functions, or the name of the first that is missing.
             ///
             /// # Safety
-            /// Both give what the CUDA driver has under the name, if anything; `find_optional` is asked for what may be missing.
+            /// Both give what the CUDA driver has under the name, if anything; `find_optional` is asked for what may be
+            /// missing.
             pub unsafe fn resolve(
                 find: &dyn Fn(&'static str) -> Option<Found>,
                 find_optional: &dyn Fn(&'static str) -> Option<Found>,

@@ -4,7 +4,8 @@
 use crate::base::Desc;
 use crate::base::desc::MAX_RANK;
 
-/// Sizes and strides, the last dimension first; strides are in elements. Dimensions that all operands walk through in one stride are one.
+/// Sizes and strides, the last dimension first; strides are in elements. Dimensions that all operands walk through in
+/// one stride are one.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<const N: usize> {
     sizes: [usize; MAX_RANK],
@@ -73,7 +74,8 @@ impl<const N: usize> Walk<N> {
         self
     }
 
-    /// The same in units of so many elements, if that is possible: rows of them lie side by side in all operands, and begin at units.
+    /// The same in units of so many elements, if that is possible: rows of them lie side by side in all operands, and
+    /// begin at units.
     pub fn in_units(mut self, elements: usize) -> Option<Walk<N>> {
         let step = elements as i64;
         let whole = self.rank > 0

@@ -1,8 +1,9 @@
-//! Who used which bytes last: disjoint ranges of addresses in order, each with the last write and the reads since then. A later one
-//! of a queue covers those before it, so there is one of each queue at most, but for the operations of a replay.
+//! Who used which bytes last: disjoint ranges of addresses in order, each with the last write and the reads since then.
+//! A later one of a queue covers those before it, so there is one of each queue at most, but for the operations of a
+//! replay.
 //!
-//! A write makes one range of what it covers, so there are never more ranges than a program's accesses have ends. Ranges are in
-//! one vector, which keeps its room: a program that repeats itself allocates nothing here.
+//! A write makes one range of what it covers, so there are never more ranges than a program's accesses have ends.
+//! Ranges are in one vector, which keeps its room: a program that repeats itself allocates nothing here.
 #![forbid(unsafe_code)]
 
 use smallvec::SmallVec;

@@ -1,12 +1,14 @@
-//! The checker: whether each operation is ordered behind those whose bytes it uses. It knows what operations declare to read and to
-//! write, and what makes one wait for another: the order in a queue, events, and what the host saw before it submitted. It
-//! looks at operations as they are submitted, so it finds what *may* go wrong, however the device ran this time.
+//! The checker: whether each operation is ordered behind those whose bytes it uses. It knows what operations declare to
+//! read and to write, and what makes one wait for another: the order in a queue, events, and what the host saw before
+//! it submitted. It looks at operations as they are submitted, so it finds what *may* go wrong, however the device ran
+//! this time.
 //!
-//! One checker serves all emulated devices, because copies between them and the host's memory are shared; it is there while a device
-//! that asked for it is.
+//! One checker serves all emulated devices, because copies between them and the host's memory are shared; it is there
+//! while a device that asked for it is.
 //!
-//! What it cannot see: the host's own reads and writes, but for those of pinned memory that weir makes itself; an order between threads of the host (the host counts as one thread, which
-//! knows what any of its threads saw); reads and writes that a kernel does not declare.
+//! What it cannot see: the host's own reads and writes, but for those of pinned memory that weir makes itself; an order
+//! between threads of the host (the host counts as one thread, which knows what any of its threads saw); reads and
+//! writes that a kernel does not declare.
 #![forbid(unsafe_code)]
 
 use super::cells::{Access, Cell, Cells};
@@ -31,7 +33,8 @@ pub(super) struct Hit {
     pub clash: Clash,
     pub other: Access,
     pub bytes: Range<usize>,
-    /// The queue waited for an event of the other one's queue, after that operation was submitted, but recorded before it.
+    /// The queue waited for an event of the other one's queue, after that operation was submitted, but recorded before
+    /// it.
     pub recorded_too_soon: bool,
     /// Both are of one replay.
     pub is_inside: bool,
@@ -61,7 +64,8 @@ pub(super) struct Point {
 struct Slot {
     device: u64,
     queue: u32,
-    /// Positions are this and the operation's number on the device, so that they grow even if another device gets the slot.
+    /// Positions are this and the operation's number on the device, so that they grow even if another device gets the
+    /// slot.
     base: u64,
     last: u64,
     clock: Clock,
@@ -248,7 +252,8 @@ impl Checker {
         hits
     }
 
-    /// The host itself reads or writes bytes: gives the operations of which it does not know that they are done with them.
+    /// The host itself reads or writes bytes: gives the operations of which it does not know that they are done with
+    /// them.
     pub(super) fn host(&self, range: &Range<usize>, writes: bool) -> Hits {
         let mut hits = Hits::new();
         for cell in self.cells.overlapping(range) {

@@ -1,4 +1,5 @@
-//! The checker against reachability in the graph of a program: random programs of queues, events, and a host that looks at some.
+//! The checker against reachability in the graph of a program: random programs of queues, events, and a host that looks
+//! at some.
 
 use super::checker::{Checker, Clash, Point, Ranges};
 use super::schedule::Scheduler;
@@ -43,8 +44,8 @@ impl Graph {
     }
 }
 
-/// What the checker should find for the newest node: by each byte, the last write, and the reads since then of which no later
-/// one is in the same queue.
+/// What the checker should find for the newest node: by each byte, the last write, and the reads since then of which no
+/// later one is in the same queue.
 fn expected(graph: &Graph, newest: usize) -> BTreeSet<(u8, usize, u64)> {
     let (_, _, reads, writes) = graph.nodes[newest].operation.clone().unwrap();
     let mut found = BTreeSet::new();

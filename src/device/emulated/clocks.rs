@@ -1,6 +1,6 @@
-//! Vector clocks: what is known to be done. A clock has one component for each queue: the position in it up to which everything
-//! happens before what the clock belongs to. Each queue has one, each record of an event keeps its queue's, and the host has
-//! one, which is joined with an event's when the host sees that one reached.
+//! Vector clocks: what is known to be done. A clock has one component for each queue: the position in it up to which
+//! everything happens before what the clock belongs to. Each queue has one, each record of an event keeps its queue's,
+//! and the host has one, which is joined with an event's when the host sees that one reached.
 #![forbid(unsafe_code)]
 
 /// Positions in queues, by the queues' slots; positions begin at 1, and what is missing is 0.

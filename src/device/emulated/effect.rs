@@ -1,4 +1,5 @@
-//! What an operation does: addresses of the device are translated as it runs, so nothing else ever holds a pointer into its memory.
+//! What an operation does: addresses of the device are translated as it runs, so nothing else ever holds a pointer into
+//! its memory.
 #![forbid(unsafe_code)]
 
 use super::queue::{Act, Address, Operation};

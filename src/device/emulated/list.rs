@@ -1,10 +1,11 @@
-//! The lists of steps of a recording, as this device keeps them: its own, and those inside of its branches and loops. They are numbered by
-//! their places, 0 is the recording's own; a step that has lists of its own knows their numbers, and each of those whose it is.
+//! The lists of steps of a recording, as this device keeps them: its own, and those inside of its branches and loops.
+//! They are numbered by their places, 0 is the recording's own; a step that has lists of its own knows their numbers,
+//! and each of those whose it is.
 //!
-//! *For the checker* all steps of all lists have a number besides, each step's before those inside of it, and one table says which comes after
-//! which. That is enough, whatever runs: what is inside of a loop is behind all of the time before, so only an order
-//! within one time can be missing; of a branch one list runs, so each counts as behind the one before it. What may run counts as if it
-//! did.
+//! *For the checker* all steps of all lists have a number besides, each step's before those inside of it, and one table
+//! says which comes after which. That is enough, whatever runs: what is inside of a loop is behind all of the time
+//! before, so only an order within one time can be missing; of a branch one list runs, so each counts as behind the one
+//! before it. What may run counts as if it did.
 #![forbid(unsafe_code)]
 
 use super::checker::Ranges;
@@ -126,7 +127,8 @@ impl Lists {
         Ok((lists, own))
     }
 
-    /// `behind`: the numbers of the steps that all of the list is behind. `again`: a loop's step, as it is read in the body.
+    /// `behind`: the numbers of the steps that all of the list is behind. `again`: a loop's step, as it is read in the
+    /// body.
     fn add(
         &mut self,
         shared: &Shared,

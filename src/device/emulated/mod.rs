@@ -1,5 +1,6 @@
-//! The emulated device: asynchronous in-order queues, memory that the host cannot touch, and kernels that are host functions. It is for
-//! tests of everything that works with devices, by this library and by those who use it, where there is no device.
+//! The emulated device: asynchronous in-order queues, memory that the host cannot touch, and kernels that are host
+//! functions. It is for tests of everything that works with devices, by this library and by those who use it, where
+//! there is no device.
 //!
 //! - `space`, and `memory::Reserve`: addresses, of which none can be touched by the host, and the bytes behind them.
 //! - `stream`, `queue`, `event`: submission, and what lies in the queues.
@@ -9,14 +10,15 @@
 //! - `schedule`: orders by a seed, and the record of them.
 //! - `checker` with `clocks` and `cells`, `check`, `races`: whether operations are ordered that use the same bytes.
 //!
-//! *What a seed replays.* With a seed that is not 0 the device works only on demand (`work`), and takes no time. The order in which it
-//! comes to its operations is then a function of the seed and of the order in which the host calls it: submissions, waits, questions,
-//! and requests to be called. So is what each question is answered, but for one that is asked on another thread while the device calls
-//! somebody for longer than a tenth of a second. Not replayed is what the host does by itself: calls from several threads that
-//! nothing orders, such as those that run a graph on a pool of several; waits that end by their deadline; and addresses.
+//! *What a seed replays.* With a seed that is not 0 the device works only on demand (`work`), and takes no time. The
+//! order in which it comes to its operations is then a function of the seed and of the order in which the host calls
+//! it: submissions, waits, questions, and requests to be called. So is what each question is answered, but for one that
+//! is asked on another thread while the device calls somebody for longer than a tenth of a second. Not replayed is what
+//! the host does by itself: calls from several threads that nothing orders, such as those that run a graph on a pool of
+//! several; waits that end by their deadline; and addresses.
 //!
-//! *Locks.* `State` first; under it, for a moment each and one at a time: the memory's, an event's, the list of devices. The
-//! checker's comes last of all. No lock is held while a kernel runs or somebody is called.
+//! *Locks.* `State` first; under it, for a moment each and one at a time: the memory's, an event's, the list of
+//! devices. The checker's comes last of all. No lock is held while a kernel runs or somebody is called.
 #![forbid(unsafe_code)]
 
 mod cells;
@@ -198,7 +200,8 @@ impl Emulated {
         }
     }
 
-    /// How many operations the device has come to, and the numbers of the latest ones, at most `count`, the oldest first.
+    /// How many operations the device has come to, and the numbers of the latest ones, at most `count`, the oldest
+    /// first.
     pub fn order(&self, count: usize) -> (u64, Vec<u64>) {
         let state = self.shared.state.lock();
         (state.order.total(), state.order.latest(count))

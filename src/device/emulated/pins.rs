@@ -1,8 +1,9 @@
 //! Pinned memory: what of the host's memory the device's copies go straight from and to.
 //!
-//! A copy from other memory takes its bytes when it is submitted, as a device's driver that stages them does; unless a copy that is under way
-//! has still to write them, for which a driver would have waited. A copy to other memory looks the same from here: a driver may hold up
-//! the thread that asks for it, the emulation holds up nobody. Both are counted (`pageable_copies`). What was recorded stages nothing.
+//! A copy from other memory takes its bytes when it is submitted, as a device's driver that stages them does; unless a
+//! copy that is under way has still to write them, for which a driver would have waited. A copy to other memory looks
+//! the same from here: a driver may hold up the thread that asks for it, the emulation holds up nobody. Both are
+//! counted (`pageable_copies`). What was recorded stages nothing.
 #![forbid(unsafe_code)]
 
 use super::Emulated;
@@ -131,8 +132,8 @@ impl Pinning for Emulated {
 }
 
 impl Shared {
-    /// Notes what an operation that is submitted has to do with the host's memory. Gives bytes that are not pinned and are there to be
-    /// staged.
+    /// Notes what an operation that is submitted has to do with the host's memory. Gives bytes that are not pinned and
+    /// are there to be staged.
     pub(super) fn note(&self, state: &mut State, number: u64, act: &Act) -> Option<Range<usize>> {
         let Act::Copy { to, from, bytes } = act else { return None };
         let pins = self.pins.lock();

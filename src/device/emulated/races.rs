@@ -1,4 +1,5 @@
-//! What the checker found, in words, with both operations; equal finds are counted, so a program that repeats itself makes one report.
+//! What the checker found, in words, with both operations; equal finds are counted, so a program that repeats itself
+//! makes one report.
 #![forbid(unsafe_code)]
 
 use super::checker::{Clash, Hit, Who};

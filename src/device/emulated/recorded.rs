@@ -1,11 +1,12 @@
-//! Recordings on this device: their submission. A launch is one item in its queue; what becomes of it there is said in `replay`.
+//! Recordings on this device: their submission. A launch is one item in its queue; what becomes of it there is said in
+//! `replay`.
 //!
-//! *Numbers and counts.* The operations of the recording's own list are numbered as they are submitted, one after the other, whether they will be
-//! done or not. Those inside of a branch or loop take the device's next number each time they begin, and so does a loop's look at its
-//! predicate after each time: how many there are only the run knows.
+//! *Numbers and counts.* The operations of the recording's own list are numbered as they are submitted, one after the
+//! other, whether they will be done or not. Those inside of a branch or loop take the device's next number each time
+//! they begin, and so does a loop's look at its predicate after each time: how many there are only the run knows.
 //!
-//! *The checker* is given all steps as they are submitted, those inside once, as though all of them ran: the bytes are the same each time.
-//! They go by the number of the branch or loop of the recording's own list that they are inside of.
+//! *The checker* is given all steps as they are submitted, those inside once, as though all of them ran: the bytes are
+//! the same each time. They go by the number of the branch or loop of the recording's own list that they are inside of.
 #![forbid(unsafe_code)]
 
 use super::check;

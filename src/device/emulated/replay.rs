@@ -1,12 +1,13 @@
-//! Launches of recordings. When the launch's turn comes in its queue, any of its operations whose edges allow it may be the next: with a seed a
-//! drawn one, without one the earliest by the model, in which they run side by side. What is behind it in the queue comes after all
-//! of them.
+//! Launches of recordings. When the launch's turn comes in its queue, any of its operations whose edges allow it may be
+//! the next: with a seed a drawn one, without one the earliest by the model, in which they run side by side. What is
+//! behind it in the queue comes after all of them.
 //!
-//! A branch or a loop is an operation that reads its integer. Then the list that this chose is done, its operations drawn among all that may
-//! be the next; a loop's reads the integer again when all of the list is done, or in a step of the list, where the recording says behind what. As that list is over, the step is, and what follows it may
-//! begin.
+//! A branch or a loop is an operation that reads its integer. Then the list that this chose is done, its operations
+//! drawn among all that may be the next; a loop's reads the integer again when all of the list is done, or in a step of
+//! the list, where the recording says behind what. As that list is over, the step is, and what follows it may begin.
 //!
-//! An operation that fails ends the launch, inside of a branch or loop as well: none that was not begun by then is done.
+//! An operation that fails ends the launch, inside of a branch or loop as well: none that was not begun by then is
+//! done.
 #![forbid(unsafe_code)]
 
 use super::list::{Inner, List, Lists, Place, Step};
@@ -132,7 +133,8 @@ impl Replay {
         scheduler.draw(self.ready.len())
     }
 
-    /// Takes one of those that are ready: gives the step, and when what it waits for is done; and makes an operation of it.
+    /// Takes one of those that are ready: gives the step, and when what it waits for is done; and makes an operation of
+    /// it.
     pub(super) fn take(&mut self, at: usize, operation: &mut Operation, counts: &mut Counts) -> (Place, u64) {
         let place = self.ready.swap_remove(at);
         let (index, number) = (place.step as usize, self.number(place));

@@ -1,6 +1,6 @@
-//! Which queue goes on, by a seed. Evenly drawn orders seldom keep one queue back for long, and that is where missing waits show: so
-//! the draws come in episodes, in which either all queues are equal, or one of them waits as long as another can go on,
-//! or one goes on as long as it can.
+//! Which queue goes on, by a seed. Evenly drawn orders seldom keep one queue back for long, and that is where missing
+//! waits show: so the draws come in episodes, in which either all queues are equal, or one of them waits as long as
+//! another can go on, or one goes on as long as it can.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};

@@ -1,5 +1,6 @@
-//! The device's memory: which addresses are taken, by what, and which were. The best fit is taken and neighbours that are free are
-//! joined, so an address comes back soon after it was given up: what uses it after that, or too soon, does meet the new owner.
+//! The device's memory: which addresses are taken, by what, and which were. The best fit is taken and neighbours that
+//! are free are joined, so an address comes back soon after it was given up: what uses it after that, or too soon, does
+//! meet the new owner.
 #![forbid(unsafe_code)]
 
 use crate::base::{Code, Error, Result};

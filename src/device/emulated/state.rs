@@ -1,8 +1,10 @@
-//! What the device's lock protects, and what may happen next: ends of operations, waits, records, and which operation begins.
+//! What the device's lock protects, and what may happen next: ends of operations, waits, records, and which operation
+//! begins.
 //!
-//! *Modelled time.* An operation begins when it was submitted, when what lies before it in its queue is done, and when the events were
-//! reached that the queue waited for, whichever is last; it ends its duration later. All of these are times of the model, so a
-//! thread that wakes up late does not make work later: what follows begins when it should have.
+//! *Modelled time.* An operation begins when it was submitted, when what lies before it in its queue is done, and when
+//! the events were reached that the queue waited for, whichever is last; it ends its duration later. All of these are
+//! times of the model, so a thread that wakes up late does not make work later: what follows begins when it should
+//! have.
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
@@ -143,8 +145,8 @@ impl State {
         }
     }
 
-    /// Ends what is due, and goes past waits, records and what is passed over, among the items up to `horizon`, until nothing of
-    /// this can go on.
+    /// Ends what is due, and goes past waits, records and what is passed over, among the items up to `horizon`, until
+    /// nothing of this can go on.
     pub(super) fn settle(&mut self, now: u64, horizon: u64) {
         loop {
             let mut moved = false;
@@ -259,7 +261,8 @@ impl State {
         if ready.is_empty() { None } else { Some(self.scheduler.choose(&ready)) }
     }
 
-    /// Takes the first operation of a queue, which is busy with it from now on, or one of the first launch; also gives its beginning.
+    /// Takes the first operation of a queue, which is busy with it from now on, or one of the first launch; also gives
+    /// its beginning.
     pub(super) fn begin(&mut self, index: usize, is_seeded: bool) -> Option<Begun> {
         let mut operation = self.blank();
         let queue = &mut self.queues[index];

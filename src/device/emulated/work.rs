@@ -1,15 +1,17 @@
 //! The device's thread, and what it shares with those who submit.
 //!
-//! One thread does the work of all queues. It starts with the first stream, sleeps while nothing can begin and nothing is due, and
-//! ends by itself when the device is dropped and nobody waits to be called any more; what lies in the queues then is not done.
+//! One thread does the work of all queues. It starts with the first stream, sleeps while nothing can begin and nothing
+//! is due, and ends by itself when the device is dropped and nobody waits to be called any more; what lies in the
+//! queues then is not done.
 //!
-//! *Without a seed* it works by itself, in modelled time (`state`): the function of an operation runs when the operation begins, and
-//! what waits for it goes on when it ends.
+//! *Without a seed* it works by itself, in modelled time (`state`): the function of an operation runs when the
+//! operation begins, and what waits for it goes on when it ends.
 //!
-//! *With a seed* it only works on demand: when a thread waits for an event, or somebody wants to be called, it works until that event was
-//! reached; when a thread asks about an event that was not, it does a few operations, as many as are drawn, and the answer is given
-//! after them. A demand looks only at what was submitted before it. So what runs, and in which order, follows from the seed and from
-//! the order of submissions and demands, and from nothing else: not from the clock, and not from what is submitted while it works.
+//! *With a seed* it only works on demand: when a thread waits for an event, or somebody wants to be called, it works
+//! until that event was reached; when a thread asks about an event that was not, it does a few operations, as many as
+//! are drawn, and the answer is given after them. A demand looks only at what was submitted before it. So what runs,
+//! and in which order, follows from the seed and from the order of submissions and demands, and from nothing else: not
+//! from the clock, and not from what is submitted while it works.
 #![forbid(unsafe_code)]
 
 use super::checker::CHECKER;
@@ -169,8 +171,8 @@ impl Shared {
         self.await_met(ticket, Deadline::NEVER, PATIENCE);
     }
 
-    /// Waits until so many demands were met; false if the deadline comes first, or if the thread is for so long in the hands of
-    /// somebody it calls, who may be waiting for the caller.
+    /// Waits until so many demands were met; false if the deadline comes first, or if the thread is for so long in the
+    /// hands of somebody it calls, who may be waiting for the caller.
     fn await_met(&self, ticket: u64, deadline: Deadline, mut patience: usize) -> bool {
         loop {
             let seen = self.met.reached();

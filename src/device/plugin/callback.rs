@@ -1,8 +1,8 @@
-//! The way back from a plug-in: what is to follow when an event was reached, under a number that the plug-in holds as a pointer. Nobody reads
-//! through it, so a call that comes twice, or late, finds nothing.
+//! The way back from a plug-in: what is to follow when an event was reached, under a number that the plug-in holds as a
+//! pointer. Nobody reads through it, so a call that comes twice, or late, finds nothing.
 //!
-//! The callback may run on a thread that the plug-in would have to join to end a stream. So what is let go of inside one is *buried*, and taken
-//! to its end by the next call of the library from elsewhere.
+//! The callback may run on a thread that the plug-in would have to join to end a stream. So what is let go of inside
+//! one is *buried*, and taken to its end by the next call of the library from elsewhere.
 
 use crate::device::{DeviceEvent, Then};
 use crate::sync::{Global, Mutex, ambient, fork};

@@ -75,7 +75,8 @@ impl Accelerator for PluginDevice {
         let allocate = device.functions().allocate;
         device
             .call("allocate", || {
-                // SAFETY: the plug-in's function and device; the name lives during the call, and there is a place for the answer.
+                // SAFETY: the plug-in's function and device; the name lives during the call, and there is a place for
+                // the answer.
                 allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut address) })
             })
             .map_err(|error| match error.code() {

@@ -1,5 +1,5 @@
-//! Plug-in libraries: opened once, asked once to register what they bring, and never closed, because what they have registered points into
-//! them.
+//! Plug-in libraries: opened once, asked once to register what they bring, and never closed, because what they have
+//! registered points into them.
 
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
@@ -31,7 +31,8 @@ enum Turn {
     Wait(u64),
 }
 
-/// Opens the library and has `init` called with its symbol `symbol`, unless it has been loaded before. True if it was now.
+/// Opens the library and has `init` called with its symbol `symbol`, unless it has been loaded before. True if it was
+/// now.
 pub fn load(path: &CStr, symbol: &CStr, init: impl FnOnce(*mut c_void) -> Result<()>) -> Result<bool> {
     let handle = open(path)?;
     loop {
@@ -80,7 +81,8 @@ fn turn(handle: *mut c_void) -> Turn {
 
 #[cfg(unix)]
 fn open(path: &CStr) -> Result<*mut c_void> {
-    // SAFETY: a NUL-terminated path; the loader takes care of the rest, and the library's constructors are its own affair.
+    // SAFETY: a NUL-terminated path; the loader takes care of the rest, and the library's constructors are its own
+    // affair.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
         return Err(Error::new(Code::NotFound, loader_text()));

@@ -1,16 +1,18 @@
 //! Devices behind a vtable of C functions, as a plug-in brings them.
 //!
-//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its functions are called: it
-//! holds the lock of devices that want one call at a time, turns a status into an error that names the engine and the function, and
-//! remembers that a device was lost. `device` and `stream` put that behind the traits of this room; `callback` is the way back
-//! from the plug-in; `library` opens shared libraries.
+//! [`Plugin`] is a checked vtable with its context, and the factory of a kind. `opened` is the one place where its
+//! functions are called: it holds the lock of devices that want one call at a time, turns a status into an error that
+//! names the engine and the function, and remembers that a device was lost. `device` and `stream` put that behind the
+//! traits of this room; `callback` is the way back from the plug-in; `library` opens shared libraries.
 //!
-//! *What a plug-in may do wrong.* Answers are looked at, not believed: a status that is none, OK without an object, a misaligned address, a
-//! number where 0 or 1 was asked for are failures (UNKNOWN) that say which function it was. A callback that comes twice finds nothing. What
-//! cannot be seen from here (work done out of order, memory given twice) the conformance check looks for.
+//! *What a plug-in may do wrong.* Answers are looked at, not believed: a status that is none, OK without an object, a
+//! misaligned address, a number where 0 or 1 was asked for are failures (UNKNOWN) that say which function it was. A
+//! callback that comes twice finds nothing. What cannot be seen from here (work done out of order, memory given twice)
+//! the conformance check looks for.
 //!
-//! *Who lives how long.* Streams, events, kernels and memory keep the opened device; that keeps the vtable. So device_close comes after the
-//! last destroy, and release after the last close. In a forked child the plug-in is left alone altogether.
+//! *Who lives how long.* Streams, events, kernels and memory keep the opened device; that keeps the vtable. So
+//! device_close comes after the last destroy, and release after the last close. In a forked child the plug-in is left
+//! alone altogether.
 
 mod callback;
 mod device;

@@ -42,8 +42,8 @@ pub(super) struct Opened {
     lost: OnceLock<Error>,
 }
 
-// SAFETY: the handle is given to the plug-in's functions alone, which may be called from any thread, and from several at a time
-// if `serial` is None.
+// SAFETY: the handle is given to the plug-in's functions alone, which may be called from any thread, and from several
+// at a time if `serial` is None.
 unsafe impl Send for Opened {}
 // SAFETY: as above.
 unsafe impl Sync for Opened {}
@@ -196,7 +196,8 @@ impl Opened {
         error
     }
 
-    /// Calls a function that takes something back, but not inside a callback. Not in a forked child, where the device is the parent's.
+    /// Calls a function that takes something back, but not inside a callback. Not in a forked child, where the device
+    /// is the parent's.
     pub(super) fn let_go(
         self: &Arc<Self>,
         object: *mut c_void,

@@ -14,7 +14,8 @@ impl Pinning for PluginDevice {
         let allocate = device.functions().host_allocate;
         device
             .call("host_allocate", || {
-                // SAFETY: the plug-in's function and device; the name lives during the call, and there is a place for the answer.
+                // SAFETY: the plug-in's function and device; the name lives during the call, and there is a place for
+                // the answer.
                 allocate.map(|f| unsafe { f(device.handle(), wanted as u64, name.as_ptr(), &raw mut data) })
             })
             .map_err(|error| match error.code() {

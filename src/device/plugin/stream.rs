@@ -30,8 +30,8 @@ pub(super) struct PluginStream(Owned);
 pub(super) struct PluginEvent {
     owned: Owned,
     timing: bool,
-    /// An answer that made no sense. It holds until the event is recorded again: who was told of the event looks for himself, and is not to take another answer
-    /// for the truth.
+    /// An answer that made no sense. It holds until the event is recorded again: who was told of the event looks for
+    /// himself, and is not to take another answer for the truth.
     nonsense: Mutex<Option<Error>>,
 }
 

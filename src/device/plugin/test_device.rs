@@ -1,5 +1,5 @@
-//! A plug-in for tests: memory of the host's, work done when it is issued, events reached after they were asked for a few times. It counts what
-//! is alive, and can be told to fail or to answer nonsense at the k-th call of a function.
+//! A plug-in for tests: memory of the host's, work done when it is issued, events reached after they were asked for a
+//! few times. It counts what is alive, and can be told to fail or to answer nonsense at the k-th call of a function.
 
 use crate::abi::*;
 use crate::sync::Mutex;

@@ -172,8 +172,8 @@ fn the_highest_priority_makes_the_devices() {
     assert!(device::kinds().contains(&kind));
 }
 
-/// The k-th call of each function fails in turn, until nothing is left to fail: the text names engine and function, nothing stays
-/// behind, and the device can be opened again.
+/// The k-th call of each function fails in turn, until nothing is left to fail: the text names engine and function,
+/// nothing stays behind, and the device can be opened again.
 #[test]
 fn every_failure_is_a_status_that_names_its_place() {
     let functions = [

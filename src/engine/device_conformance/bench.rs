@@ -118,8 +118,9 @@ impl Bench {
     }
 }
 
-/// Repeats a probe of work that is under way until it has met such work so many times, and gives how many. A probe that came too late, as
-/// a thread that is held up does, is repeated with twice the work; a device that is always done already ends that.
+/// Repeats a probe of work that is under way until it has met such work so many times, and gives how many. A probe that
+/// came too late, as a thread that is held up does, is repeated with twice the work; a device that is always done
+/// already ends that.
 pub(super) fn under_way(times: usize, mut probe: impl FnMut(usize) -> Result<bool, String>) -> Result<usize, String> {
     const MOST: usize = 64;
     let (mut met, mut weight) = (0, 1);

@@ -12,7 +12,8 @@ use std::sync::Arc;
 const CHUNK: usize = 4 << 20;
 const CHUNKS: usize = 6;
 
-/// One that is not taken down is left behind: its probe has found something wrong, and nothing that the device says is worth anything then.
+/// One that is not taken down is left behind: its probe has found something wrong, and nothing that the device says is
+/// worth anything then.
 pub(super) struct Field<'a> {
     bench: &'a Bench,
     parts: Parts,
@@ -103,7 +104,8 @@ impl<'a> Field<'a> {
         Ok(Landing(self.parts.host.len() - 1))
     }
 
-    /// The same for a copy behind work under way: it must not keep this thread until that is over, which only pinned memory promises.
+    /// The same for a copy behind work under way: it must not keep this thread until that is over, which only pinned
+    /// memory promises.
     pub(super) fn download_aside(&mut self, stream: usize, from: usize, bytes: usize) -> Result<Landing, String> {
         if self.bench.accelerator()?.pinning().is_none() {
             return self.download(stream, from, bytes);
@@ -169,8 +171,9 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Megabytes that are copied about before anything that comes after them, `weight` times as many as a little. Gives what is there at the
-    /// end, and where: only the last copy brings it, so that whoever reads before that is over finds something else.
+    /// Megabytes that are copied about before anything that comes after them, `weight` times as many as a little. Gives
+    /// what is there at the end, and where: only the last copy brings it, so that whoever reads before that is over
+    /// finds something else.
     pub(super) fn burden(&mut self, stream: usize, weight: usize) -> Result<(usize, Vec<u8>), String> {
         let (a, b, to) = (self.block(CHUNK)?, self.block(CHUNK)?, self.block(CHUNK)?);
         let bytes = self.bench.bytes(CHUNK);

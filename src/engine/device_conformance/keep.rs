@@ -1,10 +1,11 @@
 //! What a device under test was given, and for how long it stays.
 //!
-//! A device that lies says that its work is done while it is still at it. If the kit believed that, and gave back what such work uses, it would be
-//! brought down by the very lie that it looks for. So what a probe hands to the device is let go of only after all that the probe has looked at was as
-//! it must be, streams first; and no longer as soon as the device was found out about order, events, waits or destruction: from then on all of it
-//! is left behind for good, with the device open. That is a leak, and meant. Memory of the host's stays until the device was closed in any
-//! case: what one probe is done with, another one takes.
+//! A device that lies says that its work is done while it is still at it. If the kit believed that, and gave back what
+//! such work uses, it would be brought down by the very lie that it looks for. So what a probe hands to the device is
+//! let go of only after all that the probe has looked at was as it must be, streams first; and no longer as soon as the
+//! device was found out about order, events, waits or destruction: from then on all of it is left behind for good, with
+//! the device open. That is a leak, and meant. Memory of the host's stays until the device was closed in any case: what
+//! one probe is done with, another one takes.
 
 use super::bench::{Memory, told};
 use super::pinned::Pinned;

@@ -1,9 +1,9 @@
 //! The conformance kit for devices: does a device keep its side of docs/devices.md?
 //!
-//! Each probe answers for one clause. It works with the device's own functions, through the traits of room `device`, so it asks the same of a plug-in
-//! as of what weir brings itself. A probe runs in a thread of its own and within a time budget: a device that hangs ends as a failed clause,
-//! and what comes after is not checked. Devices that are out of order are only found out if they are slow enough, so probes put megabytes in
-//! front of what they look at.
+//! Each probe answers for one clause. It works with the device's own functions, through the traits of room `device`, so
+//! it asks the same of a plug-in as of what weir brings itself. A probe runs in a thread of its own and within a time
+//! budget: a device that hangs ends as a failed clause, and what comes after is not checked. Devices that are out of
+//! order are only found out if they are slow enough, so probes put megabytes in front of what they look at.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -68,10 +68,12 @@ const PROBES: [(&str, &str, Probe); 17] = [
     ("D17", "devices of a kind copy to one another", memory::peers),
 ];
 
-/// The clauses about order, events, waits and destruction. A device that breaks one is at things that it says to be done with.
+/// The clauses about order, events, waits and destruction. A device that breaks one is at things that it says to be
+/// done with.
 const OF_ORDER: [&str; 9] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19"];
 
-/// A probe that does not get further for so many budgets is left behind. It may take longer than that where others want the processor too.
+/// A probe that does not get further for so many budgets is left behind. It may take longer than that where others want
+/// the processor too.
 const PROBE_BUDGETS: u64 = 5;
 
 /// Examines a device, and gives one line for each clause. An error if it cannot be opened.

@@ -103,8 +103,8 @@ fn apart(bench: &Bench) -> Result<(), String> {
     blocks.iter().try_for_each(|block| block.expect(|_| value(block), "what the host wrote"))
 }
 
-/// One stream writes pinned memory late, and another one reads it behind that: it must see what was written, and not what was there as
-/// the copy was asked for. Whether it was asked for before that.
+/// One stream writes pinned memory late, and another one reads it behind that: it must see what was written, and not
+/// what was there as the copy was asked for. Whether it was asked for before that.
 fn pass_on(bench: &Bench, weight: usize, make: Make) -> Result<bool, String> {
     let mut field = bench.field(2)?;
     let (from, expected) = field.burden(0, weight)?;

@@ -57,7 +57,8 @@ pub(super) struct Region {
 
 pub(super) struct Regions {
     pub list: Vec<Region>,
-    /// The region of each node. That of a Select, an Enter, an End, and of what tests or closes an iteration, is the one around it.
+    /// The region of each node. That of a Select, an Enter, an End, and of what tests or closes an iteration, is the
+    /// one around it.
     pub of: Vec<u32>,
     /// The Enter of what tests or closes an iteration, and every other node itself; empty if there are no loops.
     speaker: Vec<u32>,

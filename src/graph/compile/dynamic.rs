@@ -97,8 +97,8 @@ pub(super) fn mark(flat: &mut Flat) -> Result<()> {
     Ok(())
 }
 
-/// The merges that have to do with slots; on the way in, `read` says which slots are handed on with their memory, on the way out
-/// also which ones merges read.
+/// The merges that have to do with slots; on the way in, `read` says which slots are handed on with their memory, on
+/// the way out also which ones merges read.
 fn merges(flat: &Flat, read: &mut [bool]) -> Vec<(usize, DynamicMerge)> {
     let slot = |view: u32| flat.slot_of(flat.args[view as usize].storage);
     let mut merges = Vec::new();

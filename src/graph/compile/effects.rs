@@ -1,10 +1,11 @@
 //! In which order a graph reads and writes what is not its own: variables.
 //!
-//! The edges say it: data or control, from one node to the other, however far. Between two that touch the same variable, and of which one
-//! writes it, there must be such a path. A cond or a loop touches what the nodes inside of it do. Its values come and go one by one, so an edge with
-//! data says nothing about a node inside that the data does not pass through: there only control edges count, which wait for
-//! all of it, and which all of it waits for. The branches of a cond need no order among themselves, because one of them runs;
-//! the iterations of a loop run one after the other (`overlap`).
+//! The edges say it: data or control, from one node to the other, however far. Between two that touch the same
+//! variable, and of which one writes it, there must be such a path. A cond or a loop touches what the nodes inside of
+//! it do. Its values come and go one by one, so an edge with data says nothing about a node inside that the data does
+//! not pass through: there only control edges count, which wait for all of it, and which all of it waits for. The
+//! branches of a cond need no order among themselves, because one of them runs; the iterations of a loop run one after
+//! the other (`overlap`).
 
 use crate::base::{Error, Result};
 use crate::graph::builder::{Body, Contents, Node};
@@ -12,7 +13,8 @@ use crate::graph::verify::Verified;
 use crate::kernel::Effect;
 use std::collections::BTreeMap;
 
-/// All that nodes of a graph do besides their values, those inside of others too: with the path of the node, "loop/step".
+/// All that nodes of a graph do besides their values, those inside of others too: with the path of the node,
+/// "loop/step".
 fn each(graph: &Contents, prefix: &str, f: &mut dyn FnMut(&str, &Effect)) {
     for node in &graph.nodes {
         of_node(node, prefix, f);
@@ -100,8 +102,8 @@ pub(super) fn check(graph: &Contents, verified: &Verified) -> Result<()> {
     things.values().try_for_each(|(thing, touches)| check_thing(thing, touches, &mut paths))
 }
 
-/// Writes must follow one another, and between two of them all reads must follow the first and come before the second: then all
-/// others do, too.
+/// Writes must follow one another, and between two of them all reads must follow the first and come before the second:
+/// then all others do, too.
 fn check_thing(thing: &Effect, touches: &[Touch], paths: &mut Paths<'_>) -> Result<()> {
     let writes: Vec<usize> = (0..touches.len()).filter(|&i| touches[i].writes).collect();
     for (i, &write) in writes.iter().enumerate() {

@@ -1,28 +1,30 @@
 //! Branches that begin before everything from outside is there.
 //!
-//! The Select of a cond waits for its selector. What it waits for besides is only what nothing in any branch could do without; all
-//! other inputs are *late*: the nodes in the branches that use one wait for it themselves. Such a node is an *entry*, and its
-//! counter counts
+//! The Select of a cond waits for its selector. What it waits for besides is only what nothing in any branch could do
+//! without; all other inputs are *late*: the nodes in the branches that use one wait for it themselves. Such a node is
+//! an *entry*, and its counter counts
 //!
 //! - an arrival from each source outside of the branch,
 //! - one from each source inside; if there is none, one from the Select, its *guard*.
 //!
-//! When the branch is taken these all come. When it is not, those from outside come nevertheless, and the Select makes the
-//! others in one piece (`Drop`): so the last one finds the counter complete, sets it back, and runs nothing. A Select has such a drop
-//! for each entry in its branches, also for those in branches of branches, with as much as lies within *its* branch. So
-//! a branch that is not taken costs its entries, whatever is behind them.
+//! When the branch is taken these all come. When it is not, those from outside come nevertheless, and the Select makes
+//! the others in one piece (`Drop`): so the last one finds the counter complete, sets it back, and runs nothing. A
+//! Select has such a drop for each entry in its branches, also for those in branches of branches, with as much as lies
+//! within *its* branch. So a branch that is not taken costs its entries, whatever is behind them.
 //!
-//! *Who waits for a late source?* Perhaps nobody: the branch that is taken may not need it. But it writes memory and makes arrivals,
-//! so neither an iteration nor a run may be over before it is. Its edges to entries are *loose*, and do not count as being
-//! waited for: a source that has no others is waited for by what closes the graph that it is in (an End, the Next, or the node
-//! `outputs` behind everything).
+//! *Who waits for a late source?* Perhaps nobody: the branch that is taken may not need it. But it writes memory and
+//! makes arrivals, so neither an iteration nor a run may be over before it is. Its edges to entries are *loose*, and do
+//! not count as being waited for: a source that has no others is waited for by what closes the graph that it is in (an
+//! End, the Next, or the node `outputs` behind everything).
 //!
-//! The inputs of a merge are loose as well: it goes on with one, while the others may be on their way (`region::merge`).
+//! The inputs of a merge are loose as well: it goes on with one, while the others may be on their way
+//! (`region::merge`).
 //!
-//! *Nor may the iteration be over before it has arrived there.* So loose edges come first among a node's edges. Who comes
-//! behind one of the others comes behind all arrivals at loose ones, and the counters are whole then.
+//! *Nor may the iteration be over before it has arrived there.* So loose edges come first among a node's edges. Who
+//! comes behind one of the others comes behind all arrivals at loose ones, and the counters are whole then.
 //!
-//! Nothing is late in a loop whose iterations overlap: there a branch waits for all of its inputs, and a merge too (`Scope::is_copied`).
+//! Nothing is late in a loop whose iterations overlap: there a branch waits for all of its inputs, and a merge too
+//! (`Scope::is_copied`).
 
 use super::flat::{Flat, Into, Source};
 use crate::graph::layout::{Drop, Edge};
@@ -79,7 +81,8 @@ impl Flat {
         }
     }
 
-    /// The drops of a branch: for the entries that were added since there were `since`, and whose branch begins at node `first`.
+    /// The drops of a branch: for the entries that were added since there were `since`, and whose branch begins at node
+    /// `first`.
     pub fn drops(&mut self, since: usize, first: u32) -> std::ops::Range<u32> {
         let begin = self.drops.len() as u32;
         for entry in &self.entries[since..] {

@@ -149,8 +149,8 @@ impl Flat {
         self.edges.reserve(2 * nodes);
     }
 
-    /// Takes the live tasks, and gives a body for each, by node. In the order of the graph, which is mostly that in which they
-    /// lie in memory; the schedule's is another.
+    /// Takes the live tasks, and gives a body for each, by node. In the order of the graph, which is mostly that in
+    /// which they lie in memory; the schedule's is another.
     pub fn take_tasks(&mut self, graph: &Contents, live: &[bool]) -> Vec<Body> {
         if !graph.nodes.iter().any(|node| matches!(node.body, NodeBody::Task { .. })) {
             return Vec::new();
@@ -200,8 +200,8 @@ impl Flat {
         self.leave_out_implied(node, sources);
     }
 
-    /// Draws the edges to a node; `counter` says which counter each source's arrival goes to. Those of sources that are no
-    /// nodes are promised.
+    /// Draws the edges to a node; `counter` says which counter each source's arrival goes to. Those of sources that are
+    /// no nodes are promised.
     pub fn link(&mut self, node: u32, sources: &[Source], counter: impl Fn(&Joins, usize) -> u32) {
         let first = self.edges.len() as u32;
         let edge = |joins: &Joins, i: usize| Edge { target: node, counter: counter(joins, i) };
@@ -245,7 +245,8 @@ impl Flat {
         self.was_met(source)
     }
 
-    /// Marks what these sources have waited for. Looks back over so many edges and no further, and not beyond `earliest`.
+    /// Marks what these sources have waited for. Looks back over so many edges and no further, and not beyond
+    /// `earliest`.
     fn look_back(&mut self, sources: &[Source], earliest: u32) {
         const MOST_EDGES: u32 = 24;
         self.searches += 1;

@@ -1,9 +1,9 @@
-//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops that never begin, and
-//! those that go round a few times (`unroll`).
+//! What can be known before any run: pure kernels of constants, conds and cases whose selector is a constant, loops
+//! that never begin, and those that go round a few times (`unroll`).
 //!
-//! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and its
-//! outputs are constants from then on; if it fails, it stays, and fails in the runs. The branch that a constant chooses
-//! takes the place of its cond. Constants that go into a graph inside of another one are known there too.
+//! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and
+//! its outputs are constants from then on; if it fails, it stays, and fails in the runs. The branch that a constant
+//! chooses takes the place of its cond. Constants that go into a graph inside of another one are known there too.
 //!
 //! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects.
 
@@ -261,8 +261,8 @@ impl Work<'_> {
         before
     }
 
-    /// The nodes of a graph inside of a node called `outer`, which see these inputs; what has effects waits for `before`. Its outputs, and
-    /// those of its nodes that nothing in it waits for.
+    /// The nodes of a graph inside of a node called `outer`, which see these inputs; what has effects waits for
+    /// `before`. Its outputs, and those of its nodes that nothing in it waits for.
     fn splice(
         &mut self,
         outer: &str,
@@ -271,8 +271,8 @@ impl Work<'_> {
         before: &[usize],
     ) -> (Vec<Value>, Vec<usize>) {
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
-        // Only a kernel waits for all that it takes: a cond, a loop and a merge may be done before an input that they turn out not to need.
-        // And who takes a value of a cond or a loop does not wait for all that is in there.
+        // Only a kernel waits for all that it takes: a cond, a loop and a merge may be done before an input that they
+        // turn out not to need. And who takes a value of a cond or a loop does not wait for all that is in there.
         let has_inside: Vec<bool> = branch.nodes.iter().map(|inner| inner.inner().next().is_some()).collect();
         let mut has_successor = vec![false; branch.nodes.len()];
         let mut ports = inputs.iter();

@@ -1,24 +1,27 @@
 //! Places of the storages: which share memory, and which are taken over in place.
 //!
-//! A run has an order only along edges, so two storages may share memory only if all who touch the first come before the
-//! writer of the second *by edges*. Therefore memory travels along them. In each graph, in the order of the array, a node
-//! has the blocks that its predecessors gave to it. Its outputs are cut from them; then the blocks of storages that
-//! nobody touches any more are added; then each block is given to one of the nodes that wait for this one. A block has one owner at a
-//! time, and whoever owns it comes behind all who touched it. One that reaches no further node is not used again.
+//! A run has an order only along edges, so two storages may share memory only if all who touch the first come before
+//! the writer of the second *by edges*. Therefore memory travels along them. In each graph, in the order of the array,
+//! a node has the blocks that its predecessors gave to it. Its outputs are cut from them; then the blocks of storages
+//! that nobody touches any more are added; then each block is given to one of the nodes that wait for this one. A block
+//! has one owner at a time, and whoever owns it comes behind all who touched it. One that reaches no further node is
+//! not used again.
 //!
-//! A storage with several readers is free where all of them are known to be done: each reader has a share of it, shares travel as
-//! blocks do, and who has all of them has the block.
+//! A storage with several readers is free where all of them are known to be done: each reader has a share of it, shares
+//! travel as blocks do, and who has all of them has the block.
 //!
-//! Blocks stay in the graph (the outermost, a branch, a part of a loop) in which they were made. What is inside of a loop
-//! counts as done by its Enter: whoever waits for the loop waits for everything in it. Not so a cond: its outputs arrive
-//! one by one while the rest of the branch may still run. So a storage that a branch reads and that was made outside stays until the
-//! run is over; one that branches only write, an output of the cond, counts as written by the Select.
+//! Blocks stay in the graph (the outermost, a branch, a part of a loop) in which they were made. What is inside of a
+//! loop counts as done by its Enter: whoever waits for the loop waits for everything in it. Not so a cond: its outputs
+//! arrive one by one while the rest of the branch may still run. So a storage that a branch reads and that was made
+//! outside stays until the run is over; one that branches only write, an output of the cond, counts as written by the
+//! Select.
 //!
-//! The branches of one cond have the same memory (`overlay`). A merge that does not wait for all of its inputs hands on nothing that comes with
-//! them, and they stay.
+//! The branches of one cond have the same memory (`overlay`). A merge that does not wait for all of its inputs hands on
+//! nothing that comes with them, and they stay.
 //!
-//! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes, if the
-//! kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes there too.
+//! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes,
+//! if the kernel is the last who touches it. If the output is one of the run's, what the input's maker writes goes
+//! there too.
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, FlatKernel, StorageKind};
@@ -199,7 +202,8 @@ impl<'a> Planner<'a> {
             let mut region = regions.of[node as usize];
             while region != life.home {
                 let inside = regions.list[region as usize];
-                // A loop does both, any number of times, and is over as a whole; a branch may go on behind what it reads.
+                // A loop does both, any number of times, and is over as a whole; a branch may go on behind what it
+                // reads.
                 (known, both) = if inside.is_loop { (true, true) } else { (known && writes && !both, both) };
                 (at, region) = (inside.owner, inside.outer);
             }
@@ -231,7 +235,8 @@ impl<'a> Planner<'a> {
         let mut list = vec![NONE; *first.last().unwrap_or(&0) as usize];
         for &(node, storage, _) in chosen() {
             let (begin, end) = (first[node as usize] as usize, &mut at[node as usize]);
-            // Twice the same is one; what follows the list's end stays NONE. Only a short look back: a longer list is a loop's.
+            // Twice the same is one; what follows the list's end stays NONE. Only a short look back: a longer list is a
+            // loop's.
             let known = list[begin..*end as usize].iter().rev().take(WINDOW).any(|&known| known == storage);
             if !known || writes {
                 list[*end as usize] = storage;
@@ -403,7 +408,8 @@ impl<'a> Planner<'a> {
             }
             return;
         }
-        // The other way round: what the input's maker writes goes into the run's output, and the block is not used by it at all.
+        // The other way round: what the input's maker writes goes into the run's output, and the block is not used by
+        // it at all.
         held.free.extend(self.block(from));
         let (mut storage, place) = (from, self.of[to as usize]);
         while storage != NONE {

@@ -4,11 +4,13 @@
 //! 2. `place` (a module beside this one): what other engines do becomes nodes of the host's that issue it.
 //!    `fold`: what constants decide is decided.
 //! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
-//! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with edges and
-//!    storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is an output is written in
-//!    place, a variable of a loop where its kernel allows it. A branch need not wait for what some of it can do without (`entries`).
+//! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with
+//!    edges and storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is
+//!    an output is written in place, a variable of a loop where its kernel allows it. A branch need not wait for what
+//!    some of it can do without (`entries`).
 //! 5. `joins`: what waits for one other has no counter, wide joins have a tree of two levels.
-//! 6. `memory`: places in the arena, shared where the order along the edges allows it, and by branches of which one runs.
+//! 6. `memory`: places in the arena, shared where the order along the edges allows it, and by branches of which one
+//!    runs.
 
 mod accesses;
 mod dynamic;
@@ -157,8 +159,8 @@ fn compile(
     finish(flat, &region, graph, verified, engines, options)
 }
 
-/// Waits for outputs that one of several branches computes, so that a run has one end for all of them; and for what only
-/// branches use that may not run, or merges.
+/// Waits for outputs that one of several branches computes, so that a run has one end for all of them; and for what
+/// only branches use that may not run, or merges.
 fn add_end(flat: &mut Flat, region: &Region) {
     let is_one_of = |source: &Source| matches!(source, Source::OneOf(_));
     let mut sources: Vec<Source> = region.outputs.iter().map(|output| output.source).filter(is_one_of).collect();
@@ -323,9 +325,9 @@ fn bound(args: &[Arg], selects: &mut [Select]) -> (Vec<u32>, u32) {
     (bound, always as u32)
 }
 
-/// The edges in rows, by the node that they leave: deliveries, so that nothing is behind a node before it has delivered; then the loose
-/// ones, then those that somebody waits for (`entries`). Where each row begins, one more for the end of the last; and where the last
-/// part of each begins.
+/// The edges in rows, by the node that they leave: deliveries, so that nothing is behind a node before it has
+/// delivered; then the loose ones, then those that somebody waits for (`entries`). Where each row begins, one more for
+/// the end of the last; and where the last part of each begins.
 fn rows(
     n: usize,
     flat: &Flat,

@@ -1,9 +1,9 @@
 //! How many iterations of a loop run at once.
 //!
-//! As many as were asked for, unless the copies would be too large or more than the processors can work on, a variable must keep its
-//! memory, or nothing is won: when
-//! the time from one iteration to the next, with a thread for everything that could run, is that of a whole iteration. That is found
-//! out by going through some iterations with the nodes' estimated costs.
+//! As many as were asked for, unless the copies would be too large or more than the processors can work on, a variable
+//! must keep its memory, or nothing is won: when the time from one iteration to the next, with a thread for everything
+//! that could run, is that of a whole iteration. That is found out by going through some iterations with the nodes'
+//! estimated costs.
 
 use super::effects;
 use super::flat::Flat;
@@ -173,7 +173,8 @@ impl<'a> Timing<'a> {
         done.iter().enumerate().filter(works).map(|(_, &done)| done).max().unwrap_or(0)
     }
 
-    /// When each node is done, if the inputs come at these times (others than variables at 0), and nothing begins before `begin`.
+    /// When each node is done, if the inputs come at these times (others than variables at 0), and nothing begins
+    /// before `begin`.
     fn go(&self, times: &[u64], begin: u64) -> Vec<u64> {
         let mut done = vec![0u64; self.graph.nodes.len()];
         for &index in self.order {

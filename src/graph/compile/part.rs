@@ -1,8 +1,8 @@
 //! A part of a program: what some of its outputs need, compiled by itself.
 //!
-//! Kept is what these outputs depend on, along edges for data and for control; all else goes, tasks and kernels without outputs
-//! too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that node does. All inputs
-//! stay, so that they keep their numbers; those that nothing needs any more are noted.
+//! Kept is what these outputs depend on, along edges for data and for control; all else goes, tasks and kernels without
+//! outputs too. What is inside of a cond, a case or a loop that is kept stays as it is: it is part of what that node
+//! does. All inputs stay, so that they keep their numbers; those that nothing needs any more are noted.
 
 use super::{BYTES_PER_NODE, compile, num_nodes, size};
 use crate::base::{Error, Ref, Result};
@@ -17,7 +17,8 @@ use crate::graph::verify::{self, predecessors};
 use crate::memory::heap;
 use std::sync::Arc;
 
-/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of all.
+/// Compiles the part of `graph` that its outputs with these numbers need, in their order. `whole` is the program of
+/// all.
 pub(in crate::graph) fn compile_part(
     graph: &Contents,
     engines: &[Ref<Engine>],

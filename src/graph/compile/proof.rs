@@ -1,6 +1,7 @@
-//! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share memory, and
-//! whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the plan was made. Of a loop
-//! whose iterations overlap, what is done in one slot is in no order with what is done in another.
+//! A check of a plan of memory by brute force, for builds with debug assertions: all pairs of storages that share
+//! memory, and whether the edges keep those who touch them apart, or only one of them runs. It knows nothing of how the
+//! plan was made. Of a loop whose iterations overlap, what is done in one slot is in no order with what is done in
+//! another.
 
 use super::accesses::{self, Regions};
 use super::flat::{Flat, StorageKind};
@@ -101,8 +102,8 @@ fn names<'a>(flat: &'a Flat, touched: &[Touch]) -> Vec<&'a str> {
     touched.iter().map(|touch| flat.names.get(touch.node as usize)).collect()
 }
 
-/// Who touches each storage. What is used inside of a loop and outside of it is touched by everything in the loop, whatever the
-/// iteration.
+/// Who touches each storage. What is used inside of a loop and outside of it is touched by everything in the loop,
+/// whatever the iteration.
 fn touched(flat: &Flat) -> Vec<Vec<Touch>> {
     let mut touched: Vec<Vec<Touch>> = vec![Vec::new(); flat.storages.len()];
     accesses::each(flat, |node, storage, writes| touched[storage as usize].push(Touch { node, writes }));
@@ -194,8 +195,8 @@ fn before(flat: &Flat) -> Vec<Vec<bool>> {
     before
 }
 
-/// Who comes behind a loose edge does so only if the branch runs that it leads into: so no more than what is in there. Who comes behind a
-/// merge comes behind one of its inputs: so behind what all of them come behind.
+/// Who comes behind a loose edge does so only if the branch runs that it leads into: so no more than what is in there.
+/// Who comes behind a merge comes behind one of its inputs: so behind what all of them come behind.
 fn add_loose(flat: &Flat, mut loose: Vec<u32>, before: &mut [Vec<bool>]) {
     let regions = Regions::new(flat);
     let target_of = |edge: &u32| flat.edges[*edge as usize].1.target;

@@ -65,8 +65,8 @@ impl Scope {
         }
     }
 
-    /// Whether it lies in a loop whose iterations overlap, however deep. What its values come from may be promised there, so nothing
-    /// begins without some of them.
+    /// Whether it lies in a loop whose iterations overlap, however deep. What its values come from may be promised
+    /// there, so nothing begins without some of them.
     fn is_copied(&self) -> bool {
         self.copies > 1
     }

@@ -2,21 +2,22 @@
 //!
 //! A run takes a place when it begins and gives it back when it is over (`sync::Places`). When all are taken,
 //!
-//! - a run in the calling thread sleeps until its turn comes, if the thread is inside of nothing of the library's: then it
-//!   holds nothing that others could wait for, so no circle can close. Inside of a task of a pool, of a stream's work or of a run of a
-//!   program with a bound it looks and helps the pool for a while, and is refused then;
-//! - a run on an asynchronous stream has been taken by the queue already. When its turn comes there it leaves word in the line and
-//!   answers *pending*: the stream is held up, and no thread is. Whoever leaves hands it the place and resumes the stream.
-//!   Submitting never blocks; who wants to be held back there asks not to wait, and is refused while as many runs as may go on are
-//!   queued or under way.
+//! - a run in the calling thread sleeps until its turn comes, if the thread is inside of nothing of the library's: then
+//!   it holds nothing that others could wait for, so no circle can close. Inside of a task of a pool, of a stream's
+//!   work or of a run of a program with a bound it looks and helps the pool for a while, and is refused then;
+//! - a run on an asynchronous stream has been taken by the queue already. When its turn comes there it leaves word in
+//!   the line and answers *pending*: the stream is held up, and no thread is. Whoever leaves hands it the place and
+//!   resumes the stream. Submitting never blocks; who wants to be held back there asks not to wait, and is refused
+//!   while as many runs as may go on are queued or under way.
 //!
-//! A run that begins inside of a run of the same program belongs to it and takes no place: it would wait for itself. So do programs that are
-//! nodes, and runs that a kernel makes through its context: the outer run cannot go on without them. Threads know what they
-//! are inside of by the ids of runs on their stack (`sync::ambient`), whose upper half is the program's number.
+//! A run that begins inside of a run of the same program belongs to it and takes no place: it would wait for itself. So
+//! do programs that are nodes, and runs that a kernel makes through its context: the outer run cannot go on without
+//! them. Threads know what they are inside of by the ids of runs on their stack (`sync::ambient`), whose upper half is
+//! the program's number.
 //!
-//! One wait is left that could close a circle: a kernel of the program sleeps, outside of a pool, until a stream is done
-//! on which a run of its own program waits for a place. The queue says what it waits for, and such a sleep is refused
-//! (`stream::wait`).
+//! One wait is left that could close a circle: a kernel of the program sleeps, outside of a pool, until a stream is
+//! done on which a run of its own program waits for a place. The queue says what it waits for, and such a sleep is
+//! refused (`stream::wait`).
 
 use super::flight::Flight;
 use crate::base::time::Deadline;

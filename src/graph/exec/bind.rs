@@ -320,8 +320,8 @@ impl Bound<'_> {
         if handle.is_none() && orders.is_none() && self.is_direct_on(stream)? {
             return self.submit_direct(stream, notice);
         }
-        // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is, so that who
-        // waits for a place holds nothing.
+        // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is,
+        // so that who waits for a place holds nothing.
         let admission = self.program.layout.admission.as_ref().filter(|admission| !admission.is_inside());
         let (mut _admitted, mut accepted) = (None, None);
         match admission {

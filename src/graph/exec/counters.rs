@@ -1,11 +1,11 @@
 //! A step's counters, so laid out that neighbours are on lines of their own.
 //!
-//! Nodes that lie side by side in a program are run by different threads where a list was cut, and their counters
-//! have numbers side by side. Eight words share a cache line of 64 bytes: if they were eight neighbours, two threads that
-//! arrive at nodes of their own would take the line from each other at each arrival (about 100 ns, as much as everything
-//! else that a node costs). So a block of eight times L counters, L a power of two, is laid out in L lines by columns: number i is in line
-//! i mod L, and those that share a line are L numbers apart. A block is not larger than 4 KiB, so neighbours are near
-//! enough to each other for whoever runs them all.
+//! Nodes that lie side by side in a program are run by different threads where a list was cut, and their counters have
+//! numbers side by side. Eight words share a cache line of 64 bytes: if they were eight neighbours, two threads that
+//! arrive at nodes of their own would take the line from each other at each arrival (about 100 ns, as much as
+//! everything else that a node costs). So a block of eight times L counters, L a power of two, is laid out in L lines
+//! by columns: number i is in line i mod L, and those that share a line are L numbers apart. A block is not larger than
+//! 4 KiB, so neighbours are near enough to each other for whoever runs them all.
 
 use crate::base::Result;
 use crate::memory::heap;

@@ -1,7 +1,9 @@
-//! A run that is issued to a stream of its engine's, as a kernel is (`place::direct`): its tensors, until the device is done with them.
+//! A run that is issued to a stream of its engine's, as a kernel is (`place::direct`): its tensors, until the device is
+//! done with them.
 //!
-//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way at once. A run that is given again with the
-//! same tensors while it is under way is the same one (`stream::Work::again`).
+//! Runs come from a stock and go back to it when they are over, so in the long run as many are made as were under way
+//! at once. A run that is given again with the same tensors while it is under way is the same one
+//! (`stream::Work::again`).
 #![forbid(unsafe_code)]
 
 use super::bind::{Bound, Lookup};
@@ -146,8 +148,8 @@ impl Bound<'_> {
         Ok(())
     }
 
-    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be captured at any time; an input that is not needed
-    /// may be anything.
+    /// What the run is, for later times (`Key::set`); empty if each is to be looked at. A stream of the host's may be
+    /// captured at any time; an input that is not needed may be anything.
     fn key(&self, stream: &Stream) -> Key {
         let is_own = stream.queue().line().is_some_and(|line| line.stream().tells_idle());
         if !is_own || !self.program.layout.not_needed.is_empty() {

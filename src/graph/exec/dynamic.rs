@@ -1,8 +1,8 @@
 //! Values whose shape only a run knows (`graph::dynamics`): in nodes, and at a run's two ends.
 //!
-//! A node takes what its slots hold when it begins, and nobody tells it: who made a value comes before it along edges. A run's inputs are put
-//! into their slots when it begins, with the shapes that they have then; its outputs are taken out when it has succeeded,
-//! all or none of them, so that a run that fails or was stopped leaves them as they were.
+//! A node takes what its slots hold when it begins, and nobody tells it: who made a value comes before it along edges.
+//! A run's inputs are put into their slots when it begins, with the shapes that they have then; its outputs are taken
+//! out when it has succeeded, all or none of them, so that a run that fails or was stopped leaves them as they were.
 
 use super::step::Step;
 use crate::base::{Desc, Error, Ref, Result, dtype};
@@ -104,8 +104,8 @@ impl Step {
         }
     }
 
-    /// A merge that has to do with slots. The value stays where it is: who reads it comes before who writes there anew, as that is
-    /// an iteration or a run later. But a value in the arena lasts only until the merge has read it.
+    /// A merge that has to do with slots. The value stays where it is: who reads it comes before who writes there anew,
+    /// as that is an iteration or a run later. But a value in the arena lasts only until the merge has read it.
     pub(super) fn merge_dynamic(&self, merge: &Merge, winner: usize) -> Result<()> {
         let open = &self.layout.dynamics.merges[merge.open as usize];
         let input = &self.args[merge.inputs[winner].view as usize];
@@ -163,8 +163,8 @@ impl Step {
         (!self.is_absent(self.layout.output_bits[output as usize])).then(|| &self.values[slot as usize])
     }
 
-    /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room. Only by the
-    /// owner of a closed step.
+    /// Hands a run's outputs to their tensors, behind a run that has succeeded: all, or none if one has no room. Only
+    /// by the owner of a closed step.
     pub(super) fn publish<T: Deref<Target = Ref<Tensor>>>(&self, output: impl Fn(usize) -> Result<T>) -> Result<()> {
         let outputs = || {
             let all = self.layout.dynamics.outputs.iter();
@@ -197,7 +197,8 @@ fn mismatch(what: &str, index: usize, port: &Port, got: &Desc) -> Error {
     Error::invalid(format!("{what} {index} '{name}': expected {}, got {}", desc.text(), got.text()))
 }
 
-/// Checks a tensor for an input or output, one of which is open. The shape that a dynamic tensor has when the run begins is looked at then.
+/// Checks a tensor for an input or output, one of which is open. The shape that a dynamic tensor has when the run
+/// begins is looked at then.
 #[cold]
 pub(super) fn check_port(what: &str, index: usize, port: &Port, tensor: &Tensor) -> Result<()> {
     let Some(open) = tensor.open() else {

@@ -311,8 +311,8 @@ impl Flight {
         if let Some(program) = self.program.take() {
             program.give_flight(Arc::clone(self));
         }
-        // Who waits for the place may be run right here: this flight is another run's by now. And before the end is told, so that
-        // who is told finds the place free.
+        // Who waits for the place may be run right here: this flight is another run's by now. And before the end is
+        // told, so that who is told finds the place free.
         drop(admitted);
         let error = result.as_ref().err();
         if let Some(handle) = &handle {

@@ -1,10 +1,10 @@
 //! A run that finishes what does not depend on a failure: in one thread, along the array.
 //!
-//! A node that fails, or is left out, poisons what its edges lead to; what is poisoned is left out when its turn comes. Edges
-//! are the order of things, so this holds for data and for control edges, across branches, and however compile has thinned
-//! them. A loop that something fails in ends there, and is poison as a whole: what it would have computed next
-//! depends on what failed. Such runs are for finding out what is wrong, or for batches of work that
-//! have little to do with one another; they take one thread, which keeps all other runs free of the bookkeeping.
+//! A node that fails, or is left out, poisons what its edges lead to; what is poisoned is left out when its turn comes.
+//! Edges are the order of things, so this holds for data and for control edges, across branches, and however compile
+//! has thinned them. A loop that something fails in ends there, and is poison as a whole: what it would have computed
+//! next depends on what failed. Such runs are for finding out what is wrong, or for batches of work that have little to
+//! do with one another; they take one thread, which keeps all other runs free of the bookkeeping.
 
 use super::step::Step;
 use crate::base::time::{clock_ns, now_ns};

@@ -1,8 +1,9 @@
 //! A run that is a call of another run: a program as a node, with kernels that complete later.
 //!
-//! To the outer run the node is such a kernel itself. Its call is made in rounds (`kernel::Rest`). In a round a worker of the outer run
-//! works in the inner one, as its owner, until that is closed, or until nothing is left to do before something comes back; then it
-//! leaves the rest of the call behind and goes on with other nodes. Nobody waits, and no thread is bound to the inner run meanwhile.
+//! To the outer run the node is such a kernel itself. Its call is made in rounds (`kernel::Rest`). In a round a worker
+//! of the outer run works in the inner one, as its owner, until that is closed, or until nothing is left to do before
+//! something comes back; then it leaves the rest of the call behind and goes on with other nodes. Nobody waits, and no
+//! thread is bound to the inner run meanwhile.
 //!
 //! # Who ends a round
 //!
@@ -17,18 +18,20 @@
 //! | CALLED   | the rest of the call is on its way to a worker | `go_on` -> HELD                                                    |
 //!
 //! News is what meets a sleeping owner in `Returns`, or the close of the run by a helper that was the last one out. Who
-//! brings it and finds the turn PARKED ends the round by its handle; it is the only one, so a handle is used once. From there on it
-//! is the life of every node that completes later: if the worker that made the round has gone on, the node goes onto the outer
-//! run's `Returns`, the outer run's owner is told, which may be a node in turn, and any of its workers takes the node up, as a ready node of
-//! its list. So however deep runs lie in runs, the thread that completes a kernel runs no node of any of them.
+//! brings it and finds the turn PARKED ends the round by its handle; it is the only one, so a handle is used once. From
+//! there on it is the life of every node that completes later: if the worker that made the round has gone on, the node
+//! goes onto the outer run's `Returns`, the outer run's owner is told, which may be a node in turn, and any of its
+//! workers takes the node up, as a ready node of its list. So however deep runs lie in runs, the thread that completes
+//! a kernel runs no node of any of them.
 //!
-//! The worker that parks touches nothing of the call any more. What was told too late, of a run that is over, may meet the step's next
-//! run; it is a hint to look, as it is to all owners.
+//! The worker that parks touches nothing of the call any more. What was told too late, of a run that is over, may meet
+//! the step's next run; it is a hint to look, as it is to all owners.
 //!
 //! # Ends
 //!
-//! The inner run is attached to the stop word of the outer run's calls until it is over, and has no more time than that. A node that is under
-//! way is gone on with in a stopped run too: what it has started is waited for, and only then is the outer run over.
+//! The inner run is attached to the stop word of the outer run's calls until it is over, and has no more time than
+//! that. A node that is under way is gone on with in a stopped run too: what it has started is waited for, and only
+//! then is the outer run over.
 
 use super::orders::Orders;
 use super::step::Step;
@@ -130,7 +133,8 @@ impl Step {
         let result = match inner {
             None => Err(Error::internal("a run without a program")),
             Some(Inner { program, attached, .. }) => {
-                // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next run.
+                // Before the result is taken: a stop is part of it or does nothing; else it would hit the step's next
+                // run.
                 drop(attached);
                 let result = self.result().and_then(|()| self.publish_to(context));
                 program.give_step(Arc::clone(self));

@@ -16,7 +16,8 @@ pub(super) enum Fired {
     Dead,
 }
 
-/// A merge's word, and the input that it goes on with: put there by the arrival that fires it, and taken when the merge is run.
+/// A merge's word, and the input that it goes on with: put there by the arrival that fires it, and taken when the merge
+/// is run.
 pub(super) struct Merged {
     pub word: sync::Merge,
     /// ORDERING: Relaxed, always; who runs the merge was handed it by who fired it.

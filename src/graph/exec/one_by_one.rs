@@ -1,7 +1,9 @@
-//! Kernels that complete later in a run that one thread does along the array: each is started in its turn and seen through to its end before the
-//! next node begins. So a run that is to be the same each time is, whatever a device's timing is.
+//! Kernels that complete later in a run that one thread does along the array: each is started in its turn and seen
+//! through to its end before the next node begins. So a run that is to be the same each time is, whatever a device's
+//! timing is.
 //!
-//! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous stream that a pool works for.
+//! The thread sleeps meanwhile, which a worker of a pool must not: such a run is refused there, and on an asynchronous
+//! stream that a pool works for.
 
 use super::step::Step;
 use crate::base::{Error, Ref, Result};

@@ -148,8 +148,8 @@ impl Step {
         branch
     }
 
-    /// The counters of a branch that is not taken are completed by what arrives from outside alone. Before anything else is made
-    /// known of the choice: nothing of this turn is over while there is more to drop.
+    /// The counters of a branch that is not taken are completed by what arrives from outside alone. Before anything
+    /// else is made known of the choice: nothing of this turn is over while there is more to drop.
     pub(super) fn drop_branch(&self, branch: &Branch) {
         for drop in &self.layout.drops[branch.drops.start as usize..branch.drops.end as usize] {
             let start = self.layout.counters[drop.counter as usize];

@@ -58,7 +58,8 @@ impl Step {
         }
     }
 
-    /// The walk of a run in one thread: through the slots in turn. Not a part of the walk of other loops, which is to stay small.
+    /// The walk of a run in one thread: through the slots in turn. Not a part of the walk of other loops, which is to
+    /// stay small.
     #[inline(never)]
     pub(super) fn walk_slots<const MODE: u8, const ABSENCE: bool>(
         &self,

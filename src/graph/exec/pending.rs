@@ -11,34 +11,40 @@
 //! | a round done, a rest left | as done before or after                 | gone on with, as a ready node, and then started again                |
 //!
 //! Which of the last two it is, `sync::Meeting` decides. A started node has not made its arrivals, so `Tokens` has ends
-//! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside. The
-//! completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small stack and better things to do.
+//! left: the run stays open, and a thread that comes back with the node can enter it, although no worker may be inside.
+//! The completing thread enters only to hand over. It runs no node: it may be a thread of some driver's, with a small
+//! stack and better things to do.
 //!
 //! # Who takes a node up
 //!
-//! Every worker looks at `returns` when it has nothing else. The last resort is the run's *owner*, who does not rely on anybody:
+//! Every worker looks at `returns` when it has nothing else. The last resort is the run's *owner*, who does not rely on
+//! anybody:
 //!
-//! - the caller of a run that blocks (`see_to_the_end`): out of work it announces in `returns` that it sleeps, sleeps on `news`, and
-//!   works again when told;
-//! - the stream of an asynchronous run: the flight announces the same and answers Pending; being told is `Queue::resume`, which polls
-//!   the flight again, on the pool, on the lane, or, if the pool refuses, as for any stream, in the thread that resumes;
-//! - the outer run, if this one is a node of it (`inner`): the node comes back to that run, and whoever takes it up goes on here.
+//! - the caller of a run that blocks (`see_to_the_end`): out of work it announces in `returns` that it sleeps, sleeps
+//!   on `news`, and works again when told;
+//! - the stream of an asynchronous run: the flight announces the same and answers Pending; being told is
+//!   `Queue::resume`, which polls the flight again, on the pool, on the lane, or, if the pool refuses, as for any
+//!   stream, in the thread that resumes;
+//! - the outer run, if this one is a node of it (`inner`): the node comes back to that run, and whoever takes it up
+//!   goes on here.
 //!
-//! If the owner is at work, it may be in a long node. So the completing thread asks the pool for one more helper then, if the
-//! run may have one; nothing depends on that helper.
+//! If the owner is at work, it may be in a long node. So the completing thread asks the pool for one more helper then,
+//! if the run may have one; nothing depends on that helper.
 //!
-//! Who is told twice, or told of a run that is over, finds nothing and does no harm: `news` and `resume` are hints to look.
+//! Who is told twice, or told of a run that is over, finds nothing and does no harm: `news` and `resume` are hints to
+//! look.
 //!
 //! # Kernels that may block
 //!
 //! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
-//! later: no worker of the run's pool, nor its caller, is kept by them. A pool that takes no single jobs is refused when it is given.
-//! So do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one calls it himself where that thread takes no more.
+//! later: no worker of the run's pool, nor its caller, is kept by them. A pool that takes no single jobs is refused
+//! when it is given. So do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one
+//! calls it himself where that thread takes no more.
 //!
 //! # Ends
 //!
-//! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the scratch memory of a started node
-//! stay as they are until it is done, whatever becomes of the run.
+//! A failure or a cancel begins no further node; what was started is waited for. So the tensors, the context and the
+//! scratch memory of a started node stay as they are until it is done, whatever becomes of the run.
 
 use super::inner::Rounds;
 use super::role::Role;
@@ -250,8 +256,8 @@ impl Step {
         pending.returned()
     }
 
-    /// Hands a kernel to its launcher, or one that may block to the pool for such. If that refuses, this thread does it, unless it is a worker
-    /// that would be blocked.
+    /// Hands a kernel to its launcher, or one that may block to the pool for such. If that refuses, this thread does
+    /// it, unless it is a worker that would be blocked.
     fn send_to_lane(
         self: &Arc<Self>,
         lane: &Arc<Lane>,
@@ -299,8 +305,9 @@ impl Step {
         let _ = done.done(result);
     }
 
-    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun: at once in a worker of that pool,
-    /// which waits instead of doing it; after a while where threads cannot be told apart, and the pool's may all wait.
+    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun: at once in a
+    /// worker of that pool, which waits instead of doing it; after a while where threads cannot be told apart, and the
+    /// pool's may all wait.
     pub(super) fn begin_blocking(&self) -> Begun {
         let mut most = Begun::Nothing;
         if let Some(pool) = &self.layout.blocking_pool {
@@ -323,8 +330,8 @@ impl Step {
         most.max(self.calls.stop.begin_here())
     }
 
-    /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need that very
-    /// thread.
+    /// Refuses a run that blocks its caller where that would keep a worker of a pool: what completes later may need
+    /// that very thread.
     #[inline]
     pub(super) fn may_wait_here(&self, pool: Option<&Ref<ThreadPool>>) -> Result<()> {
         if self.has_calls() { self.may_wait_for_calls(pool) } else { Ok(()) }
@@ -346,8 +353,8 @@ impl Step {
         Ok(())
     }
 
-    /// The owner, after it has left a run that is open: works in it whenever something comes back, until the run is closed. `closed`
-    /// is what the gate of that name will have reached then.
+    /// The owner, after it has left a run that is open: works in it whenever something comes back, until the run is
+    /// closed. `closed` is what the gate of that name will have reached then.
     pub(super) fn see_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
         let calls = &self.calls;
         let mut slice_ns = GRACE_NS;
@@ -367,8 +374,8 @@ impl Step {
         calls.returns.wake();
     }
 
-    /// Sleeps until there is more news than was `seen`, or begins what a pool has not begun. `slice_ns`: how long it sleeps before it looks
-    /// for that, GRACE_NS at first.
+    /// Sleeps until there is more news than was `seen`, or begins what a pool has not begun. `slice_ns`: how long it
+    /// sleeps before it looks for that, GRACE_NS at first.
     pub(super) fn sleep_for_news(&self, seen: u64, slice_ns: &mut u64) {
         let is_told = self.calls.news.wait(seen + 1, NEWS_SPIN_NS, Deadline::after(*slice_ns));
         if !is_told && self.begin_blocking() == Begun::Nothing {

@@ -41,7 +41,8 @@ impl<'a> Outer<'a> {
     /// One of them has failed.
     pub fn fail(&self) {
         if let Some(failed) = self.failed {
-            // ORDERING: Relaxed here and in `attach`; the lock of the list orders the two, whoever comes to it last sees the other.
+            // ORDERING: Relaxed here and in `attach`; the lock of the list orders the two, whoever comes to it last
+            // sees the other.
             failed.store(true, Relaxed);
             self.stop.stop_group(self.group());
         }
@@ -97,13 +98,15 @@ impl Step {
         }
     }
 
-    /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to do than it
-    /// wants to keep (`away`), and then works in it again. `closed` is what the gate of that name will have reached at the end.
+    /// The caller, after it has left a run that is open: sleeps until the run is closed, or until a worker has more to
+    /// do than it wants to keep (`away`), and then works in it again. `closed` is what the gate of that name will have
+    /// reached at the end.
     fn stay_within_call(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>, closed: u64) {
         let news = &self.calls.news;
         loop {
             let seen = news.reached();
-            // ORDERING: Relaxed here and in `share`; a hint. Who takes it back to 0 advances the gate, which orders the rest.
+            // ORDERING: Relaxed here and in `share`; a hint. Who takes it back to 0 advances the gate, which orders the
+            // rest.
             self.away.store(1, Relaxed);
             if self.closed.reached() >= closed {
                 break;
@@ -156,7 +159,8 @@ impl Step {
         }
         let width = pool.filter(|_| !self.is_serial()).map_or(0, |pool| self.helpers_worth(pool));
         if self.is_serial() {
-            // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no helper.
+            // ORDERING: Relaxed; read by who brings back a call of this run, which is started later. It asks for no
+            // helper.
             self.width.store(0, Relaxed);
         }
         if self.is_independent() {

@@ -1,8 +1,8 @@
 //! A run in one thread: along the array, without counters, lists or atomics.
 //!
 //! The array is in an order in which every node comes after what it waits for, so nothing has to be counted. A branch
-//! that is not taken is jumped over; a loop goes over its part of the array again. When the run has stopped, the rest is
-//! walked once more to note what is left out.
+//! that is not taken is jumped over; a loop goes over its part of the array again. When the run has stopped, the rest
+//! is walked once more to note what is left out.
 
 use super::step::Step;
 use super::worker::{CAREFUL, FAST, MEASURED};

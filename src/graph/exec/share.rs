@@ -1,20 +1,22 @@
 //! What workers of a run give each other: when a list is cut, how, and who is called for it.
 //!
-//! *When.* While somebody else is in the run, a worker keeps a part of its list on offer, so that whoever runs out of work finds some
-//! without waiting for the end of a node. What nobody took it takes back when it has nothing else. If it is alone it offers only what
-//! is worth calling the caller back or asking the pool for a helper.
+//! *When.* While somebody else is in the run, a worker keeps a part of its list on offer, so that whoever runs out of
+//! work finds some without waiting for the end of a node. What nobody took it takes back when it has nothing else. If
+//! it is alone it offers only what is worth calling the caller back or asking the pool for a helper.
 //!
-//! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are neighbours in the array as a rule,
-//! so two workers seldom write to the same cache lines. Where the newest nodes are the most urgent and others of the array lie
-//! between them (the weights that a network reads along its way), the older half would be what is needed last: there the list is dealt,
-//! in groups, and a moment's work at a time, so that both workers keep close to what is urgent.
+//! *How.* The older half of the list goes, the nodes with more behind them in a tree. Both parts are neighbours in the
+//! array as a rule, so two workers seldom write to the same cache lines. Where the newest nodes are the most urgent and
+//! others of the array lie between them (the weights that a network reads along its way), the older half would be what
+//! is needed last: there the list is dealt, in groups, and a moment's work at a time, so that both workers keep close
+//! to what is urgent.
 //!
-//! *How often.* Between two offers of a worker lies a node that it has run (`has_offered`). What it has offered it may take back itself
-//! at once, so without that rule a worker beside company that is busy would pass its list to and fro and run nothing.
+//! *How often.* Between two offers of a worker lies a node that it has run (`has_offered`). What it has offered it may
+//! take back itself at once, so without that rule a worker beside company that is busy would pass its list to and fro
+//! and run nothing.
 //!
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
-//! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts everything on
-//! offer and comes out, to go in again with all.
+//! (`Role::CallerInBulk`). When the others have left it, and what the caller has is worth it, the caller puts
+//! everything on offer and comes out, to go in again with all.
 
 use super::queue::Offer;
 use super::role::Role;
@@ -25,8 +27,8 @@ use crate::threadpool::Job;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps, and longer than most
-/// nodes, whose end it waits for.
+/// How long a worker without work looks around before it leaves: about what it takes to bring it back when it sleeps,
+/// and longer than most nodes, whose end it waits for.
 const LOOK_NS: u64 = 50_000;
 /// What must be waiting for a worker that is looking around to be given some of it, in nanoseconds.
 pub(super) const SHARE_NS: u64 = 500;
@@ -111,8 +113,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
         offered
     }
 
-    /// Cuts off the older half of the list (all of it if this worker asks for helpers and is about to block in `parallel_for`). None if
-    /// what would go is not worth going.
+    /// Cuts off the older half of the list (all of it if this worker asks for helpers and is about to block in
+    /// `parallel_for`). None if what would go is not worth going.
     fn cut(&mut self, asks: bool) -> Option<Offer> {
         if self.role == Role::BulkCaller && asks {
             let list = std::mem::replace(&mut self.list, EMPTY);
@@ -151,7 +153,8 @@ impl<const MODE: u8> Worker<'_, MODE> {
         Some(Offer { first, worth_ns: clamp(worth_ns) })
     }
 
-    /// Cuts the list in groups, of which this worker and the offer get one each by turns. None if all that counts is far behind.
+    /// Cuts the list in groups, of which this worker and the offer get one each by turns. None if all that counts is
+    /// far behind.
     fn deal(&mut self) -> Option<Offer> {
         let most = (self.list.worth_ns / 2).min(DEAL_NS);
         let (mut kept, mut given) = (Hand::EMPTY, Hand::EMPTY);

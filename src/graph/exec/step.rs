@@ -58,8 +58,8 @@ pub(super) struct Failure {
 /// - `binding`, `tensors`, `pool`, `handle`, `waiter`: put by the binding or starting thread, taken by the one that
 ///   completes the run.
 pub struct Step {
-    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once. The upper half is the
-    /// number of a program that has a bound (`admission`), else 0.
+    /// For `ambient`: a helper that an inline pool runs on top of a worker of the same run leaves at once. The upper
+    /// half is the number of a program that has a bound (`admission`), else 0.
     pub(super) id: u64,
     pub(super) layout: Arc<Layout>,
     pub(super) me: OnceLock<Weak<Step>>,

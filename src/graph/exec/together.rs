@@ -1,8 +1,9 @@
 //! Several runs of one thread's at once, whose kernels complete later: their owner goes from one to the next.
 //!
-//! Each run is one as in `pending`, with the calling thread for its owner. That thread works in a run until something has to come back, begins or
-//! goes on with the next one, and when nothing is left to do in any of them it sleeps on one gate, which all of them advance when they
-//! would wake an owner of their own. So no thread of a pool waits for what one of its own threads may have to complete.
+//! Each run is one as in `pending`, with the calling thread for its owner. That thread works in a run until something
+//! has to come back, begins or goes on with the next one, and when nothing is left to do in any of them it sleeps on
+//! one gate, which all of them advance when they would wake an owner of their own. So no thread of a pool waits for
+//! what one of its own threads may have to complete.
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;

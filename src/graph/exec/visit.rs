@@ -1,4 +1,5 @@
-//! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the run.
+//! Threads that come into a run which others have opened: helpers that the pool sends, and workers that wait for the
+//! run.
 
 use super::role::Role;
 use super::run::JOIN_SPIN_NS;
@@ -77,7 +78,8 @@ impl Job for Step {
         let role = if ambient::within_bulk_of(self.id) {
             Role::CallerInBulk
         } else if ambient::within(ambient::Work::Run(self.id)) || ambient::within_device() {
-            // A pool that runs tasks at once was asked by a device's thread, which is not to be kept: nothing depends on a helper.
+            // A pool that runs tasks at once was asked by a device's thread, which is not to be kept: nothing depends
+            // on a helper.
             return;
         } else {
             Role::of_helper(pool)
@@ -106,10 +108,11 @@ impl Job for Step {
 }
 
 impl Step {
-    /// The caller in its `parallel_for`, out of work: waits for news while others are in the run who may have some, instead of at the
-    /// barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news before it went to work. The run does
-    /// not close meanwhile, because the caller is in it a second time, outside of the `parallel_for`; so each of the others
-    /// tells when it leaves. Who has not come yet, or comes too late for this run, does not count: it would tell nobody.
+    /// The caller in its `parallel_for`, out of work: waits for news while others are in the run who may have some,
+    /// instead of at the barrier where nobody can reach it. False if there is no reason to stay. `seen`: the news
+    /// before it went to work. The run does not close meanwhile, because the caller is in it a second time, outside of
+    /// the `parallel_for`; so each of the others tells when it leaves. Who has not come yet, or comes too late for this
+    /// run, does not count: it would tell nobody.
     fn stays_in_bulk(&self, seen: u64) -> bool {
         // What completes later comes back to whoever has opened the run.
         if self.has_calls() || self.tokens.is_finished() || self.tokens.inside() == 1 {

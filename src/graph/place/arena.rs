@@ -1,9 +1,9 @@
 //! Places of values in an engine's memory, for one graph's work on it.
 //!
-//! Two values share bytes only if every use of the first is over when the first write of the second begins, whatever the timing: by the
-//! order within streams and by the waits that are really made (`Plan::is_over`), both where pieces are issued one by one and where units
-//! are, not by positions. Within a unit that is recorded, edges see to it (`overwrites`). What copies read or write
-//! on streams of their own keeps its bytes to itself.
+//! Two values share bytes only if every use of the first is over when the first write of the second begins, whatever
+//! the timing: by the order within streams and by the waits that are really made (`Plan::is_over`), both where pieces
+//! are issued one by one and where units are, not by positions. Within a unit that is recorded, edges see to it
+//! (`overwrites`). What copies read or write on streams of their own keeps its bytes to itself.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
-//! Copies that somebody waits for: from an engine to the host, into a run's own tensors, and from one engine to another. They complete
-//! when the bytes are there, and hold no thread until then.
+//! Copies that somebody waits for: from an engine to the host, into a run's own tensors, and from one engine to
+//! another. They complete when the bytes are there, and hold no thread until then.
 //!
-//! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the value and for
-//! nothing else. To the host's memory and from it they go through pinned memory, if the device knows such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
+//! One such copy is issued by one engine, on its stream for fetches, which waits for the piece of work that writes the
+//! value and for nothing else. To the host's memory and from it they go through pinned memory, if the device knows
+//! such. What a copy reads and writes keeps its bytes until the run is over, so nothing else has to be waited for.
 #![forbid(unsafe_code)]
 
 use super::kernels::{Source, lane_of, later, of, on_engine, shape};
@@ -124,8 +125,8 @@ impl Kernel for Done {
     }
 }
 
-/// Has the stream of fetches wait for what writes a value, does something on it, and tells when that is done. By an engine's number, and the
-/// number among what it is asked for. What is left to the host is done before.
+/// Has the stream of fetches wait for what writes a value, does something on it, and tells when that is done. By an
+/// engine's number, and the number among what it is asked for. What is left to the host is done before.
 fn complete(
     lane: &Arc<Lane>,
     (engine, number): (usize, usize),

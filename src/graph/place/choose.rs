@@ -1,9 +1,10 @@
 //! Which engine does a node, where the caller leaves that open: a pure function of the graph and the list of engines.
 //!
-//! Nodes are looked at one by one, each behind what it reads. A node goes where the fewest bytes have to cross: those of inputs that are
-//! elsewhere and not copied there for another node already, and those of outputs that are known to be wanted elsewhere, by the graph's outputs and
-//! by nodes whose engine is settled. Constants of the host's are copied once in a program's life and count as nothing. Of equals the first in the
-//! list is taken; if it has no such kernel, the next.
+//! Nodes are looked at one by one, each behind what it reads. A node goes where the fewest bytes have to cross: those
+//! of inputs that are elsewhere and not copied there for another node already, and those of outputs that are known to
+//! be wanted elsewhere, by the graph's outputs and by nodes whose engine is settled. Constants of the host's are copied
+//! once in a program's life and count as nothing. Of equals the first in the list is taken; if it has no such kernel,
+//! the next.
 #![forbid(unsafe_code)]
 
 use crate::base::{Ref, Result};

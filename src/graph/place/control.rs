@@ -1,8 +1,8 @@
 //! A branch or a loop on its engine, for the runs of a program: where its values are, and what it is to the device.
 //!
-//! *By the device* it is some steps of a recording: of the segment's that it is in, or of one of its own in a run that issues its pieces one by
-//! one. *By the host* it goes on as `driven` says. Addresses inside stay in both cases, so what is a run's own tensor is copied from and to
-//! memory of the piece's, before and behind.
+//! *By the device* it is some steps of a recording: of the segment's that it is in, or of one of its own in a run that
+//! issues its pieces one by one. *By the host* it goes on as `driven` says. Addresses inside stay in both cases, so
+//! what is a run's own tensor is copied from and to memory of the piece's, before and behind.
 #![forbid(unsafe_code)]
 
 use super::driven::{Driven, Plan};
@@ -90,9 +90,9 @@ impl Control {
         self.copied_in.len() + self.lowered.list.actions.len() + self.copied_out.len()
     }
 
-    /// What each of its steps comes after, the first of which has number `first`: all of them after `before`; those that read what an earlier step has brought
-    /// to a place, after that one. A copy of a run's own tensor comes before what uses it, or after what writes it, and no other. Gives the steps that
-    /// nothing inside follows.
+    /// What each of its steps comes after, the first of which has number `first`: all of them after `before`; those
+    /// that read what an earlier step has brought to a place, after that one. A copy of a run's own tensor comes before
+    /// what uses it, or after what writes it, and no other. Gives the steps that nothing inside follows.
     pub fn edges(
         &self,
         first: usize,
@@ -143,7 +143,8 @@ impl Control {
         Ok(whole.clone())
     }
 
-    /// Has the device record a list, with copies to the host behind it if some are given. None if it will not, or has refused a recording before.
+    /// Has the device record a list, with copies to the host behind it if some are given. None if it will not, or has
+    /// refused a recording before.
     pub fn record(&self, lane: &Lane, list: &List, fetch: &[Transfer<'_>]) -> Result<Option<Arc<dyn Executable>>> {
         let on = &lane.engines[self.engine];
         let (Some(accelerator), None) = (on.engine.accelerator(), lane.counts().refusal.get()) else { return Ok(None) };

@@ -13,7 +13,8 @@ use crate::kernel::Kernel;
 use std::sync::Arc;
 
 impl Placer {
-    /// Brings values to the host that it, or an engine out of reach, reads; and has nodes of the host's wait for work without data.
+    /// Brings values to the host that it, or an engine out of reach, reads; and has nodes of the host's wait for work
+    /// without data.
     pub(super) fn edges_to_host(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for value in region.wanted_on_host.clone() {
             let name = format!("fetch of '{}'", region.old.nodes[value.0].name);
@@ -153,8 +154,8 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
-    /// Has the host wait for work, too, that it needs nothing of, as what only writes a variable: a run, or an iteration, is over when all of it
-    /// is. What is awaited covers what comes before it on the engine.
+    /// Has the host wait for work, too, that it needs nothing of, as what only writes a variable: a run, or an
+    /// iteration, is over when all of it is. What is awaited covers what comes before it on the engine.
     pub(super) fn ends(&mut self, region: &mut Region<'_>, all: &[OnDevice]) -> Result<()> {
         for on in all {
             let mut covered = Covered::new(on);
@@ -190,7 +191,8 @@ impl Placer {
         Ok(region.push_work(node))
     }
 
-    /// The number of one more that is asked of an engine's stream of fetches, with so many bytes from or to the host's memory.
+    /// The number of one more that is asked of an engine's stream of fetches, with so many bytes from or to the host's
+    /// memory.
     fn next_fetch(&mut self, engine: usize, bytes: usize) -> usize {
         self.needs[engine].fetches.push(bytes);
         self.needs[engine].fetches.len() - 1

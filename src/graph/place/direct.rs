@@ -1,25 +1,28 @@
-//! Programs that are one engine's alone, run on a stream of that engine: the work goes to that very stream, in the calling thread, as a
-//! kernel's does. No executor, no event, no thread that watches, and nothing that the host waits for: what the stream was given before comes
-//! before, and what it is given later comes after.
+//! Programs that are one engine's alone, run on a stream of that engine: the work goes to that very stream, in the
+//! calling thread, as a kernel's does. No executor, no event, no thread that watches, and nothing that the host waits
+//! for: what the stream was given before comes before, and what it is given later comes after.
 //!
-//! *Which.* All that is left of the graph but inputs, constants and the frame of begin and end are pieces of one engine, and all tensors
-//! are in its memory (`Made::direct`; `Why` has the words for those that are not).
+//! *Which.* All that is left of the graph but inputs, constants and the frame of begin and end are pieces of one
+//! engine, and all tensors are in its memory (`Made::direct`; `Why` has the words for those that are not).
 //!
-//! *What.* A lane's first run copies the constants and issues one piece after the other, the second has the device record them, and from then on
-//! a run submits the recording: one call (`segment`). One piece alone is never recorded: its launch costs what that of a recording would.
+//! *What.* A lane's first run copies the constants and issues one piece after the other, the second has the device
+//! record them, and from then on a run submits the recording: one call (`segment`). One piece alone is never recorded:
+//! its launch costs what that of a recording would.
 //!
-//! *Branches and loops.* What the device decides in is submitted as a recording in the first run too. A device may refuse to make one, and behind
-//! the caller's back the host cannot decide in its place. So there is a trial in front of a program's first run (`try_out`): if the device refuses,
-//! that run and all later ones go through the executor, and the host decides (`driven`).
+//! *Branches and loops.* What the device decides in is submitted as a recording in the first run too. A device may
+//! refuse to make one, and behind the caller's back the host cannot decide in its place. So there is a trial in front
+//! of a program's first run (`try_out`): if the device refuses, that run and all later ones go through the executor,
+//! and the host decides (`driven`).
 //!
-//! *Lanes.* A run's values lie in a lane's memory, and a recording is given to one stream at a time. So a lane belongs to the stream
-//! that had it last, whose order is the order of its runs: the next run there takes it without waiting for anything. A run on another stream
-//! takes one that is known to have nothing under way, else a new one; where there are `MOST` of them, its stream waits on the device for the
-//! stream that has it. Who issues a run holds the lane (`State`) meanwhile, and looks first whether it is still its own.
+//! *Lanes.* A run's values lie in a lane's memory, and a recording is given to one stream at a time. So a lane belongs
+//! to the stream that had it last, whose order is the order of its runs: the next run there takes it without waiting
+//! for anything. A run on another stream takes one that is known to have nothing under way, else a new one; where there
+//! are `MOST` of them, its stream waits on the device for the stream that has it. Who issues a run holds the lane
+//! (`State`) meanwhile, and looks first whether it is still its own.
 //!
-//! *Constants.* That they were issued does not say that they are there: behind a failure a stream does nothing until its error is cleared. They
-//! are there for the stream that copied them, as long as nobody has cleared its error since (`Queue::epoch`), and for all streams once a run behind the copy is known
-//! to have ended well.
+//! *Constants.* That they were issued does not say that they are there: behind a failure a stream does nothing until
+//! its error is cleared. They are there for the stream that copied them, as long as nobody has cleared its error since
+//! (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
 #![forbid(unsafe_code)]
 
 use super::kernels::{Issue, Upload, of};
@@ -77,8 +80,8 @@ pub(super) enum Piece {
     Segment(Arc<Segment>),
 }
 
-/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those that no other node's work depends on:
-/// begin, end, and ends of pieces.
+/// The nodes that were made for engines: pieces in the order of their issue, copies to them, and those that no other
+/// node's work depends on: begin, end, and ends of pieces.
 #[derive(Default)]
 pub(super) struct Made {
     pub pieces: Vec<Piece>,
@@ -97,7 +100,8 @@ pub(in crate::graph) struct Direct {
     has_issuers: bool,
     /// There are branches or loops.
     has_control: bool,
-    /// The device has taken their recordings once. ORDERING: Relaxed; set by who has the lock of `trial`, and what it made is behind other locks.
+    /// The device has taken their recordings once. ORDERING: Relaxed; set by who has the lock of `trial`, and what it
+    /// made is behind other locks.
     is_tried: AtomicBool,
     trial: Mutex<()>,
     lanes: Mutex<Vec<Arc<DirectLane>>>,
@@ -109,8 +113,8 @@ struct DirectLane {
     of: AtomicU64,
     /// Runs that were issued and are not known to be over. Counted up with the state locked.
     under_way: AtomicUsize,
-    /// Constants are where they belong. ORDERING: Relaxed; set when an event behind the copies was reached, and read by those who issue what the
-    /// device does later.
+    /// Constants are where they belong. ORDERING: Relaxed; set when an event behind the copies was reached, and read by
+    /// those who issue what the device does later.
     is_proven: AtomicBool,
     state: Mutex<State>,
 }
@@ -139,7 +143,8 @@ pub(in crate::graph) struct Lent {
     copied: Option<Copied>,
     /// What its stream waits for first.
     event: Option<Arc<dyn DeviceEvent>>,
-    /// Of a run of one kernel: its launch in that lane, with the run's tensors, if the run was given again and so `is_prepared`; else one of before.
+    /// Of a run of one kernel: its launch in that lane, with the run's tensors, if the run was given again and so
+    /// `is_prepared`; else one of before.
     prepared: Option<Box<dyn PreparedLaunch>>,
     is_prepared: bool,
 }
@@ -295,7 +300,8 @@ impl Direct {
         }
     }
 
-    /// Has the device record the branches and loops for a lane of this queue's, with the tensors of the first run; whether it has.
+    /// Has the device record the branches and loops for a lane of this queue's, with the tensors of the first run;
+    /// whether it has.
     #[cold]
     pub fn try_out(&self, queue: &Arc<Queue>, tensors: &[Option<Ref<Tensor>>]) -> Result<bool> {
         let _turn = self.trial.lock();
@@ -322,7 +328,8 @@ impl Direct {
         }
     }
 
-    /// Issues a run to a stream, whose queue's turn the caller has. `lent` keeps what the run has of a lane, whatever comes of it.
+    /// Issues a run to a stream, whose queue's turn the caller has. `lent` keeps what the run has of a lane, whatever
+    /// comes of it.
     pub fn issue(
         &self,
         queue: &Arc<Queue>,
@@ -348,8 +355,8 @@ impl Direct {
         }
     }
 
-    /// Issues a run once more that is under way, with the same tensors, in the lane that it has. None if that is another queue's by now, or there is more to do
-    /// than to issue the pieces: then it is to be issued anew.
+    /// Issues a run once more that is under way, with the same tensors, in the lane that it has. None if that is
+    /// another queue's by now, or there is more to do than to issue the pieces: then it is to be issued anew.
     pub fn again(
         &self,
         queue: &Queue,
@@ -454,7 +461,8 @@ impl Direct {
         }))
     }
 
-    /// Has a stream wait on the device for all that another queue was given. A queue that is gone has nothing under way.
+    /// Has a stream wait on the device for all that another queue was given. A queue that is gone has nothing under
+    /// way.
     fn wait_for(&self, last: &Weak<Queue>, stream: &dyn DeviceStream) -> Result<Option<Arc<dyn DeviceEvent>>> {
         let Some(last) = last.upgrade() else { return Ok(None) };
         let (Some(line), Some(accelerator)) = (last.line(), self.engine.accelerator()) else { return Ok(None) };

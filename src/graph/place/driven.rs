@@ -1,11 +1,13 @@
-//! A branch or a loop that the host drives on the device's data: where the device does not decide by itself, the predicate alone is brought back.
+//! A branch or a loop that the host drives on the device's data: where the device does not decide by itself, the
+//! predicate alone is brought back.
 //!
-//! *Plan.* What is inside is cut at its branches and loops into *blocks*: actions without lists of their own, which are recorded as one, or
-//! issued one by one. A small program of jumps says which block follows. A block before a decision ends with the copy of its predicate or index to
-//! pinned memory.
+//! *Plan.* What is inside is cut at its branches and loops into *blocks*: actions without lists of their own, which are
+//! recorded as one, or issued one by one. A small program of jumps says which block follows. A block before a decision
+//! ends with the copy of its predicate or index to pinned memory.
 //!
-//! *Going on.* Who issues a block in front of a decision asks to be told when it is done, and leaves; no thread is held. Who is told looks at the predicate
-//! and issues what follows. That may be the same thread, if the device is fast: then it goes on in its own loop, and nothing nests.
+//! *Going on.* Who issues a block in front of a decision asks to be told when it is done, and leaves; no thread is
+//! held. Who is told looks at the predicate and issues what follows. That may be the same thread, if the device is
+//! fast: then it goes on in its own loop, and nothing nests.
 //!
 //! | turn  | meaning                                           | next                                                    |
 //! |-------|---------------------------------------------------|---------------------------------------------------------|

@@ -4,7 +4,8 @@
 use crate::graph::builder::{Body, Contents, Node, Value};
 use std::sync::Arc;
 
-/// Where nodes go that are made one with others: for each node the one that it becomes, and which of its outputs is the first one's.
+/// Where nodes go that are made one with others: for each node the one that it becomes, and which of its outputs is the
+/// first one's.
 #[derive(Default)]
 pub(super) struct Joined(Vec<(usize, usize)>);
 

@@ -1,12 +1,14 @@
-//! A branch or a loop as work of one engine: lists of actions inside of one another, with the order that they need and the places of the values
-//! that only they use. Pure data and pure functions.
+//! A branch or a loop as work of one engine: lists of actions inside of one another, with the order that they need and
+//! the places of the values that only they use. Pure data and pure functions.
 //!
-//! *Order.* The actions of a list stand in an order that is right if they are done one after the other. What may be done side by side follows from
-//! what they touch: an action comes after those that wrote what it touches, and after those that read what it writes. To a list, an action with lists of its
-//! own touches what any of these touch. Edges of the graph's without data are added, and what others imply is left out.
+//! *Order.* The actions of a list stand in an order that is right if they are done one after the other. What may be
+//! done side by side follows from what they touch: an action comes after those that wrote what it touches, and after
+//! those that read what it writes. To a list, an action with lists of its own touches what any of these touch. Edges of
+//! the graph's without data are added, and what others imply is left out.
 //!
-//! *Memory.* A value belongs to the list in which it is made. Values of a list share bytes where one is over when the other begins by the edges that are
-//! there anyway (`arena`). The memory of the lists inside of an action is one more value of its list's, and branches of which one runs share it.
+//! *Memory.* A value belongs to the list in which it is made. Values of a list share bytes where one is over when the
+//! other begins by the edges that are there anyway (`arena`). The memory of the lists inside of an action is one more
+//! value of its list's, and branches of which one runs share it.
 #![forbid(unsafe_code)]
 
 use super::arena::{self, Stored};
@@ -172,8 +174,8 @@ impl List {
         writers
     }
 
-    /// Lays the edges, and gives places to the values: offsets from the list's memory on, by number. `bytes` has the size of each. Gives the bytes of
-    /// all of it.
+    /// Lays the edges, and gives places to the values: offsets from the list's memory on, by number. `bytes` has the
+    /// size of each. Gives the bytes of all of it.
     pub fn settle(&mut self, bytes: &[usize], offsets: &mut [usize], alignment: usize) -> usize {
         let inside: Vec<usize> = self
             .actions
@@ -220,7 +222,8 @@ impl List {
         inside.for_each(|list| list.shift(by, offsets));
     }
 
-    /// Completes the edges by what the actions touch. Gives what comes before what, and who touches each value, in their order.
+    /// Completes the edges by what the actions touch. Gives what comes before what, and who touches each value, in
+    /// their order.
     fn link(&mut self) -> (Reach, HashMap<Where, Vec<usize>>) {
         let mut reach = Reach::new(self.actions.len());
         let mut users: HashMap<Where, Vec<usize>> = HashMap::new();

@@ -17,8 +17,8 @@ impl Placer {
         let engine = on.engine;
         let label = self.devices[engine].label();
         let mut upload_nodes = HashMap::new();
-        // What is there when the graph begins is copied in one order, so that who waits for one copy need not wait for those before:
-        // inputs in one, and constants, which are copied in the first run only, in one of their own.
+        // What is there when the graph begins is copied in one order, so that who waits for one copy need not wait for
+        // those before: inputs in one, and constants, which are copied in the first run only, in one of their own.
         let mut turns: HashMap<Value, Turn> = HashMap::new();
         let mut last: [Option<usize>; 2] = [None; 2];
         let mut count = [0; 2];

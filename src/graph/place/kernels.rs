@@ -1,5 +1,5 @@
-//! The nodes that stand in a program for work on other engines. To the executor they are kernels of the host's like any others: cheap
-//! ones that issue something, and some that complete when a device has got there.
+//! The nodes that stand in a program for work on other engines. To the executor they are kernels of the host's like any
+//! others: cheap ones that issue something, and some that complete when a device has got there.
 //!
 //! | node   | waits for (edges)                              | does                                                     |
 //! |--------|------------------------------------------------|----------------------------------------------------------|
@@ -11,9 +11,11 @@
 //! | Done   | a piece of work to be issued                   | completes when that is done: for edges without data      |
 //! | End    | all of the above                               | completes when the lane's streams are done with all that they were given: the lane is clean |
 //!
-//! Carry, Issue and Segment are called though nobody uses what they make (`is_relied_on`): others count on their having been, as `ends` does.
+//! Carry, Issue and Segment are called though nobody uses what they make (`is_relied_on`): others count on their having
+//! been, as `ends` does.
 //!
-//! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node knows their addresses.
+//! A run's own tensors on engines are inputs and outputs of these nodes, as they would be of any kernel: so a node
+//! knows their addresses.
 #![forbid(unsafe_code)]
 
 use super::control::Control;
@@ -235,7 +237,8 @@ impl Kernel for Upload {
     }
 }
 
-/// A kernel on its engine. Inputs: the lane, and values that are a run's own tensors. Outputs: those of the kernel that are.
+/// A kernel on its engine. Inputs: the lane, and values that are a run's own tensors. Outputs: those of the kernel that
+/// are.
 pub(super) struct Issue {
     pub lanes: Arc<Lanes>,
     pub engine: usize,

@@ -1,19 +1,21 @@
-//! What the runs of a program have on engines that work on their own: memory, streams and events. One *lane* for each step instance, so
-//! that runs side by side do not meet; it is made by the first run and kept.
+//! What the runs of a program have on engines that work on their own: memory, streams and events. One *lane* for each
+//! step instance, so that runs side by side do not meet; it is made by the first run and kept.
 //!
-//! A lane is found by a number that the first node of a run gives to the others (`kernels::Begin`). That node knows its step by
-//! the address of its own output, which is another one for each step that lives.
+//! A lane is found by a number that the first node of a run gives to the others (`kernels::Begin`). That node knows its
+//! step by the address of its own output, which is another one for each step that lives.
 //!
 //! | state | meaning                                                  | next                                             |
 //! |-------|----------------------------------------------------------|--------------------------------------------------|
 //! | CLEAN | its streams are done with all that they were given       | USED by `begin`                                  |
 //! | USED  | a run has it                                             | CLEAN by `end`, the last node of a run that went well |
 //!
-//! The end of a run looks at the streams themselves (`line`), and waits, without holding a thread, for what no node has waited for. So work that was
-//! issued is never behind a lane that counts as clean, nor hidden from a wait for everything.
+//! The end of a run looks at the streams themselves (`line`), and waits, without holding a thread, for what no node has
+//! waited for. So work that was issued is never behind a lane that counts as clean, nor hidden from a wait for
+//! everything.
 //!
-//! A run that fails does not come to its end, and devices may still be at its work when the next one takes the lane, in the same
-//! streams, with the same staging memory. So who finds a lane USED waits for its streams first, without holding a thread.
+//! A run that fails does not come to its end, and devices may still be at its work when the next one takes the lane, in
+//! the same streams, with the same staging memory. So who finds a lane USED waits for its streams first, without
+//! holding a thread.
 #![forbid(unsafe_code)]
 
 use super::control::OfControl;
@@ -98,7 +100,8 @@ pub(super) struct OnEngine {
     pub engine: Ref<Engine>,
     pub arena: Block,
     pub streams: Vec<Line>,
-    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are on a stream of the caller's.
+    /// Copies to the engine and from it have streams of their own: they wait for their own bytes only. None: runs are
+    /// on a stream of the caller's.
     copies: Option<[Line; 2]>,
     pub events: Vec<Option<Arc<Mark>>>,
     pub segments: Vec<OfSegment>,
@@ -210,8 +213,8 @@ impl Lanes {
         lane.ok_or_else(|| Error::internal("a run without a lane"))
     }
 
-    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were asked for: its own tensors,
-    /// and the program with its constants and kernels.
+    /// What a run's work on engines may still use, which has failed, goes when the engines have done all that they were
+    /// asked for: its own tensors, and the program with its constants and kernels.
     pub fn keep(&self, program: &Ref<Program>, tensors: Vec<Ref<Tensor>>) {
         let held = Arc::new((Ref::clone(program), tensors));
         for (_, lane) in self.lanes.lock().iter().filter(|(_, lane)| lane.is_busy()) {
@@ -267,8 +270,8 @@ impl Drop for Lanes {
     }
 }
 
-/// A wait for everything covers what a lane's streams were given: a run that failed has left that behind, and one under way in another
-/// thread may wait for it.
+/// A wait for everything covers what a lane's streams were given: a run that failed has left that behind, and one under
+/// way in another thread may wait for it.
 impl Aside for Lane {
     fn owner(&self) -> &str {
         &self.owner
@@ -386,8 +389,8 @@ impl Lane {
         self.when_done(|_, _| true, true, move |_| then(Ok(())))
     }
 
-    /// Has `then` told when the devices are done with all that these lines were given until now, maybe at once and in this call; with the first
-    /// failure among them. `clears` has their streams work again after one.
+    /// Has `then` told when the devices are done with all that these lines were given until now, maybe at once and in
+    /// this call; with the first failure among them. `clears` has their streams work again after one.
     fn when_done(
         &self,
         which: impl Fn(&OnEngine, &Line) -> bool,
@@ -423,7 +426,8 @@ impl Lane {
                     let reached = mark.event.is_reached().map(|_| mark.tell(done));
                     result = result.and(reached.map_err(|error| of(&engine.label())(error.as_origin())));
                 }
-                // Behind the end of the run the program may go, and this thread is not to be the last to have an engine.
+                // Behind the end of the run the program may go, and this thread is not to be the last to have an
+                // engine.
                 drop(marks);
                 then(result);
             };
@@ -439,7 +443,8 @@ impl Lane {
         if self.engines.iter().all(|on| on.segments.is_empty()) {
             return;
         }
-        // ORDERING: Relaxed, here and in `end`; one run at a time has the lane, `is_used` orders them, and edges order a run's nodes.
+        // ORDERING: Relaxed, here and in `end`; one run at a time has the lane, `is_used` orders them, and edges order
+        // a run's nodes.
         let is_warm = is_clean && self.is_warm.load(Relaxed);
         self.is_warm.store(false, Relaxed);
         let is_replay = self.pick(is_clean, is_warm && self.counts.refusal.get().is_none());
@@ -482,8 +487,8 @@ impl Lane {
         }
     }
 
-    /// A run has come to its end: `then` is told when the devices are done with all of it, maybe at once and in this call. As a rule the run's nodes have
-    /// waited for all of it, and no device is asked.
+    /// A run has come to its end: `then` is told when the devices are done with all of it, maybe at once and in this
+    /// call. As a rule the run's nodes have waited for all of it, and no device is asked.
     pub fn end(self: &Arc<Self>, then: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         let is_left = |on: &OnEngine, line: &Line| !line.is_done(&on.done);
         if !self.engines.iter().any(|on| on.lines().any(|line| is_left(on, line))) {

@@ -1,13 +1,14 @@
-//! A lane's streams, and how far a device is known to have got in each: so the end of a run looks at what the streams were given, and not at who
-//! says that he is done.
+//! A lane's streams, and how far a device is known to have got in each: so the end of a run looks at what the streams
+//! were given, and not at who says that he is done.
 //!
-//! Whoever gives a stream work locks its *line*, which counts that. A line keeps a *clock*: for every line of the engine, behind how much of it
-//! this one is. An event takes the clock of the line that records it (`Mark`), and a line that waits for it takes the event's. When a node is told
-//! that an event was reached, the event's clock says what is over (`Clock` of `OnEngine`). So a line is done when all that it counted is over, whoever
-//! gave it, and whether or not somebody waited for that very piece.
+//! Whoever gives a stream work locks its *line*, which counts that. A line keeps a *clock*: for every line of the
+//! engine, behind how much of it this one is. An event takes the clock of the line that records it (`Mark`), and a line
+//! that waits for it takes the event's. When a node is told that an event was reached, the event's clock says what is
+//! over (`Clock` of `OnEngine`). So a line is done when all that it counted is over, whoever gave it, and whether or
+//! not somebody waited for that very piece.
 //!
-//! ORDERING: Relaxed throughout; a line's clock changes under its lock, the edges of a run order a record and who waits for its event, and
-//! whoever was told that an event was reached comes before the end of the run.
+//! ORDERING: Relaxed throughout; a line's clock changes under its lock, the edges of a run order a record and who waits
+//! for its event, and whoever was told that an event was reached comes before the end of the run.
 #![forbid(unsafe_code)]
 
 use crate::base::Result;

@@ -1,11 +1,13 @@
 //! From a branch or a loop of the graph to lists of actions (`flow`).
 //!
-//! *Values.* What a kernel computes goes into a value of the list that it is in, or straight where it is wanted: into an output of the branch, or the
-//! variable of a loop. What is passed on unchanged is copied there, or is there. Inputs and constants are read where they are.
+//! *Values.* What a kernel computes goes into a value of the list that it is in, or straight where it is wanted: into
+//! an output of the branch, or the variable of a loop. What is passed on unchanged is copied there, or is there. Inputs
+//! and constants are read where they are.
 //!
-//! *Loops.* A variable has one place for all iterations: the loop's output. Its first value is copied there. The next one is computed
-//! straight into it where that can be (`straight`), else it is copied there at the end of the body; where variables change places, one of
-//! them by way of a value between. The condition is computed before the loop, and at the end of the body again, into the same place.
+//! *Loops.* A variable has one place for all iterations: the loop's output. Its first value is copied there. The next
+//! one is computed straight into it where that can be (`straight`), else it is copied there at the end of the body;
+//! where variables change places, one of them by way of a value between. The condition is computed before the loop, and
+//! at the end of the body again, into the same place.
 #![forbid(unsafe_code)]
 
 use super::flow::{Action, List, Selector, Test, What, Where};
@@ -37,7 +39,8 @@ pub struct Surroundings<'a> {
     pub verified: &'a Verified,
 }
 
-/// Lowers node `index`. `hoisted` has the inputs that constants of the host's have become, by the address of the tensor.
+/// Lowers node `index`. `hoisted` has the inputs that constants of the host's have become, by the address of the
+/// tensor.
 pub fn lower(
     within: &Surroundings<'_>,
     index: usize,
@@ -193,7 +196,8 @@ impl Lowering {
         Ok(())
     }
 
-    /// The work of a graph. Outputs go where they are wanted, if that is said, and may be wanted where inputs are; gives where they are.
+    /// The work of a graph. Outputs go where they are wanted, if that is said, and may be wanted where inputs are;
+    /// gives where they are.
     fn graph(
         &mut self,
         list: &mut List,
@@ -256,7 +260,8 @@ impl Lowering {
         Ok(at)
     }
 
-    /// The nodes but for one, in an order that their edges and the given ones allow. Values that have no place yet are given one.
+    /// The nodes but for one, in an order that their edges and the given ones allow. Values that have no place yet are
+    /// given one.
     fn nodes(
         &mut self,
         list: &mut List,

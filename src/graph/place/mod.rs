@@ -1,20 +1,23 @@
 //! Placement: a graph whose kernels are on several engines becomes one for the host's executor.
 //!
-//! A node is on the engine of its kernel. Nodes on engines that work on their own (`Accelerator`) are replaced by nodes of the host's that
-//! issue their work (`kernels`), and copies are put on edges that cross: once for each value and engine that it goes to, begun as
-//! soon as the value is there, on streams for copies alone. What is left is a graph of the host's kernels, tasks, conds and loops, and all
-//! that is true of these is true of it: one executor over all engines, failures, cancelling, time limits, partial and nested runs.
+//! A node is on the engine of its kernel. Nodes on engines that work on their own (`Accelerator`) are replaced by nodes
+//! of the host's that issue their work (`kernels`), and copies are put on edges that cross: once for each value and
+//! engine that it goes to, begun as soon as the value is there, on streams for copies alone. What is left is a graph of
+//! the host's kernels, tasks, conds and loops, and all that is true of these is true of it: one executor over all
+//! engines, failures, cancelling, time limits, partial and nested runs.
 //!
-//! *Order.* What one engine does for one graph is a list of pieces, in an order that all edges allow. `plan` says which stream each goes
-//! to and which events it waits for; control edges see to it that a stream is given its pieces in that order, and that an event is recorded
-//! before anybody waits for it. No edge of the host's waits for work that is merely to be ordered behind other work of the same engine.
+//! *Order.* What one engine does for one graph is a list of pieces, in an order that all edges allow. `plan` says which
+//! stream each goes to and which events it waits for; control edges see to it that a stream is given its pieces in that
+//! order, and that an event is recorded before anybody waits for it. No edge of the host's waits for work that is
+//! merely to be ordered behind other work of the same engine.
 //!
 //! *Memory.* `arena` gives each value a place in the engine's memory, for each run's lane (`lane`).
 //!
-//! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of actions with an order and places of
-//! their own (`lower`, `flow`), which the device decides in (`control`), or the host on the device's data (`driven`). The graphs inside of all
-//! others are placed each for itself: what goes in and comes out is on the host. A loop with work on engines runs its
-//! iterations one after the other, so places and events serve one iteration after the other.
+//! *Branches and loops* with nothing inside but one engine's kernels are pieces of its work (`qualify`): lists of
+//! actions with an order and places of their own (`lower`, `flow`), which the device decides in (`control`), or the
+//! host on the device's data (`driven`). The graphs inside of all others are placed each for itself: what goes in and
+//! comes out is on the host. A loop with work on engines runs its iterations one after the other, so places and events
+//! serve one iteration after the other.
 #![forbid(unsafe_code)]
 
 mod arena;

@@ -1,4 +1,5 @@
-//! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's tensors.
+//! A piece of an engine's work in a run that is a stream's own (`direct`): issued to that stream with the run's
+//! tensors.
 #![forbid(unsafe_code)]
 
 use super::direct::Piece;
@@ -13,7 +14,8 @@ use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A piece, and which of a run's tensors its node is given: inputs but the lane, then outputs. A run's tensors are its inputs, then its outputs.
+/// A piece, and which of a run's tensors its node is given: inputs but the lane, then outputs. A run's tensors are its
+/// inputs, then its outputs.
 pub(super) struct Part {
     pub piece: Piece,
     pub tensors: Vec<usize>,
@@ -63,7 +65,8 @@ impl Part {
         })
     }
 
-    /// A kernel's call with these tensors, as the stream prepares it (`DeviceStream::prepare`). None if it is no such call, or is none that can be prepared.
+    /// A kernel's call with these tensors, as the stream prepares it (`DeviceStream::prepare`). None if it is no such
+    /// call, or is none that can be prepared.
     #[cold]
     pub fn prepare(
         &self,

@@ -1,18 +1,22 @@
-//! Whether the segments of a program are better issued to several streams or submitted as recordings, found out by timing both.
+//! Whether the segments of a program are better issued to several streams or submitted as recordings, found out by
+//! timing both.
 //!
-//! A recording has the whole order of its steps and costs the host one call, and a device may yet be slower with it: it takes its time to begin
-//! a recording, or spreads the steps worse than streams would. What a device does with which graph nobody knows beforehand. So where the
-//! work of a segment is spread over several streams, the first runs go both ways in turns, `SAMPLES` times each, and are timed on the device's own clock
-//! (`timing`). The least of each counts: what disturbs a run makes it longer, and nothing makes it shorter. The recording is what
-//! is taken by default; streams take its place if they are faster by more than `MARGIN` in a hundred. Equals are a recording's, which
-//! leaves more of the calling thread's time.
+//! A recording has the whole order of its steps and costs the host one call, and a device may yet be slower with it: it
+//! takes its time to begin a recording, or spreads the steps worse than streams would. What a device does with which
+//! graph nobody knows beforehand. So where the work of a segment is spread over several streams, the first runs go both
+//! ways in turns, `SAMPLES` times each, and are timed on the device's own clock (`timing`). The least of each counts:
+//! what disturbs a run makes it longer, and nothing makes it shorter. The recording is what is taken by default;
+//! streams take its place if they are faster by more than `MARGIN` in a hundred. Equals are a recording's, which leaves
+//! more of the calling thread's time.
 //!
-//! *Once.* The verdict is kept for the program's life, for all of its lanes: what a device does with a graph depends on the two, and not, as on
-//! the CPU (`graph::ways`), on a pool whose threads come and go. A host that thinks otherwise compiles anew.
+//! *Once.* The verdict is kept for the program's life, for all of its lanes: what a device does with a graph depends on
+//! the two, and not, as on the CPU (`graph::ways`), on a pool whose threads come and go. A host that thinks otherwise
+//! compiles anew.
 //!
-//! *Which runs.* One that issues because it has to, and the first of a lane that submits recordings, since it makes them, are not timed. Nor is one
-//! beside which another one of the program is under way: that goes as all runs do that nobody has timed. After `TRIES` attempts without enough times, and if the
-//! device fails to tell one, it is the default.
+//! *Which runs.* One that issues because it has to, and the first of a lane that submits recordings, since it makes
+//! them, are not timed. Nor is one beside which another one of the program is under way: that goes as all runs do that
+//! nobody has timed. After `TRIES` attempts without enough times, and if the device fails to tell one, it is the
+//! default.
 //!
 //! It changes how long runs take, never what comes out: both ways are open to every run of a lane that is warm.
 #![forbid(unsafe_code)]
@@ -89,12 +93,14 @@ impl Default for Times {
     }
 }
 
-/// Of a program. Statistics: ORDERING Relaxed throughout; a run that is timed has the program to itself, and nothing but time depends on the rest.
+/// Of a program. Statistics: ORDERING Relaxed throughout; a run that is timed has the program to itself, and nothing
+/// but time depends on the rest.
 #[derive(Debug, Default)]
 pub struct Pick {
     verdict: AtomicU32,
     tries: AtomicU32,
-    /// Runs that were begun, and those that are under way, while the verdict is open. A run that fails is under way until the next one of its lane.
+    /// Runs that were begun, and those that are under way, while the verdict is open. A run that fails is under way
+    /// until the next one of its lane.
     begun: AtomicU64,
     under_way: AtomicU64,
     streams: Times,
@@ -124,7 +130,8 @@ impl Pick {
         let _ = self.verdict.compare_exchange(Verdict::Open as u32, Verdict::Untold as u32, Relaxed, Relaxed);
     }
 
-    /// A run begins; on a lane whose last run did not come to its end it takes that one's place. Gives its number if no other one is under way.
+    /// A run begins; on a lane whose last run did not come to its end it takes that one's place. Gives its number if no
+    /// other one is under way.
     pub(super) fn begin(&self, is_clean: bool) -> Option<u64> {
         let number = self.begun.fetch_add(1, Relaxed) + 1;
         let before = match is_clean {
@@ -150,7 +157,8 @@ impl Pick {
         Some(if streams <= recording { Path::Streams } else { Path::Recording })
     }
 
-    /// What a timed run took: the device from the first thing that it was asked for to the last, and the threads that asked.
+    /// What a timed run took: the device from the first thing that it was asked for to the last, and the threads that
+    /// asked.
     pub(super) fn took(&self, path: Path, device_ns: u64, thread_ns: u64) {
         let times = match path {
             Path::Streams => &self.streams,

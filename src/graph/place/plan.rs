@@ -1,16 +1,19 @@
 //! On which streams of an engine the work of a graph goes, and who waits for whom: a pure function.
 //!
-//! The work is given in the order in which it will be issued, which is one that the edges allow. Each piece goes onto one of `k`
-//! streams; what a piece reads and another stream wrote, it waits for by an event. Most such waits are needless: the stream may know
-//! already that the other one has got there, from an earlier wait of its own or of a stream that it has waited for. So each stream keeps a
-//! *clock*: for every stream, up to which of its pieces it is behind. An event carries the clock of the stream that recorded it. A piece
-//! looks at what it reads from the last one issued to the first, since a later one may cover the earlier ones, waits for what its clock does not
-//! cover, and takes over the clock of what it waits for. That is a transitive reduction of edges and stream orders together, found on the way.
-//! There is at most one wait for a piece on each stream, and only pieces that somebody waits for record an event.
+//! The work is given in the order in which it will be issued, which is one that the edges allow. Each piece goes onto
+//! one of `k` streams; what a piece reads and another stream wrote, it waits for by an event. Most such waits are
+//! needless: the stream may know already that the other one has got there, from an earlier wait of its own or of a
+//! stream that it has waited for. So each stream keeps a *clock*: for every stream, up to which of its pieces it is
+//! behind. An event carries the clock of the stream that recorded it. A piece looks at what it reads from the last one
+//! issued to the first, since a later one may cover the earlier ones, waits for what its clock does not cover, and
+//! takes over the clock of what it waits for. That is a transitive reduction of edges and stream orders together, found
+//! on the way. There is at most one wait for a piece on each stream, and only pieces that somebody waits for record an
+//! event.
 //!
-//! Three placements are tried. *By inputs*: a piece goes where one of its inputs is the last piece so far, else onto the stream that is free
-//! first. *By waits*: where it can begin first, and among these where it takes the fewest waits. *By levels*: pieces that are as far
-//! from the start take turns. The one with the fewest waits is taken among those that take about the shortest time.
+//! Three placements are tried. *By inputs*: a piece goes where one of its inputs is the last piece so far, else onto
+//! the stream that is free first. *By waits*: where it can begin first, and among these where it takes the fewest
+//! waits. *By levels*: pieces that are as far from the start take turns. The one with the fewest waits is taken among
+//! those that take about the shortest time.
 #![forbid(unsafe_code)]
 
 /// A piece of work for an engine.

@@ -1,6 +1,7 @@
-//! Which branches and loops an engine does as a whole: those with nothing inside but kernels that are plain launches on one engine that works on
-//! its own, and branches and loops of the same kind. Such a node becomes one of a kernel of that engine's, and from there on is placed like any other.
-//! Constants of the host's that are inside become inputs of it, so that they are copied once.
+//! Which branches and loops an engine does as a whole: those with nothing inside but kernels that are plain launches on
+//! one engine that works on its own, and branches and loops of the same kind. Such a node becomes one of a kernel of
+//! that engine's, and from there on is placed like any other. Constants of the host's that are inside become inputs of
+//! it, so that they are copied once.
 #![forbid(unsafe_code)]
 
 use super::Placer;

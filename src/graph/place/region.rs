@@ -32,7 +32,8 @@ pub(super) struct Region<'a> {
     pub position: Vec<usize>,
     /// For each output of the graph, the engine that the runs' tensor is on.
     pub homes: Vec<Option<usize>>,
-    /// Values that are written into a run's own tensor: of which output of the graph, and which output of their node they become.
+    /// Values that are written into a run's own tensor: of which output of the graph, and which output of their node
+    /// they become.
     pub in_place: HashMap<Value, (usize, usize)>,
     /// Values on engines that come to the host, and all that copies read; ascending.
     pub wanted_on_host: Vec<Value>,
@@ -83,7 +84,8 @@ pub(super) struct InPlace {
 }
 
 impl Placer {
-    /// Places a graph's nodes. `first` becomes the node behind all of before; its output is the number of the run's lane.
+    /// Places a graph's nodes. `first` becomes the node behind all of before; its output is the number of the run's
+    /// lane.
     pub(super) fn region(&mut self, old: Contents, verified: &Verified, first: Node) -> Result<InPlace> {
         let token = (old.nodes.len(), 0);
         let mut device: Vec<_> = old.nodes.iter().map(|node| self.device_of(node)).collect();
@@ -188,7 +190,8 @@ impl Placer {
         Ok(Node { name: name.to_owned(), body: Body::Kernel { kernel, inputs, num_outputs }, after: Vec::new() })
     }
 
-    /// Constants on engines are held besides the nodes, none of which has one any more for an input. Another stands in its place, for nobody.
+    /// Constants on engines are held besides the nodes, none of which has one any more for an input. Another stands in
+    /// its place, for nobody.
     fn hold_constants(&mut self, nodes: &mut [Node]) -> Result<()> {
         for node in nodes {
             if self.device_of(node).is_some()
@@ -324,8 +327,8 @@ impl Region<'_> {
         compile::order(&self.old, self.verified, &live, &costs)
     }
 
-    /// Finds what leaves the engine that it is on, and which outputs are written in place: those that a node of the same engine
-    /// computes, each value once.
+    /// Finds what leaves the engine that it is on, and which outputs are written in place: those that a node of the
+    /// same engine computes, each value once.
     fn look_at_crossings(&mut self, placer: &Placer) {
         let mut crossing = Vec::new();
         for (index, node) in self.old.nodes.iter().enumerate() {
@@ -389,7 +392,8 @@ impl Region<'_> {
         Ok((values, stored))
     }
 
-    /// Where a value is on an engine. If it is a run's own tensor, the node that reads it is given it as one more input.
+    /// Where a value is on an engine. If it is a run's own tensor, the node that reads it is given it as one more
+    /// input.
     pub fn source_on(&self, on: &OnDevice, value: Value, reads: &mut Vec<Value>) -> Source {
         if let Some(&(_, place)) = on.uploads.get(&value) {
             return Source::Arena(place);

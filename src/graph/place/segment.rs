@@ -1,13 +1,15 @@
 //! The node that stands for a segment: several pieces of an engine's work with nothing of anybody else's between them.
 //!
-//! In a lane's first run it issues one piece after the other, each to its own stream, with waits and events between them: what is wrong with a
-//! piece shows there. In the second run it has the device record them, with the edges between them, and from then on a run submits the
-//! recording: one call, whatever the number of pieces, and one event if anybody waits for it. Copies to the engine that only this segment reads
-//! are in the recording, too; the run only stages their bytes.
+//! In a lane's first run it issues one piece after the other, each to its own stream, with waits and events between
+//! them: what is wrong with a piece shows there. In the second run it has the device record them, with the edges
+//! between them, and from then on a run submits the recording: one call, whatever the number of pieces, and one event
+//! if anybody waits for it. Copies to the engine that only this segment reads are in the recording, too; the run only
+//! stages their bytes.
 //!
-//! *Two ways, one order.* A run goes one way in all of its segments (`Lane::is_replay`), because each way has waits and events of its own: who
-//! waits for a value asks for the event of the way that the run goes. The way back is always open: a run after one that failed issues, and
-//! if a device will not record, a segment's pieces are issued one after the other on its stream, and the next runs issue all.
+//! *Two ways, one order.* A run goes one way in all of its segments (`Lane::is_replay`), because each way has waits and
+//! events of its own: who waits for a value asks for the event of the way that the run goes. The way back is always
+//! open: a run after one that failed issues, and if a device will not record, a segment's pieces are issued one after
+//! the other on its stream, and the next runs issue all.
 #![forbid(unsafe_code)]
 
 use super::control::{Control, Made};
@@ -50,7 +52,8 @@ pub(super) struct Segment {
     pub stream: usize,
     pub before: Vec<Before>,
     pub copies: Vec<CopyIn>,
-    /// For each step, those of the copies and then those of each piece, the steps that come before it. None: it is too short to be recorded.
+    /// For each step, those of the copies and then those of each piece, the steps that come before it. None: it is too
+    /// short to be recorded.
     pub after: Option<Vec<Vec<usize>>>,
     /// The pieces that use tensors of the runs' own, each with its first step.
     pub own: Vec<(usize, usize)>,
@@ -222,8 +225,8 @@ impl Segment {
         }
     }
 
-    /// By its recording or not at all, in a lane's first run too: the device decides in it, and the host has no part in the run. Without a stream it is
-    /// recorded, if it is not yet.
+    /// By its recording or not at all, in a lane's first run too: the device decides in it, and the host has no part in
+    /// the run. Without a stream it is recorded, if it is not yet.
     pub fn submit_as_one(
         &self,
         lane: &Lane,
@@ -246,7 +249,8 @@ impl Segment {
         }
     }
 
-    /// Gives the recording these addresses, and has it made if need be, and unless the device has refused one before. What it says as it refuses is kept.
+    /// Gives the recording these addresses, and has it made if need be, and unless the device has refused one before.
+    /// What it says as it refuses is kept.
     fn prepare(
         &self,
         lane: &Lane,

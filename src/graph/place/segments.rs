@@ -86,7 +86,8 @@ impl Segments {
         self.copies.contains_key(&value)
     }
 
-    /// Which copies to the engine are part of a segment: those that only its pieces read, and that would begin no sooner by themselves.
+    /// Which copies to the engine are part of a segment: those that only its pieces read, and that would begin no
+    /// sooner by themselves.
     pub fn take_copies(
         &mut self,
         region: &Region<'_>,
@@ -348,7 +349,8 @@ impl Placer {
 }
 
 impl OnDevice {
-    /// What each step of a segment's recording comes after: its copies, then its pieces. Edges that others imply are left out.
+    /// What each step of a segment's recording comes after: its copies, then its pieces. Edges that others imply are
+    /// left out.
     fn edges(&self, region: &Region<'_>, range: &Range<usize>, copies: &[(Value, CopyIn)]) -> Vec<Vec<usize>> {
         let mut all = vec![Vec::new(); copies.len()];
         let mut reach = Reach::new(copies.len() + range.len());

@@ -1,14 +1,17 @@
-//! Which of a graph's outputs are computed straight to where they are wanted, and which have to be copied there behind all else.
+//! Which of a graph's outputs are computed straight to where they are wanted, and which have to be copied there behind
+//! all else.
 //!
-//! *In place.* An output may be wanted where an input is: a loop's next value of a variable, where the one before is, or the same
-//! inside of a branch or a loop of the body. Then all that read the input come first: edges say so. Who computes the output may read the
-//! input itself, if it is
+//! *In place.* An output may be wanted where an input is: a loop's next value of a variable, where the one before is,
+//! or the same inside of a branch or a loop of the body. Then all that read the input come first: edges say so. Who
+//! computes the output may read the input itself, if it is
 //!
-//! - a kernel that says that its output may share memory with an input, in the form that the device has too, and both are alike;
+//! - a kernel that says that its output may share memory with an input, in the form that the device has too, and both
+//!   are alike;
 //! - a branch: each of its lists settles that for itself;
 //! - a loop, if the input is the first value of that very variable and nothing else to it.
 //!
-//! It is copied if an edge would make a cycle, if the input is wanted somewhere else besides, and if the order made a longer chain of nodes than the copy does.
+//! It is copied if an edge would make a cycle, if the input is wanted somewhere else besides, and if the order made a
+//! longer chain of nodes than the copy does.
 #![forbid(unsafe_code)]
 
 use super::flow::Where;

@@ -1,9 +1,11 @@
-//! How long the devices take for a run of a lane's, by events with timing: the run that is timed records one in front of the first thing that an
-//! engine is asked for, and one behind each segment on each of its streams. The span from the first to the last of them has the gaps in it, too, in
-//! which a device waits for the calling thread, so it is what the run is worth to somebody who waits for it.
+//! How long the devices take for a run of a lane's, by events with timing: the run that is timed records one in front
+//! of the first thing that an engine is asked for, and one behind each segment on each of its streams. The span from
+//! the first to the last of them has the gaps in it, too, in which a device waits for the calling thread, so it is what
+//! the run is worth to somebody who waits for it.
 //!
-//! Nobody waits for these events: the lane's next run looks at them as it begins, and leaves them alone if the device has not got there yet. They are made with the
-//! lane, and a run that is not timed knows nothing of them but one flag. What goes wrong with them ends the trial, and no run.
+//! Nobody waits for these events: the lane's next run looks at them as it begins, and leaves them alone if the device
+//! has not got there yet. They are made with the lane, and a run that is not timed knows nothing of them but one flag.
+//! What goes wrong with them ends the trial, and no run.
 #![forbid(unsafe_code)]
 
 use super::lane::{Lane, OnEngine};
@@ -33,7 +35,8 @@ struct End {
     is_recorded: AtomicBool,
 }
 
-/// What a lane knows of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the lane (`Lane::begin`).
+/// What a lane knows of the run that has it, or had it last. ORDERING: Relaxed; one run at a time has the lane
+/// (`Lane::begin`).
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     /// It is timed, or was and nobody has looked yet.
@@ -74,8 +77,8 @@ impl Timing {
         Ok(())
     }
 
-    /// Behind a segment: on all of its streams, or on the one that it was submitted to. False: it is done more often than once, and the device was
-    /// not seen to be done with the last time.
+    /// Behind a segment: on all of its streams, or on the one that it was submitted to. False: it is done more often
+    /// than once, and the device was not seen to be done with the last time.
     fn end(&self, on: &OnEngine, segment: usize, only: Option<usize>) -> Result<bool> {
         for end in self.ends[segment].iter().filter(|end| only.is_none_or(|only| end.stream == only)) {
             if end.is_recorded.load(Relaxed) && !end.event.is_reached()? {
@@ -87,7 +90,8 @@ impl Timing {
         Ok(true)
     }
 
-    /// From the first event to the last, in nanoseconds. None: the device has not got there yet. Less than 0: the two are on streams that went apart.
+    /// From the first event to the last, in nanoseconds. None: the device has not got there yet. Less than 0: the two
+    /// are on streams that went apart.
     fn span(&self) -> Result<Option<i64>> {
         if !*self.is_begun.lock() {
             return Ok(Some(0));
@@ -112,8 +116,8 @@ impl Timing {
 }
 
 impl OnEngine {
-    /// Asks the engine for something, as part of a run that may be timed. `segment` is what it belongs to behind which an event comes, and the stream
-    /// if that is one.
+    /// Asks the engine for something, as part of a run that may be timed. `segment` is what it belongs to behind which
+    /// an event comes, and the stream if that is one.
     pub fn timed(
         &self,
         lane: &Lane,
@@ -147,7 +151,8 @@ impl Timed {
 }
 
 impl Lane {
-    /// Whether the run that begins submits recordings, which it may if `can_replay`. The devices are done with the lane's last run if it `is_clean`.
+    /// Whether the run that begins submits recordings, which it may if `can_replay`. The devices are done with the
+    /// lane's last run if it `is_clean`.
     pub(super) fn pick(&self, is_clean: bool, can_replay: bool) -> bool {
         let pick = &self.counts().pick;
         self.timed.is_timed.store(false, Relaxed);

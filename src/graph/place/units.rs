@@ -1,10 +1,11 @@
 //! Which pieces of work are submitted as one: a pure function.
 //!
-//! A *unit* is a set of an engine's pieces between which nothing else lies. Two pieces are in one unit if the same other nodes come before
-//! both, and the same other nodes come after both; others are all nodes but the engine's own pieces, inputs and constants. So who submits a
-//! unit as one makes no piece wait for a node that it did not wait for before, and what comes after one of its pieces comes after
-//! all of it by edges that were there. No cycle comes of it either: along an edge what lies before only grows and what lies behind only
-//! shrinks, so a path that leaves a unit does not come back.
+//! A *unit* is a set of an engine's pieces between which nothing else lies. Two pieces are in one unit if the same
+//! other nodes come before both, and the same other nodes come after both; others are all nodes but the engine's own
+//! pieces, inputs and constants. So who submits a unit as one makes no piece wait for a node that it did not wait for
+//! before, and what comes after one of its pieces comes after all of it by edges that were there. No cycle comes of it
+//! either: along an edge what lies before only grows and what lies behind only shrinks, so a path that leaves a unit
+//! does not come back.
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -13,8 +14,8 @@ use std::collections::{BinaryHeap, HashMap};
 /// Fewest pieces that are worth a recording, and most that one has.
 pub const FEWEST: usize = 4;
 pub const MOST: usize = 4096;
-/// Fewest where the engine does all of a program. Such a run is the launch of its recording and nothing else, and that costs the host about as
-/// much as the launch of one kernel.
+/// Fewest where the engine does all of a program. Such a run is the launch of its recording and nothing else, and that
+/// costs the host about as much as the launch of one kernel.
 pub const FEWEST_ALONE: usize = 2;
 
 /// Most bits that are spent on knowing what lies before and behind each node.
@@ -80,8 +81,8 @@ pub struct Units {
     pub fewest: usize,
 }
 
-/// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it comes after. None: there
-/// are too many nodes to tell.
+/// Finds the units of the nodes that are pieces. `order` is one that all edges allow, `after` has for each node what it
+/// comes after. None: there are too many nodes to tell.
 pub fn units(roles: &[Role], order: &[u32], after: &[Vec<usize>]) -> Option<Units> {
     let others = roles.iter().filter(|role| role.is_other()).count();
     if others.saturating_mul(roles.len()) > BITS {

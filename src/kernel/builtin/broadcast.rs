@@ -88,8 +88,8 @@ impl<const N: usize> Broadcast<N> {
         self.all[0].size
     }
 
-    /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on: where the operands
-    /// are, how many elements of the output came before in this call, and how many there are.
+    /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on: where
+    /// the operands are, how many elements of the output came before in this call, and how many there are.
     pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([Row; N], usize, usize)) {
         let inner = self.all[0];
         if len == 0 {

@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// A size of which it makes no difference to the scratch memory how large it is.
 const LARGE: usize = 1 << 20;
 
-/// `C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N])`. The leading dimensions broadcast. A
-/// transposed A is `[..., K, M]`, a transposed B `[..., N, K]`. A and B are of one type, f32, f16 or bf16; C, the bias and the addend
-/// are of the same, or of f32.
+/// `C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N])`. The leading dimensions
+/// broadcast. A transposed A is `[..., K, M]`, a transposed B `[..., N, K]`. A and B are of one type, f32, f16 or bf16;
+/// C, the bias and the addend are of the same, or of f32.
 #[derive(Clone, Debug)]
 pub struct Matmul {
     pub transpose_a: bool,

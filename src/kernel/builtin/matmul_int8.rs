@@ -10,9 +10,9 @@ use crate::kernel::vector::site::Matrix;
 use crate::kernel::{Kernel, KernelContext, signature};
 use std::sync::Arc;
 
-/// `C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) + zero_c)`, A of u8
-/// or s8, B of s8, bias of s32. The leading dimensions of A are more rows. A transposed A is `[K, M]` and has none; a
-/// transposed B is `[N, K]`.
+/// `C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] - zero_b) + bias[N])) +
+/// zero_c)`, A of u8 or s8, B of s8, bias of s32. The leading dimensions of A are more rows. A transposed A is `[K, M]`
+/// and has none; a transposed B is `[N, K]`.
 #[derive(Clone, Debug)]
 pub struct MatmulInt8 {
     pub transpose_a: bool,

@@ -1,5 +1,5 @@
-//! The built-in operations, in f32 but for those that only move elements: what they take and give, and how their work is cut. The inner loops are in
-//! `vector`.
+//! The built-in operations, in f32 but for those that only move elements: what they take and give, and how their work
+//! is cut. The inner loops are in `vector`.
 //!
 //! Same bits: where a piece of work begins depends on the pool, but each element of a result, and each row that is
 //! reduced to one number, is computed by one piece, in an order that depends on the shapes alone.

@@ -1,4 +1,5 @@
-//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request: of f32, f16 and bf16.
+//! Normalisation by the elements' own statistics or by given ones, with scale and shift on request: of f32, f16 and
+//! bf16.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};

@@ -1,9 +1,10 @@
-//! What a built-in operation says of itself, and the kernel that it is: the same for shapes that are known when it is compiled and
-//! for those that only a run knows.
+//! What a built-in operation says of itself, and the kernel that it is: the same for shapes that are known when it is
+//! compiled and for those that only a run knows.
 //!
-//! An operation says what its output looks like, and says it also when dimensions are open (-1): as much as is known, with nothing
-//! refused that may turn out to fit. What is open then, each call asks again with the shapes that have come; that says
-//! whether they fit after all, and how large the output is. An operation's own code only ever sees shapes that are known and fit.
+//! An operation says what its output looks like, and says it also when dimensions are open (-1): as much as is known,
+//! with nothing refused that may turn out to fit. What is open then, each call asks again with the shapes that have
+//! come; that says whether they fit after all, and how large the output is. An operation's own code only ever sees
+//! shapes that are known and fit.
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, dtype};
@@ -20,8 +21,8 @@ pub trait Operation: Send + Sync {
     /// At most 5.
     fn num_inputs(&self) -> usize;
 
-    /// What the output looks like, or why the inputs are refused, in the words of `signature`. Inputs may leave dimensions open, and
-    /// then the output may. Allocates nothing unless it refuses.
+    /// What the output looks like, or why the inputs are refused, in the words of `signature`. Inputs may leave
+    /// dimensions open, and then the output may. Allocates nothing unless it refuses.
     fn output(&self, inputs: &[Desc]) -> Result<Desc>;
 
     /// Scratch memory per slot in bytes; where dimensions are open, as much as any sizes need.

@@ -1,4 +1,5 @@
-//! Between floats and integers that stand for them, by a scale and a zero point for the whole tensor or for each index of an axis.
+//! Between floats and integers that stand for them, by a scale and a zero point for the whole tensor or for each index
+//! of an axis.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, Operation, axis, elements, input};

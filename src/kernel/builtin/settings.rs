@@ -67,7 +67,8 @@ settings! {
     };
 }
 
-/// As they were given: a stride of 0 is one of 1 where there is an axis, and says that none is meant where there is not.
+/// As they were given: a stride of 0 is one of 1 where there is an axis, and says that none is meant where there is
+/// not.
 fn windows(key: &mut Key, windows: Windows) -> &mut Key {
     let Windows { strides, dilations, begin, end, edge } = windows;
     key.ints(&strides).ints(&dilations).ints(&begin).ints(&end).word(edge as u64)

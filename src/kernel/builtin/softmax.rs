@@ -11,8 +11,8 @@ use crate::kernel::{KernelContext, signature};
 use crate::memory::{Bf16, F16};
 use crate::threadpool::Span;
 
-/// exp(x - max) / sum along `axis`, which counts from the end if negative, or the logarithm of that. A row whose greatest
-/// element is an infinity, or that holds a NaN, becomes NaN.
+/// exp(x - max) / sum along `axis`, which counts from the end if negative, or the logarithm of that. A row whose
+/// greatest element is an infinity, or that holds a NaN, becomes NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     pub axis: i32,

@@ -1,4 +1,5 @@
-//! Functions of elements and choices between them, for every storage type: against their definition, on pools, in place.
+//! Functions of elements and choices between them, for every storage type: against their definition, on pools, in
+//! place.
 #![forbid(unsafe_code)]
 
 use super::fixture::refusal;

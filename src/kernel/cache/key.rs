@@ -59,7 +59,8 @@ impl Key {
         self.word(value.to_bits())
     }
 
-    /// Which of all objects alive the kernel keeps, if it keeps one. The cache then does not keep the kernel (see there).
+    /// Which of all objects alive the kernel keeps, if it keeps one. The cache then does not keep the kernel (see
+    /// there).
     pub fn identity<T>(&mut self, object: Option<&T>) -> &mut Key {
         self.has_identity |= object.is_some();
         self.word(object.map_or(0, |object| std::ptr::from_ref(object) as usize as u64))

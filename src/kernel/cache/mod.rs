@@ -1,41 +1,44 @@
 //! The kernel cache: built-in kernels that were made before, for those who ask for the same once more.
 //!
-//! *What is kept.* A kernel is its type and its settings, nothing else: no engine, no pool, no stream, no name. What the host
-//! holds, a `weir_kernel`, is a small object of its own (`engine::BoundKernel`) with the engine, the name and the cost that the
-//! host gave, and a reference to the kernel. The cache keeps kernels, not those objects, so it keeps no engine and no pool alive,
-//! and two handles share what is inside of them. Whatever a kernel computes once from its settings (the instruction set, checked
-//! and completed numbers) belongs into the kernel, and is then shared with it. Kernels of the host are never here: two of
-//! them are not the same because they look alike.
+//! *What is kept.* A kernel is its type and its settings, nothing else: no engine, no pool, no stream, no name. What
+//! the host holds, a `weir_kernel`, is a small object of its own (`engine::BoundKernel`) with the engine, the name and
+//! the cost that the host gave, and a reference to the kernel. The cache keeps kernels, not those objects, so it keeps
+//! no engine and no pool alive, and two handles share what is inside of them. Whatever a kernel computes once from its
+//! settings (the instruction set, checked and completed numbers) belongs into the kernel, and is then shared with it.
+//! Kernels of the host are never here: two of them are not the same because they look alike.
 //!
 //! *The key* is the type, the device (its kind and index: engines of one device share), and every setting by its bits,
-//! after it was checked and brought into its one form: an axis list as long as it is, a scale of 0 as the 1 that it means. So
-//! a description from an older header and one with garbage behind its rank find the same kernel, and 0 and -0 do not. There is no pool
-//! and no width in it, as nothing that is made depends on them. `Settings` is implemented by taking the struct apart
-//! without a rest, so a member that is added and forgotten does not compile. Attributes: a name and a cost, which stay with the
-//! handle; one that changes what is made would be a setting.
+//! after it was checked and brought into its one form: an axis list as long as it is, a scale of 0 as the 1 that it
+//! means. So a description from an older header and one with garbage behind its rank find the same kernel, and 0 and -0
+//! do not. There is no pool and no width in it, as nothing that is made depends on them. `Settings` is implemented by
+//! taking the struct apart without a rest, so a member that is added and forgotten does not compile. Attributes: a name
+//! and a cost, which stay with the handle; one that changes what is made would be a setting.
 //!
-//! *Packed weights* are told apart by where they are. A kernel keeps its weights alive, and they may be large, so here such a kernel is only
-//! seen, not kept: the entry finds it as long as somebody has it. That makes the address exact too: other weights can lie at the same
-//! address only when the first are gone, and their kernels with them, and then the entry finds nothing and is replaced.
+//! *Packed weights* are told apart by where they are. A kernel keeps its weights alive, and they may be large, so here
+//! such a kernel is only seen, not kept: the entry finds it as long as somebody has it. That makes the address exact
+//! too: other weights can lie at the same address only when the first are gone, and their kernels with them, and then
+//! the entry finds nothing and is replaced.
 //!
-//! *Bounds.* At most `capacity` entries; the one that was used longest ago goes first. Kernels are dropped outside the lock. The last
-//! engine that is released takes all entries with it (`clear`), so a host that has let go of everything finds the memory as it was;
-//! there is nothing to do at exit. A child of fork has a cache of its own.
+//! *Bounds.* At most `capacity` entries; the one that was used longest ago goes first. Kernels are dropped outside the
+//! lock. The last engine that is released takes all entries with it (`clear`), so a host that has let go of everything
+//! finds the memory as it was; there is nothing to do at exit. A child of fork has a cache of its own.
 //!
-//! *One build for all who ask at the same time.* Who finds neither an entry nor a build under way notes its own as under way and
-//! builds outside of the lock. Who comes then finds the note, and has two ways. A thread that works for nobody else waits for
-//! the promise. A thread that is inside a task, a queue's item or a node (`ambient`) must not sleep: whoever waits for the
-//! task would wait for a build that may have lost its processor, and on a pool of one thread everything would. A build
-//! cannot be helped with, it is one piece; so that thread makes the kernel itself. The first that is finished counts:
-//! it enters its kernel, keeps the promise, and the others drop what they have made and take that one. So all hold the same
-//! kernel, and nobody waits for the slowest. A build that fails or panics breaks the promise: those who waited look again, and one of them
-//! builds, and gets the error for its own call. Errors are not kept.
+//! *One build for all who ask at the same time.* Who finds neither an entry nor a build under way notes its own as
+//! under way and builds outside of the lock. Who comes then finds the note, and has two ways. A thread that works for
+//! nobody else waits for the promise. A thread that is inside a task, a queue's item or a node (`ambient`) must not
+//! sleep: whoever waits for the task would wait for a build that may have lost its processor, and on a pool of one
+//! thread everything would. A build cannot be helped with, it is one piece; so that thread makes the kernel itself. The
+//! first that is finished counts: it enters its kernel, keeps the promise, and the others drop what they have made and
+//! take that one. So all hold the same kernel, and nobody waits for the slowest. A build that fails or panics breaks
+//! the promise: those who waited look again, and one of them builds, and gets the error for its own call. Errors are
+//! not kept.
 //!
-//! A build takes no lock, asks for no pool and does not come back here; so a thread that waits for it waits for nothing else.
-//! The lock is held for some tens of nanoseconds, like that of an allocator, and a thread that meets it closed may sleep a moment.
+//! A build takes no lock, asks for no pool and does not come back here; so a thread that waits for it waits for nothing
+//! else. The lock is held for some tens of nanoseconds, like that of an allocator, and a thread that meets it closed
+//! may sleep a moment.
 //!
-//! *Out of memory.* A call that has lived on the reserve of `memory::heap` must give back what it took, so nothing that was
-//! made in it is entered; and the cache lets go of everything else, as memory is wanted elsewhere.
+//! *Out of memory.* A call that has lived on the reserve of `memory::heap` must give back what it took, so nothing that
+//! was made in it is entered; and the cache lets go of everything else, as memory is wanted elsewhere.
 #![forbid(unsafe_code)]
 
 mod key;

@@ -1,5 +1,5 @@
-//! Scales and zero points, on blocks of floats in the first-level cache. All levels give the same bits: nothing is rounded once
-//! that another level rounds twice.
+//! Scales and zero points, on blocks of floats in the first-level cache. All levels give the same bits: nothing is
+//! rounded once that another level rounds twice.
 
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]

@@ -1,19 +1,19 @@
 //! Whether the process may use AMX.
 //!
-//! The registers of AMX are 8 KiB. The system gives them to a process that has asked (`arch_prctl`), once and for all its threads;
-//! what it asks in return is a process's own business, so that nobody but the host decides:
+//! The registers of AMX are 8 KiB. The system gives them to a process that has asked (`arch_prctl`), once and for all
+//! its threads; what it asks in return is a process's own business, so that nobody but the host decides:
 //!
-//! - An alternate signal stack must be large enough for them from then on (`AT_MINSIGSTKSZ`, about 12 KiB, where 3.5 KiB do
-//!   without). `sigaltstack` refuses smaller ones with ENOMEM, SIGSTKSZ of an old header (8 KiB) among them; and the system
-//!   refuses to give the registers to a process one of whose threads has a smaller one already.
-//! - The frame of a signal that interrupts a thread that has used the registers is as much larger, also on its own stack.
-//!   A pool's threads that have stacks of 16 KiB have too little.
-//! - What a thread saves when it leaves its processor includes them only while they are in use, which is during a piece of a
-//!   product. The permission is inherited by a fork and lost with an exec.
+//! - An alternate signal stack must be large enough for them from then on (`AT_MINSIGSTKSZ`, about 12 KiB, where 3.5
+//!   KiB do without). `sigaltstack` refuses smaller ones with ENOMEM, SIGSTKSZ of an old header (8 KiB) among them; and
+//!   the system refuses to give the registers to a process one of whose threads has a smaller one already.
+//! - The frame of a signal that interrupts a thread that has used the registers is as much larger, also on its own
+//!   stack. A pool's threads that have stacks of 16 KiB have too little.
+//! - What a thread saves when it leaves its processor includes them only while they are in use, which is during a piece
+//!   of a product. The permission is inherited by a fork and lost with an exec.
 //!
-//! So weir asks only if the environment variable WEIR_MAX_ISA is "amx". It also uses what it finds: if the process has the
-//! permission already when a kernel first looks, by the host or by another library, the level is there. If the system refuses,
-//! as before Linux 5.16, the level is not there, and nothing is said.
+//! So weir asks only if the environment variable WEIR_MAX_ISA is "amx". It also uses what it finds: if the process has
+//! the permission already when a kernel first looks, by the host or by another library, the level is there. If the
+//! system refuses, as before Linux 5.16, the level is not there, and nothing is said.
 
 use std::arch::x86_64::__cpuid_count;
 

@@ -1,7 +1,7 @@
 //! Functions of two elements: rows of floats, of which one may be a single number, and blocks of everything else.
 //!
-//! As in `eltwise`, a result depends on its elements, the function and the level alone. Floats, halves and bytes are computed as
-//! floats; s32 has functions of its own, because a float does not hold all of it.
+//! As in `eltwise`, a result depends on its elements, the function and the level alone. Floats, halves and bytes are
+//! computed as floats; s32 has functions of its own, because a float does not hold all of it.
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,8 @@ use crate::memory::ALIGNMENT;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Hidden units, and rows of the batch, of a piece: of few rows a piece takes more units, so that functions have something to do.
+/// Hidden units, and rows of the batch, of a piece: of few rows a piece takes more units, so that functions have
+/// something to do.
 const UNITS: usize = 16;
 const ROWS: usize = 32;
 const FEW: (usize, usize) = (64, 8);
@@ -107,8 +108,8 @@ impl Piece<'_> {
     fn part(&self, index: usize) -> &mut [f32] {
         let size = self.rows.len() * self.units.len();
         assert!(index < PARTS && size <= ROWS * UNITS);
-        // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has PARTS such parts; they lie one after
-        // the other, side by side where a piece is small.
+        // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has PARTS such parts; they lie
+        // one after the other, side by side where a piece is small.
         unsafe { std::slice::from_raw_parts_mut(self.scratch.add(index * size), size) }
     }
 

@@ -1,8 +1,8 @@
 //! Products whose result is a single column: each element is the dot product of a row of A with the column.
 //!
-//! The lanes of `gemm` lie along the columns of C, and one of them would have work. Here they lie along K, for rows of A and a
-//! column of B without gaps (`dots`): partial sums, that is, in another order than that of products with more columns. An element
-//! depends on its row, the column and K alone.
+//! The lanes of `gemm` lie along the columns of C, and one of them would have work. Here they lie along K, for rows of
+//! A and a column of B without gaps (`dots`): partial sums, that is, in another order than that of products with more
+//! columns. An element depends on its row, the column and K alone.
 
 use super::dots::{self, Target};
 use super::gemm::{Batch, Operands, Right};

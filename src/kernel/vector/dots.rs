@@ -1,11 +1,11 @@
 //! Dot products of rows with rows: C = A * B^T for matrices whose rows are both consecutive along K.
 //!
 //! It is the product for a few rows against weights that are stored as [N, K] and used once: nothing is packed, each
-//! weight is read once for up to four rows of A. A block of as many sums as a register has lanes stays in registers, and
-//! is added up together: its registers are folded in pairs, until each lane of the last one is an element.
+//! weight is read once for up to four rows of A. A block of as many sums as a register has lanes stays in registers,
+//! and is added up together: its registers are folded in pairs, until each lane of the last one is an element.
 //!
-//! Same bits: an element is one vector of partial sums, filled in the order of K, with zeros behind its end, and added up
-//! the same way: lanes half a register apart, then a quarter, and so on. It does not depend on the block that it was
+//! Same bits: an element is one vector of partial sums, filled in the order of K, with zeros behind its end, and added
+//! up the same way: lanes half a register apart, then a quarter, and so on. It does not depend on the block that it was
 //! computed in.
 
 use super::isa::Isa;
@@ -52,8 +52,8 @@ struct Operands {
     b_stride: usize,
 }
 
-/// Estimated time of a product on one thread. B comes from the second-level cache, in which the weights of small networks
-/// lie; a larger one is a few times slower.
+/// Estimated time of a product on one thread. B comes from the second-level cache, in which the weights of small
+/// networks lie; a larger one is a few times slower.
 pub fn cost_ns(m: usize, n: usize, k: usize) -> f64 {
     let [m, n, k] = [m, n, k].map(|size| size as f64);
     // A million multiplications in 33 us, or 6 times as long without vectors; 60 GB/s; an element's sum.
@@ -115,7 +115,8 @@ mod x86 {
         unsafe fn totals(sums: &[__m512]) -> __m512 {
             // SAFETY: as demanded of the caller.
             unsafe {
-                // Quarter l of the last register comes from registers l, 4 + l, 8 + l and 12 + l of those that are folded.
+                // Quarter l of the last register comes from registers l, 4 + l, 8 + l and 12 + l of those that are
+                // folded.
                 let mut halves = [_mm512_setzero_ps(); 8];
                 for (i, half) in halves.iter_mut().enumerate() {
                     let (a, b) = (sums[2 * i % 4 * 4 + i / 2], sums[(2 * i + 1) % 4 * 4 + i / 2]);

@@ -1,8 +1,9 @@
 //! Functions of each element for itself, from the storage types that have them, in place or not.
 //!
-//! `formulas` has the functions, each written once; here they meet a loop for each instruction set. f16 and bf16 go through
-//! blocks of floats that stay in the first-level cache. An element's result depends on the element, the function and the
-//! level alone, so a loop may be cut anywhere: what is left at the end goes through a part of a register.
+//! `formulas` has the functions, each written once; here they meet a loop for each instruction set. f16 and bf16 go
+//! through blocks of floats that stay in the first-level cache. An element's result depends on the element, the
+//! function and the level alone, so a loop may be cut anywhere: what is left at the end goes through a part of a
+//! register.
 
 mod formulas;
 #[cfg(test)]

@@ -30,7 +30,8 @@ impl<'a> Finish<'a> {
             && self.addend.is_none_or(|addend| addend.holds(m, n, false))
     }
 
-    /// The same for the transposed result, where that is a row: of a column without gaps, and with the same order of additions.
+    /// The same for the transposed result, where that is a row: of a column without gaps, and with the same order of
+    /// additions.
     pub fn turned(&self) -> Option<Finish<'a>> {
         let Finish { columns, rows, addend, activation } = *self;
         let fits = (columns.is_none() || rows.is_none()) && addend.is_none_or(|addend| addend.stride() == 1);

@@ -1,8 +1,8 @@
 //! Functions of one real number, written once over floats and registers.
 //!
-//! The coefficients are minimax fits of this project's own: of the remainder after the leading terms, which are exact, so
-//! that what a fit is wrong by is small beside rounding. Relative errors, where a result is a normal number, are in the
-//! tests of `eltwise`; NaNs get through, and infinities give the limits.
+//! The coefficients are minimax fits of this project's own: of the remainder after the leading terms, which are exact,
+//! so that what a fit is wrong by is small beside rounding. Relative errors, where a result is a normal number, are in
+//! the tests of `eltwise`; NaNs get through, and infinities give the limits.
 
 use super::real::Real;
 
@@ -30,7 +30,8 @@ unsafe fn polynomial<N: Real, const TERMS: usize>(x: N, coefficients: [f32; TERM
     }
 }
 
-/// n rounded after `bias` was added, and e^r - 1 where x = n ln 2 + r with |r| <= ln 2 / 2. The low bits of the first are n + bias.
+/// n rounded after `bias` was added, and e^r - 1 where x = n ln 2 + r with |r| <= ln 2 / 2. The low bits of the first
+/// are n + bias.
 ///
 /// # Safety
 /// As of `Number`.
@@ -46,8 +47,8 @@ unsafe fn reduced<N: Real>(x: N, bias: f32) -> (N, N) {
     }
 }
 
-/// e^x where `scaled` is an instruction, for x from -110 to 90: of 2^(n / 16) e^r with |r| <= ln 2 / 32 the first comes from a table, and
-/// the second is 1 and little more.
+/// e^x where `scaled` is an instruction, for x from -110 to 90: of 2^(n / 16) e^r with |r| <= ln 2 / 32 the first comes
+/// from a table, and the second is 1 and little more.
 ///
 /// # Safety
 /// As of `Number`.

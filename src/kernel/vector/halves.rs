@@ -1,9 +1,9 @@
 //! The matrix product of halves: A and B of f16 or bf16, sums in f32, C of halves or of floats.
 //!
-//! C is cut into tiles. A tile is computed for itself: for each stretch of K the halves that it needs of A and B become floats, B
-//! in panels, in the slot's scratch memory; the micro-kernels of f32 add the products to the tile's sums there; at last what
-//! follows the product is done to each row, which then goes to C, rounded once. Weights that were packed before are floats in panels
-//! already.
+//! C is cut into tiles. A tile is computed for itself: for each stretch of K the halves that it needs of A and B become
+//! floats, B in panels, in the slot's scratch memory; the micro-kernels of f32 add the products to the tile's sums
+//! there; at last what follows the product is done to each row, which then goes to C, rounded once. Weights that were
+//! packed before are floats in panels already.
 //!
 //! Same bits: an element is the chain of its products in the order of K, whatever tile it lies in.
 
@@ -18,7 +18,8 @@ use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Rows and columns of tiles: the smaller ones are for small products. All are whole micro-tiles of every instruction set.
+/// Rows and columns of tiles: the smaller ones are for small products. All are whole micro-tiles of every instruction
+/// set.
 const TILES: [(usize, usize); 4] = [(144, 192), (144, 64), (48, 64), (12, 64)];
 /// As many tiles are enough for any pool.
 const ENOUGH: usize = 64;
@@ -196,8 +197,8 @@ impl<T: Stored, U: Stored> Tile<'_, '_, T, U> {
                     let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
                     let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
                     let tile = MicroTile { rows, columns, depth, a, b, from, c, c_stride: stride, scale };
-                    // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums have `stride`
-                    // columns, of which the panel's are some.
+                    // SAFETY: A's rows and B's panel were filled for this stretch, B's up to whole vectors; the sums
+                    // have `stride` columns, of which the panel's are some.
                     unsafe { self.micro.multiply(&tile) };
                 }
             }

@@ -2,7 +2,8 @@
 //!
 //! There is one choice for all kernels, made once per process: the best level that the processor has and that the
 //! environment variable WEIR_MAX_ISA allows. It never changes what is computed from integers; of floats it may change
-//! the last bits. Tests name a level themselves. AMX is there only for a process that has the system's permission (`amx`).
+//! the last bits. Tests name a level themselves. AMX is there only for a process that has the system's permission
+//! (`amx`).
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result};

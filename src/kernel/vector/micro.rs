@@ -1,9 +1,9 @@
 //! Micro-kernels: the innermost loop of a matrix product, which keeps a small tile of the result in registers.
 //!
-//! One set per instruction set, chosen at run time: weir's own for AVX2 and AVX-512 (`tile`), those of `gemm-f32` for others. What
-//! the driver builds on, and `gemm_tests` checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the
-//! order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of an element do not depend on
-//! where in a tile it lies.
+//! One set per instruction set, chosen at run time: weir's own for AVX2 and AVX-512 (`tile`), those of `gemm-f32` for
+//! others. What the driver builds on, and `gemm_tests` checks: an element of the tile is the chain `x = a[k] * b[k] +
+//! x` from zero and in the order of k, in every micro-kernel of a set, whole tile or remainder. So the bits of an
+//! element do not depend on where in a tile it lies.
 
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
@@ -72,9 +72,11 @@ pub struct Tile {
 pub enum From {
     /// Whole registers.
     Panel,
-    /// Rows of a matrix that end with the tile's columns; these are whole registers where micro-kernels do not read in place.
+    /// Rows of a matrix that end with the tile's columns; these are whole registers where micro-kernels do not read in
+    /// place.
     Place,
-    /// The same, and what is read is stored in a panel whose rows are so far apart; parts of registers are filled up with zeros.
+    /// The same, and what is read is stored in a panel whose rows are so far apart; parts of registers are filled up
+    /// with zeros.
     Copy(*mut f32, usize),
 }
 
@@ -152,10 +154,10 @@ impl MicroKernels {
     /// Computes a tile.
     ///
     /// # Safety
-    /// At least one row and one column, at most `rows_of` and `width` of them. `c` has `rows` rows of `columns` writable floats, `c_stride`
-    /// apart; `a` has `rows` times `depth` readable floats, `b` `depth` times `columns`, in a panel rounded up to whole vectors
-    /// (`lanes`). The panel of a copy has `depth` rows of writable whole
-    /// vectors. What is written overlaps nothing that is read.
+    /// At least one row and one column, at most `rows_of` and `width` of them. `c` has `rows` rows of `columns`
+    /// writable floats, `c_stride` apart; `a` has `rows` times `depth` readable floats, `b` `depth` times `columns`, in
+    /// a panel rounded up to whole vectors (`lanes`). The panel of a copy has `depth` rows of writable whole vectors.
+    /// What is written overlaps nothing that is read.
     pub unsafe fn multiply(&self, tile: &Tile) {
         debug_assert!(
             (1..=self.width).contains(&tile.columns) && (1..=self.rows_of(tile.columns)).contains(&tile.rows)

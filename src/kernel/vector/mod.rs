@@ -2,19 +2,21 @@
 //! exception are the matrix products, which cut their own work because their tiles are not contiguous.
 //!
 //! - `isa`: which instruction sets are used, for all of them; `amx`: whether the process may use AMX.
-//! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`, `tile`: its innermost loop per instruction set;
-//!   `pack`: its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes; `halves`: of f16 and bf16.
+//! - `gemm`: the matrix product: its cut; `piece`: blocks, panels, tiles; `micro`, `tile`: its innermost loop per
+//!   instruction set; `pack`: its copying; `thin`, `thin_turned`: a few rows, without it. `int8`: the same of bytes;
+//!   `halves`: of f16 and bf16.
 //! - `site`: where a product is computed, and on what: matrices, scratch memory, a region.
 //! - `standalone`: products that belong to no engine, on a pool given by the call.
-//! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`: what
-//!   lets them be in place; `functions`: exponentials, logarithms and their like; `real`: what those need of registers.
+//! - `elementwise`: sums and rectifiers over slices. `eltwise`: functions of each element, in place or not; `elements`:
+//!   what lets them be in place; `functions`: exponentials, logarithms and their like; `real`: what those need of
+//!   registers.
 //! - `softmax`, `argmax`: a few passes along rows, or along a stretch of neighbouring columns.
 //! - `softmax_halves`: the same of f16 and bf16; `norm`: normalisation.
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
 //! - `finish`: what follows a product; `activation`: sigmoid, tanh and their kind, as that needs them.
 //! - `conv`, `pooling`: windows over images and signals. `cell`: the gates of recurrent cells.
-//! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once; `wide`: sixteen lanes on all of
-//!   them, for sums that must not differ.
+//! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once; `wide`: sixteen lanes
+//!   on all of them, for sums that must not differ.
 //! - `binary`: functions of two elements. `affine`: scales and zero points.
 //! - `movement`: copies between layouts, transposition.
 //! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.

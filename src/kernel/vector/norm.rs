@@ -1,7 +1,7 @@
 //! Normalisation: rows of numbers by their own statistics, or channels by given ones. All levels give the same bits.
 //!
-//! x and the result are floats or halves, T; scale and shift are floats or of that type, P. Statistics and everything in between is
-//! computed as for floats, and the result is rounded once.
+//! x and the result are floats or halves, T; scale and shift are floats or of that type, P. Statistics and everything
+//! in between is computed as for floats, and the result is rounded once.
 
 mod channels;
 mod rows;

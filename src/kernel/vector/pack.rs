@@ -5,8 +5,8 @@
 use super::isa::Isa;
 use super::movement::Transpose;
 
-/// Columns of a transposed source that are read side by side, a cache line of the panel. More of them, a power of two apart,
-/// would push each other out of the cache.
+/// Columns of a transposed source that are read side by side, a cache line of the panel. More of them, a power of two
+/// apart, would push each other out of the cache.
 const GROUP: usize = 16;
 /// Floats of a cache line.
 const LINE: usize = 16;

@@ -1,8 +1,8 @@
 //! A matrix B that was packed once, in the panels that the micro-kernels of f32 read, for any number of products.
 //!
 //! Stretch after stretch of K, and in it panel after panel of as many columns as a micro-kernel takes. The layout
-//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. A single column is there once
-//! more, without gaps, behind the panels (`column`).
+//! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. A single column is
+//! there once more, without gaps, behind the panels (`column`).
 
 use super::gemm::stretches;
 use super::micro::MicroKernels;

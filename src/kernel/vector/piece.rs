@@ -1,11 +1,13 @@
 //! A piece of a product at work: some tiles of C, block by block.
 //!
-//! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Very few rows
-//! read B where it is in long runs (`thin`), once; so do the tiles of a B that lies near, or whose rows are no more than a tile's.
-//! Otherwise the first tiles copy B into panels while they read it, or it is packed before, if it is transposed or gathered.
+//! How B comes to the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see `gemm`. Very
+//! few rows read B where it is in long runs (`thin`), once; so do the tiles of a B that lies near, or whose rows are no
+//! more than a tile's. Otherwise the first tiles copy B into panels while they read it, or it is packed before, if it
+//! is transposed or gathered.
 //!
-//! A thread that draws pieces from its home gets one part of a block of columns after the other. Where the panels of all
-//! stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them there.
+//! A thread that draws pieces from its home gets one part of a block of columns after the other. Where the panels of
+//! all stretches fit, they are left in the slot's memory with a note of whose they are, and the next piece finds them
+//! there.
 
 use super::gemm::{BLOCK_COLUMNS, Cut, Operands, Right, Shape};
 use super::held::Held;
@@ -198,8 +200,8 @@ impl Piece<'_> {
         }
     }
 
-    /// Rows of one block of columns. The panels of one stretch take the place of those before, or, if the block has a number
-    /// to be `kept` by, those of all are there in the end, and may be there already.
+    /// Rows of one block of columns. The panels of one stretch take the place of those before, or, if the block has a
+    /// number to be `kept` by, those of all are there in the end, and may be there already.
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
         let way = self.way(rows.len(), columns.len(), kept.is_some());
         let kept = kept.filter(|_| [Way::Pack, Way::Copy].contains(&way));
@@ -248,8 +250,8 @@ impl Piece<'_> {
             Way::Place(most) => (most, lanes),
             Way::Copy | Way::Pack => (width, lanes),
         };
-        // SAFETY: rows are inside A and C, columns inside B and C. What a micro-kernel reads from a panel is filled up to whole
-        // vectors.
+        // SAFETY: rows are inside A and C, columns inside B and C. What a micro-kernel reads from a panel is filled up
+        // to whole vectors.
         unsafe {
             let a = self.operand_a(stretch, rows);
             for (index, panel) in evenly(columns, most, unit).enumerate() {
@@ -347,7 +349,8 @@ impl Piece<'_> {
     }
 }
 
-/// Cuts a range into as few parts of at most `most` as there can be, all about as large, and but for the last one multiples of `unit`.
+/// Cuts a range into as few parts of at most `most` as there can be, all about as large, and but for the last one
+/// multiples of `unit`.
 fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *range;
     let units = (end - start).div_ceil(unit);

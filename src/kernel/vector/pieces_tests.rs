@@ -117,7 +117,8 @@ fn batch(micro: MicroKernels, shape: Shape, count: usize, seed: u64) -> Vec<u32>
 #[test]
 fn floats_do_not_depend_on_the_pieces() {
     let shapes = [
-        // Panels of one stretch and of several that are kept, of too many to be kept, none at all, and few rows at the end.
+        // Panels of one stretch and of several that are kept, of too many to be kept, none at all, and few rows at the
+        // end.
         (300, 200, 100, 1),
         (130, 70, 1500, 1),
         (70, 100, 4000, 1),

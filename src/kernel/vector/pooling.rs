@@ -1,7 +1,7 @@
 //! The greatest element, or the average, of each window of an image or signal.
 //!
-//! The loops are plain, and compiled once more for the vectors of AVX2. They compare, add and divide, so their bits are the
-//! same on every instruction set.
+//! The loops are plain, and compiled once more for the vectors of AVX2. They compare, add and divide, so their bits are
+//! the same on every instruction set.
 
 use super::isa::Isa;
 use super::window::Axis;

@@ -25,13 +25,13 @@ pub trait Real: Number {
     unsafe fn round(self) -> Self;
     /// The quotient, correctly rounded.
     unsafe fn div(self, divisor: Self) -> Self;
-    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction n may be
-    /// between two integers, and the lower one counts.
+    /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction n
+    /// may be between two integers, and the lower one counts.
     unsafe fn scaled(self, n: Self) -> Self;
     /// 2^(j / 16), where j is the number in the lowest four bits.
     unsafe fn sixteenth_root(self) -> Self;
-    /// m and e with self = m * 2^e and m from 3/4 to 3/2. Of infinity m is 1 and e infinity, of zero 1 and -infinity; of a
-    /// NaN, and below zero, one of them is NaN.
+    /// m and e with self = m * 2^e and m from 3/4 to 3/2. Of infinity m is 1 and e infinity, of zero 1 and -infinity;
+    /// of a NaN, and below zero, one of them is NaN.
     unsafe fn split(self) -> (Self, Self);
 }
 

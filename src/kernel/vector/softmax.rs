@@ -121,8 +121,8 @@ pub fn columns_ns(len: usize, width: usize) -> f32 {
     (len * width) as f32 * element_ns(Isa::best()) * 1.5
 }
 
-/// Softmax, or its logarithm, of each row of `len` elements, on a level that the processor has. Slices of the same length,
-/// a multiple of `len`, which is not 0.
+/// Softmax, or its logarithm, of each row of `len` elements, on a level that the processor has. Slices of the same
+/// length, a multiple of `len`, which is not 0.
 pub fn rows(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
     if log { rows_of::<true>(isa, x, out, len) } else { rows_of::<false>(isa, x, out, len) }
 }

@@ -1,5 +1,5 @@
-//! Softmax of halves: rows and columns are made floats a block at a time, in each of three passes, so that no length asks
-//! for memory. The exponentials are computed twice, and each result is rounded once.
+//! Softmax of halves: rows and columns are made floats a block at a time, in each of three passes, so that no length
+//! asks for memory. The exponentials are computed twice, and each result is rounded once.
 
 use super::columns::{Rows, Stretch, WIDTH};
 use super::convert::{self, Stored};

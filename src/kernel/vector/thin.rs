@@ -1,10 +1,10 @@
 //! A few rows of A times a B that is read once, where it lies: nothing is packed.
 //!
-//! B is read some rows at a time, each in a long run, which is what processors fetch ahead best. The sums lie in scratch
-//! memory meanwhile, and take part of those rows at a time.
+//! B is read some rows at a time, each in a long run, which is what processors fetch ahead best. The sums lie in
+//! scratch memory meanwhile, and take part of those rows at a time.
 //!
-//! Same bits as `micro`: an element is the chain `x = a[k] * b[k] + x` from zero in the order of k; storing x between two
-//! links changes nothing.
+//! Same bits as `micro`: an element is the chain `x = a[k] * b[k] + x` from zero in the order of k; storing x between
+//! two links changes nothing.
 
 use super::isa::Isa;
 use super::lanes::Vector;
@@ -50,8 +50,8 @@ pub fn is_there(isa: Isa) -> bool {
 /// Computes the sums.
 ///
 /// # Safety
-/// `1 <= rows <= ROWS`, A has `rows` times `depth` and B `depth` times `columns` readable floats, and there are `rows` rows of
-/// `columns` writable sums, which overlap neither.
+/// `1 <= rows <= ROWS`, A has `rows` times `depth` and B `depth` times `columns` readable floats, and there are `rows`
+/// rows of `columns` writable sums, which overlap neither.
 pub unsafe fn sums(isa: Isa, thin: &Thin) {
     assert!(isa <= Isa::detected() && (1..=ROWS).contains(&thin.rows), "{isa:?}, {} rows", thin.rows);
     // SAFETY: passed on; the level was compared.
@@ -127,8 +127,8 @@ mod x86 {
     }
 }
 
-/// R rows, and then MORE; WIDE registers of columns and STEP rows of B at a time. Processors load and spread fewer floats of A than
-/// they multiply with: tiles are wide, and the lower the more registers there are.
+/// R rows, and then MORE; WIDE registers of columns and STEP rows of B at a time. Processors load and spread fewer
+/// floats of A than they multiply with: tiles are wide, and the lower the more registers there are.
 ///
 /// # Safety
 /// As `sums`, on a processor with the instructions of V.

@@ -1,7 +1,8 @@
 //! As `thin`, for a B whose rows lie along K: squares of it are turned in registers, and multiplied there.
 //!
-//! A register has as many columns of C as it has lanes. B comes in pieces of four neighbours along K: lane l of 16 bytes of
-//! register i is from row i + 4 l, and transposing the lanes of four registers gives four rows of the turned matrix.
+//! A register has as many columns of C as it has lanes. B comes in pieces of four neighbours along K: lane l of 16
+//! bytes of register i is from row i + 4 l, and transposing the lanes of four registers gives four rows of the turned
+//! matrix.
 
 use super::lanes::Vector;
 use super::thin::Thin;
@@ -73,13 +74,13 @@ mod x86 {
     }
 }
 
-/// Neighbours along K of a piece, of the pieces that are read together (a cache line, so that it is read once), and most lanes of a
-/// register.
+/// Neighbours along K of a piece, of the pieces that are read together (a cache line, so that it is read once), and
+/// most lanes of a register.
 const PIECE: usize = 4;
 const MOST_LANES: usize = 16;
 
-/// R rows; WIDE registers of columns at a time, so that there are sums enough to add to one while another is not ready; PIECES pieces
-/// are read together.
+/// R rows; WIDE registers of columns at a time, so that there are sums enough to add to one while another is not ready;
+/// PIECES pieces are read together.
 ///
 /// # Safety
 /// As `thin::sums`, where neighbours along K are neighbours in B; on a processor with the instructions of V.

@@ -1,8 +1,10 @@
-//! Micro-kernels over vector registers: a tile of C, rows times whole registers of columns, stays in registers while A and B go by.
+//! Micro-kernels over vector registers: a tile of C, rows times whole registers of columns, stays in registers while A
+//! and B go by.
 //!
-//! B comes from a panel, or from the matrix itself, where the last register of a row may be part of one. A matrix that is far away
-//! is copied on the way: the first rows of a product are multiplied with it where it is, and leave it in panels for the others.
-//! The copy costs two instructions beside a dozen or more multiplications, and waiting for memory overlaps with them.
+//! B comes from a panel, or from the matrix itself, where the last register of a row may be part of one. A matrix that
+//! is far away is copied on the way: the first rows of a product are multiplied with it where it is, and leave it in
+//! panels for the others. The copy costs two instructions beside a dozen or more multiplications, and waiting for
+//! memory overlaps with them.
 //!
 //! An element is the chain that `micro` speaks of in all of them.
 

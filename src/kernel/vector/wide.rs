@@ -1,15 +1,16 @@
 //! Sixteen numbers at once, for sums that are the same bits on every instruction set.
 //!
-//! Whatever the registers are, there are sixteen lanes, none is fused unless that is exact, and a total adds them in one order: each
-//! as f64 to the one eight further, then four, two and one. `lanes` has as many lanes as a register and fuses; its results differ
-//! in the last bits. Memory holds floats or what else `Stored` are; lanes are floats.
+//! Whatever the registers are, there are sixteen lanes, none is fused unless that is exact, and a total adds them in
+//! one order: each as f64 to the one eight further, then four, two and one. `lanes` has as many lanes as a register and
+//! fuses; its results differ in the last bits. Memory holds floats or what else `Stored` are; lanes are floats.
 
 use super::convert::Stored;
 use super::isa::Isa;
 use crate::base::dtype;
 
 /// # Safety
-/// Of every method: the processor has the instructions of the type, and so many elements are readable, or writable, at the address.
+/// Of every method: the processor has the instructions of the type, and so many elements are readable, or writable, at
+/// the address.
 pub trait Wide: Copy {
     /// Sums of squares, in f64.
     type Squares: Copy;

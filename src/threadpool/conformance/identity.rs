@@ -35,8 +35,9 @@ fn meet(bench: &Arc<Bench>, work: impl Fn(&Bench) + Send + Sync + Clone + 'stati
 /// How often a pool must count its caller to be told so.
 const COUNTS_ITS_CALLER: usize = 3;
 
-/// Whether a parallel_for that waits finds no more threads, its caller included, than num_threads says, and the caller is
-/// one of them. Then num_threads counts the caller. Where a pool has one thread this cannot be seen: it may not say less.
+/// Whether a parallel_for that waits finds no more threads, its caller included, than num_threads says, and the caller
+/// is one of them. Then num_threads counts the caller. Where a pool has one thread this cannot be seen: it may not say
+/// less.
 fn counts_its_caller(bench: &Bench) -> bool {
     let width = bench.width();
     if width == 1 || bench.checks.has_schedule() || !bench.checks.has_parallel_for() || !bench.checks.waits() {

@@ -44,7 +44,8 @@ pub enum Verdict {
     NotOffered,
     /// Nothing wrong: what the pool is like.
     Note,
-    /// An earlier probe did not come back, or there was nothing to see: a pool that refuses all work runs nothing wrong.
+    /// An earlier probe did not come back, or there was nothing to see: a pool that refuses all work runs nothing
+    /// wrong.
     NotChecked,
 }
 

@@ -491,8 +491,8 @@ impl Checks {
         self.remark.lock().clone()
     }
 
-    /// By a thread that has slept for `slept_ns` in a wait for work of weir's: tells if the pool has begun nothing of what it was
-    /// given in that time, and does nothing of it now.
+    /// By a thread that has slept for `slept_ns` in a wait for work of weir's: tells if the pool has begun nothing of
+    /// what it was given in that time, and does nothing of it now.
     pub fn looked_at_by_sleeper(&self, slept_ns: u64) {
         let now = now_ns();
         let open: Vec<_> = self.records.lock().open.values().cloned().collect();

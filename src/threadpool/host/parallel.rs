@@ -38,8 +38,8 @@ pub fn parallel_for_then(
     epilogue.map_or(Ok(()), |epilogue| epilogue())
 }
 
-/// A loop whose items cost about `cost_ns`: as the plan says, unless it was tried and proved wrong. `otherwise` is what to do
-/// if the plan asks for nobody.
+/// A loop whose items cost about `cost_ns`: as the plan says, unless it was tried and proved wrong. `otherwise` is what
+/// to do if the plan asks for nobody.
 #[inline]
 fn planned(
     pool: &Ref<ThreadPool>,
@@ -81,7 +81,8 @@ fn planned(
     Ok(())
 }
 
-/// What a loop without an estimate took, in the time of one thread: the next one of its function may cost something else.
+/// What a loop without an estimate took, in the time of one thread: the next one of its function may cost something
+/// else.
 fn seen(pool: &Ref<ThreadPool>, span: &Span, ns: f32) {
     if span.cost_ns <= 0.0 {
         pool.learned().sites.put(span.site, ns / span.items as f32);

@@ -1,5 +1,5 @@
-//! Matrix products by a library, cuBLASLt: where it is found, what is asked of it, workspaces, recordings, and failures. The library is
-//! `tests/fake_blas`.
+//! Matrix products by a library, cuBLASLt: where it is found, what is asked of it, workspaces, recordings, and
+//! failures. The library is `tests/fake_blas`.
 
 mod numbers;
 mod programs;

@@ -3,7 +3,8 @@
 use super::*;
 use weir::device::{Executable, Recording, Step, Work};
 
-/// What is recorded: two products side by side, the product of what they give, and a sum with one of them that no edge orders.
+/// What is recorded: two products side by side, the product of what they give, and a sum with one of them that no edge
+/// orders.
 struct Recorded {
     kernel: Ref<BoundKernel>,
     add: Ref<BoundKernel>,
@@ -75,7 +76,8 @@ fn in_recordings_they_are_children_of_the_graph() {
             let eager = all.read(&bench);
             let allocated = fake::count("cuMemAllocFromPoolAsync");
             let executable = all.record(&bench).unwrap();
-            // Two side by side, and the other two behind both or one of them: three at a time at most, and the third is behind both.
+            // Two side by side, and the other two behind both or one of them: three at a time at most, and the third is
+            // behind both.
             let workspaces = fake::count("cuMemAllocFromPoolAsync") - allocated;
             assert!((2..=3).contains(&workspaces), "{workspaces} workspaces");
             assert_eq!([fake::count("cuGraphAddChildGraphNode"), fake::count("cuGraphAddKernelNode_v2")], [4, 1]);
@@ -86,7 +88,8 @@ fn in_recordings_they_are_children_of_the_graph() {
                 assert!(all.read(&bench) == eager, "the same bits as outside of a recording");
             }
             assert_eq!([blas::count("cublasLtMatmul"), fake::count("cuMemAllocFromPoolAsync")], before);
-            // Another result of the first step; then a factor that is less aligned, for which the library has another form.
+            // Another result of the first step; then a factor that is less aligned, for which the library has another
+            // form.
             all.results[0] = Matrix::new(&bench, [20, 20], 0, 9);
             for (step, (inputs, outputs)) in all.views().iter().enumerate() {
                 executable.update(step, &Work::Launch(launch(all.kernel(step), inputs, outputs))).unwrap();

@@ -1,8 +1,8 @@
 //! The types of the driver's interface, as the entry points take them.
 //!
-//! A handle is a number, never the address of something: 40 bits above say what it names, those below which one, counted from 1
-//! in the order of their making. So a log of calls is the same in each run, whoever looks behind a handle faults, and a handle that was
-//! given back is known as such for good.
+//! A handle is a number, never the address of something: 40 bits above say what it names, those below which one,
+//! counted from 1 in the order of their making. So a log of calls is the same in each run, whoever looks behind a
+//! handle faults, and a handle that was given back is known as such for good.
 
 use crate::status::{Code, Result};
 use std::ffi::{c_char, c_int, c_uint, c_void};

@@ -1,5 +1,5 @@
-//! What each call of the driver goes through before its body, and after it: the count, the log, faults that are asked for, and the rules
-//! that hold for every function.
+//! What each call of the driver goes through before its body, and after it: the count, the log, faults that are asked
+//! for, and the rules that hold for every function.
 
 use crate::abi::Show;
 use crate::capture;
@@ -205,7 +205,8 @@ impl Display for Line<'_> {
 }
 
 pub fn enter(name: &'static str, arguments: &[&dyn Show], body: impl FnOnce() -> Result) -> i32 {
-    // The child of a fork has no threads, and perhaps the locks of those that it had: it gets an answer and nothing else.
+    // The child of a fork has no threads, and perhaps the locks of those that it had: it gets an answer and nothing
+    // else.
     if INITIALIZED.load(SeqCst) && PROCESS.load(SeqCst) != std::process::id() {
         return Code::NOT_INITIALIZED.0;
     }

@@ -1,8 +1,9 @@
 //! The checker: whether each operation is ordered behind those whose bytes it uses.
 //!
-//! It knows for each range of bytes the last write and the reads since then. An operation's accesses come when it has run, those of a kernel
-//! as it made them; what ran before it and used the same bytes (one of both writing) must be in its clock. Two operations that
-//! nothing orders are found in whichever order they ran, unless one of them has not run at all.
+//! It knows for each range of bytes the last write and the reads since then. An operation's accesses come when it has
+//! run, those of a kernel as it made them; what ran before it and used the same bytes (one of both writing) must be in
+//! its clock. Two operations that nothing orders are found in whichever order they ran, unless one of them has not run
+//! at all.
 //!
 //! Ranges are disjoint and in order. A write makes one range of what it covers.
 

@@ -1,5 +1,5 @@
-//! Vector clocks. Operations lie on chains, each of which is ordered in itself; a clock says for each chain up to which of its
-//! operations everything happens before what the clock belongs to.
+//! Vector clocks. Operations lie on chains, each of which is ordered in itself; a clock says for each chain up to which
+//! of its operations everything happens before what the clock belongs to.
 
 /// Positions by chain; they begin at 1, and what is missing is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Epoch {
 pub struct Chains(Vec<u64>);
 
 impl Chains {
-    /// Puts an operation that happens after all in `clock` behind the end of a chain that it has seen, so the chain stays ordered:
-    /// `wanted` if that is one, else the first, else a new one.
+    /// Puts an operation that happens after all in `clock` behind the end of a chain that it has seen, so the chain
+    /// stays ordered: `wanted` if that is one, else the first, else a new one.
     pub fn place(&mut self, clock: &mut Clock, wanted: usize) -> Epoch {
         let has_seen = |chain: &usize| self.0.get(*chain).is_some_and(|last| *last <= clock.at(*chain));
         let chain = Some(wanted).filter(has_seen).or_else(|| (0..self.0.len()).find(has_seen)).unwrap_or(self.0.len());

@@ -1,8 +1,8 @@
 //! Executable graphs: a graph as it was when it was instantiated, and its launches.
 //!
-//! A launch waits for the stream's tail and for the launch before. Conditional nodes decide as they run: the task makes those of the
-//! chosen body then, behind itself, and the task that all that follows waits for waits for them, too. A loop's body ends in a
-//! task that decides again.
+//! A launch waits for the stream's tail and for the launch before. Conditional nodes decide as they run: the task makes
+//! those of the chosen body then, behind itself, and the task that all that follows waits for waits for them, too. A
+//! loop's body ends in a task that decides again.
 
 use crate::abi::{Handle, Kind};
 use crate::graph::{Choice, Condition, Graph, Work};

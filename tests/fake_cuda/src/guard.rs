@@ -1,8 +1,9 @@
 //! Pinned memory in flight, with FAKE_CUDA_PINNED=guard: what the host must not touch, it cannot.
 //!
-//! Pinned memory that the driver allocates is mapped twice: operations use one view, the host the other. From the call that asks for a copy on, the host
-//! can neither read nor write pages that the copy writes, and cannot write pages that it reads, until the host has waited for the copy. Only pages
-//! that lie in the copy whole are protected: the bytes beside it may be in use for something else.
+//! Pinned memory that the driver allocates is mapped twice: operations use one view, the host the other. From the call
+//! that asks for a copy on, the host can neither read nor write pages that the copy writes, and cannot write pages that
+//! it reads, until the host has waited for the copy. Only pages that lie in the copy whole are protected: the bytes
+//! beside it may be in use for something else.
 
 use crate::abi::Handle;
 use crate::operation::{Copy, Side};
@@ -32,7 +33,8 @@ pub struct TwoViews {
     size: usize,
 }
 
-// SAFETY: the bytes belong to the block, and are used through raw addresses by operations that the tested program orders.
+// SAFETY: the bytes belong to the block, and are used through raw addresses by operations that the tested program
+// orders.
 unsafe impl Send for TwoViews {}
 // SAFETY: as above.
 unsafe impl Sync for TwoViews {}
@@ -126,7 +128,8 @@ fn whole_pages(side: &Side, copy: &Copy) -> Vec<Range<u64>> {
 static mut BEFORE: std::mem::MaybeUninit<libc::sigaction> = std::mem::MaybeUninit::uninit();
 
 fn install() {
-    // SAFETY: the C library's function with a handler of the right type; `BEFORE` is written once, before the handler can run.
+    // SAFETY: the C library's function with a handler of the right type; `BEFORE` is written once, before the handler
+    // can run.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = faulted as *const () as usize;

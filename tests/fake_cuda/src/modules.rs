@@ -1,7 +1,8 @@
 //! Modules: what is loaded, and the functions in it.
 //!
-//! Two sorts of images. PTX is read and run as it is. A text that begins with `WEIRFAKE1` names built-in functions of the driver's, one a
-//! line, for what tests cannot have from a kernel: time, and failure. `name = function` gives one another name.
+//! Two sorts of images. PTX is read and run as it is. A text that begins with `WEIRFAKE1` names built-in functions of
+//! the driver's, one a line, for what tests cannot have from a kernel: time, and failure. `name = function` gives one
+//! another name.
 
 use crate::abi::Handle;
 use crate::access::Memory;

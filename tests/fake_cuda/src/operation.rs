@@ -220,8 +220,8 @@ impl Fill {
 }
 
 impl Operation {
-    /// Whether an executable graph's node that does this can be made to do that: rows of bytes in memory of the same sort, a kernel of the
-    /// same context.
+    /// Whether an executable graph's node that does this can be made to do that: rows of bytes in memory of the same
+    /// sort, a kernel of the same context.
     pub fn can_become(&self, new: &Operation) -> bool {
         match (self, new) {
             (Operation::Copy(old), Operation::Copy(new)) => {

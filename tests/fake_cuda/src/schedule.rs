@@ -1,24 +1,26 @@
 //! Scheduling: which operation runs when.
 //!
-//! *Tasks.* Everything that streams and graphs do becomes tasks: an operation, and which tasks it waits for. A stream is its last task, its
-//! *tail*; what is submitted waits for the tail and becomes the tail. A wait for an event is a task that also waits for the
-//! task that recorded it. The legacy default stream waits for the tails of all blocking streams, and they for its own. A graph launch makes a
-//! task of each node, behind the stream's tail, and one behind them all as the new tail. A conditional node is a task that makes
-//! those of its body as it runs, and another behind them (see `condition`). There is no other kind of order, so nothing can
-//! wait that does not show in `waits`.
+//! *Tasks.* Everything that streams and graphs do becomes tasks: an operation, and which tasks it waits for. A stream
+//! is its last task, its *tail*; what is submitted waits for the tail and becomes the tail. A wait for an event is a
+//! task that also waits for the task that recorded it. The legacy default stream waits for the tails of all blocking
+//! streams, and they for its own. A graph launch makes a task of each node, behind the stream's tail, and one behind
+//! them all as the new tail. A conditional node is a task that makes those of its body as it runs, and another behind
+//! them (see `condition`). There is no other kind of order, so nothing can wait that does not show in `waits`.
 //!
-//! *Threads.* A task that waits for nothing is *ready*. Without a seed, a thread takes the ready tasks of the highest priority, those that became
-//! ready first; if a task becomes ready and no thread is free, one more begins. So two streams, and two branches of a graph, do run at the same time,
-//! and a kernel that takes long holds nobody up.
+//! *Threads.* A task that waits for nothing is *ready*. Without a seed, a thread takes the ready tasks of the highest
+//! priority, those that became ready first; if a task becomes ready and no thread is free, one more begins. So two
+//! streams, and two branches of a graph, do run at the same time, and a kernel that takes long holds nobody up.
 //!
-//! *Seeds.* With a seed there is one thread, which draws one of the ready tasks and runs it to its end before it draws again. It draws only while the
-//! host waits in the driver, so that what is ready does not depend on how fast the host is: a host with one thread sees the same order
-//! with the same seed, always. A query lets the thread make a step or two, also drawn. A host that waits outside the driver, for what a
-//! host function or a copy to pinned memory is to tell it, has been quiet for a while: then the thread draws, too.
+//! *Seeds.* With a seed there is one thread, which draws one of the ready tasks and runs it to its end before it draws
+//! again. It draws only while the host waits in the driver, so that what is ready does not depend on how fast the host
+//! is: a host with one thread sees the same order with the same seed, always. A query lets the thread make a step or
+//! two, also drawn. A host that waits outside the driver, for what a host function or a copy to pinned memory is to
+//! tell it, has been quiet for a while: then the thread draws, too.
 //!
-//! *Clocks.* What a task happens after is known when it becomes ready: what the host knew as it submitted it, and what the tasks knew
-//! that it waited for. It is put on a chain of the checker's then (`clock`). The host learns what a task knew by waiting for it, by a
-//! query that finds it done, and by being called. All threads of the host are one: what they tell one another the driver does not see.
+//! *Clocks.* What a task happens after is known when it becomes ready: what the host knew as it submitted it, and what
+//! the tasks knew that it waited for. It is put on a chain of the checker's then (`clock`). The host learns what a task
+//! knew by waiting for it, by a query that finds it done, and by being called. All threads of the host are one: what
+//! they tell one another the driver does not see.
 //!
 //! *Failures.* A fault loses the context. What comes behind it is passed over, and its host functions are not called.
 
@@ -78,7 +80,8 @@ pub struct Task {
     next: Vec<u64>,
 }
 
-/// The longest time for which a host with work in streams calls nothing of the driver before the driver goes on by itself.
+/// The longest time for which a host with work in streams calls nothing of the driver before the driver goes on by
+/// itself.
 const QUIET: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! What the environment says of the driver. A value that is not understood ends the process: a test that believes it has asked for
-//! something must not run without it.
+//! What the environment says of the driver. A value that is not understood ends the process: a test that believes it
+//! has asked for something must not run without it.
 //!
 //! | Variable | Value | Means |
 //! |---|---|---|

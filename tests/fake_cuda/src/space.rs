@@ -1,9 +1,9 @@
 //! Memory: addresses of the device, and where their bytes are.
 //!
-//! Addresses of all devices come from one range that the host can neither read nor write; the bytes lie elsewhere, and only
-//! operations translate. So host code that takes a device's address for its own faults at once. Blocks are apart from one another,
-//! and an address is not given out again before the range has been gone through once, so whoever goes over a block's end or uses it after its
-//! end meets nothing that is alive, and is told whose it was.
+//! Addresses of all devices come from one range that the host can neither read nor write; the bytes lie elsewhere, and
+//! only operations translate. So host code that takes a device's address for its own faults at once. Blocks are apart
+//! from one another, and an address is not given out again before the range has been gone through once, so whoever goes
+//! over a block's end or uses it after its end meets nothing that is alive, and is told whose it was.
 //!
 //! New memory is full of ones (floats that are no numbers), up to a size.
 
@@ -31,7 +31,8 @@ struct Bytes {
     layout: Layout,
 }
 
-// SAFETY: the bytes belong to the block, and are used through raw addresses by operations that the tested program orders.
+// SAFETY: the bytes belong to the block, and are used through raw addresses by operations that the tested program
+// orders.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}

@@ -1,7 +1,8 @@
 //! For tests: puts the driver where a program finds it, and runs programs with it.
 //!
-//! Cargo builds the driver with the tests, because they have this crate among their dev-dependencies. A test cannot load it
-//! in its own process: the loader looks for libraries where the environment said as the process began. So a test runs itself again, in a child:
+//! Cargo builds the driver with the tests, because they have this crate among their dev-dependencies. A test cannot
+//! load it in its own process: the loader looks for libraries where the environment said as the process began. So a
+//! test runs itself again, in a child:
 //!
 //! ```no_run
 //! use fake_cuda::testing::Driver;

@@ -1,12 +1,14 @@
-//! What the host has not waited for: operations that nobody knows to be over when a context or the process ends, and pinned memory that the host
-//! writes while a copy may still read it.
+//! What the host has not waited for: operations that nobody knows to be over when a context or the process ends, and
+//! pinned memory that the host writes while a copy may still read it.
 //!
-//! *The end of the process.* What was submitted and never asked for has not run yet, with a seed none of it, so the checker has not seen it. It runs
-//! then, all of it, but for functions of the host's: races are found in work that nobody waits for, too.
+//! *The end of the process.* What was submitted and never asked for has not run yet, with a seed none of it, so the
+//! checker has not seen it. It runs then, all of it, but for functions of the host's: races are found in work that
+//! nobody waits for, too.
 //!
-//! *Pinned memory.* The bytes that a copy reads are kept as they are when it is submitted. They must be the same until the host has waited for the copy,
-//! or another operation has written them, which is for the checker. They are looked at whenever a copy is submitted, before an operation runs
-//! alone, and when the host learns of something: so a write that changes nothing, and one that is undone in time, is not found.
+//! *Pinned memory.* The bytes that a copy reads are kept as they are when it is submitted. They must be the same until
+//! the host has waited for the copy, or another operation has written them, which is for the checker. They are looked
+//! at whenever a copy is submitted, before an operation runs alone, and when the host learns of something: so a write
+//! that changes nothing, and one that is undone in time, is not found.
 
 use crate::abi::Handle;
 use crate::access::Accesses;
@@ -60,7 +62,8 @@ fn content(bytes: &Range<u64>) -> Option<Vec<u8>> {
     space::look(|space| {
         space.pinned(bytes.start)?;
         let place = space.translate(bytes).ok()?;
-        // SAFETY: so many bytes are there; what another thread of the program writes meanwhile is the mistake that is looked for.
+        // SAFETY: so many bytes are there; what another thread of the program writes meanwhile is the mistake that is
+        // looked for.
         let read = |at: usize| unsafe { place.at.add(at).read_volatile() };
         Some((0..(bytes.end - bytes.start) as usize).map(read).collect())
     })
@@ -86,7 +89,8 @@ impl World {
         }
     }
 
-    /// Whether the host has written what a copy may still read. Not while operations run, which may be in the middle of writing.
+    /// Whether the host has written what a copy may still read. Not while operations run, which may be in the middle of
+    /// writing.
     pub fn look_at_pinned(&mut self) {
         if !self.running.is_empty() || self.waited.watches.is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! All that there is of the driver in this process, behind one lock: devices, contexts, streams, events, and what names them.
+//! All that there is of the driver in this process, behind one lock: devices, contexts, streams, events, and what names
+//! them.
 
 use crate::abi::{Handle, Kind};
 use crate::capture::{Captures, Joined};

@@ -1,10 +1,12 @@
-//! A CUDA driver that does nothing: a `libcuda.so.1` whose functions return at once. Work that it is given is over as it is given, and never done.
+//! A CUDA driver that does nothing: a `libcuda.so.1` whose functions return at once. Work that it is given is over as
+//! it is given, and never done.
 //!
-//! It is for measurements on machines without a GPU: what a thread spends beside it is what the caller of the driver spends (`bench/launches.rs`).
-//! What is right and what is wrong is for `tests/fake_cuda` to say.
+//! It is for measurements on machines without a GPU: what a thread spends beside it is what the caller of the driver
+//! spends (`bench/launches.rs`). What is right and what is wrong is for `tests/fake_cuda` to say.
 //!
-//! One device, with a context; handles are numbers, memory is the host's own. It has what CUDA 12.3 has of what weir takes, without the functions that
-//! weir can do without and that a launch does not come by: pools of memory, branches in graphs, captures, parameters of functions.
+//! One device, with a context; handles are numbers, memory is the host's own. It has what CUDA 12.3 has of what weir
+//! takes, without the functions that weir can do without and that a launch does not come by: pools of memory, branches
+//! in graphs, captures, parameters of functions.
 
 #![cfg(target_os = "linux")]
 
@@ -20,7 +22,8 @@ const OUT_OF_MEMORY: c_int = 2;
 /// The context of the one device.
 const CONTEXT: usize = 1 << 12;
 
-/// Functions that answer nothing. They have arguments, of which nobody in them takes notice: in C's way of calling they are their caller's.
+/// Functions that answer nothing. They have arguments, of which nobody in them takes notice: in C's way of calling they
+/// are their caller's.
 macro_rules! nothing {
     ($($name:ident)*) => {
         $(#[unsafe(no_mangle)] pub extern "C" fn $name() -> c_int { 0 })*
@@ -38,7 +41,8 @@ nothing! {
     cuGraphExecKernelNodeSetParams_v2 cuGraphExecMemcpyNodeSetParams cuGraphExecMemsetNodeSetParams
 }
 
-/// How many launches there were, of kernels and of graphs: that none is left out. ORDERING: Relaxed; one thread launches.
+/// How many launches there were, of kernels and of graphs: that none is left out. ORDERING: Relaxed; one thread
+/// launches.
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 
 fn count() -> c_int {

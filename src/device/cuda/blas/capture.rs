@@ -1,12 +1,15 @@
-//! Products in recordings: what the library puts into a stream is captured, and becomes a child of the recording's graph.
+//! Products in recordings: what the library puts into a stream is captured, and becomes a child of the recording's
+//! graph.
 //!
-//! The capture is in a stream of its own and counts for its own thread (THREAD_LOCAL), so nobody else's calls disturb it nor it theirs.
+//! The capture is in a stream of its own and counts for its own thread (THREAD_LOCAL), so nobody else's calls disturb
+//! it nor it theirs.
 //!
-//! *Workspaces.* A product that needs one shares it with those that the recording's edges put before or behind it; products that may run side by
-//! side have one each. Who is before whom is known by clocks: of each workspace, how many of its users are over when a step begins.
+//! *Workspaces.* A product that needs one shares it with those that the recording's edges put before or behind it;
+//! products that may run side by side have one each. Who is before whom is known by clocks: of each workspace, how many
+//! of its users are over when a step begins.
 //!
-//! *Other addresses*: the product is captured anew, and the child replaced. A child of another form is refused by the driver; then a
-//! recording is made anew.
+//! *Other addresses*: the product is captured anew, and the child replaced. A child of another form is refused by the
+//! driver; then a recording is made anew.
 
 use super::plan::Prepared;
 use super::{Blas, Workspace};
@@ -78,8 +81,8 @@ impl Drop for Captured<'_> {
 }
 
 impl Products {
-    /// Prepares the products of a recording, and their workspaces. `add` is called for each of them then, in the same order: that of
-    /// the list, and of lists in it.
+    /// Prepares the products of a recording, and their workspaces. `add` is called for each of them then, in the same
+    /// order: that of the list, and of lists in it.
     pub fn of(context: &Arc<Context>, recording: &Recording<'_>) -> Result<Products> {
         let mut planned = Planned { context, wanted: Vec::new(), of: Vec::new(), blas: None };
         planned.list(recording.steps, &Clock::new())?;

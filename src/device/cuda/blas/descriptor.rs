@@ -26,7 +26,8 @@ impl Drop for Descriptor {
 impl Descriptor {
     /// Sets an attribute whose type in C is `T`.
     fn set<T>(&self, function: &'static str, set: Set, attribute: c_int, value: T) -> Result<()> {
-        // SAFETY: the library's function with a descriptor of its own; the value lives during the call, which copies it.
+        // SAFETY: the library's function with a descriptor of its own; the value lives during the call, which copies
+        // it.
         let status = unsafe { set(self.raw.0, attribute, (&raw const value).cast(), size_of::<T>()) };
         self.library.check(function, status)
     }

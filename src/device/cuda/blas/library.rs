@@ -1,7 +1,7 @@
 //! cuBLASLt, where it is installed: a library of its own, found when somebody first makes a product.
 //!
-//! It is asked for everything in plain numbers: its enums have other values in each version. Its functions are resolved once; those of the
-//! bindings are not called, since they panic where something is missing.
+//! It is asked for everything in plain numbers: its enums have other values in each version. Its functions are resolved
+//! once; those of the bindings are not called, since they panic where something is missing.
 
 use crate::base::{Code, Error, Result};
 use crate::device::cuda::table::CUstream;
@@ -80,7 +80,8 @@ pub(super) struct Library {
         *mut Proposal,
         *mut c_int,
     ) -> Status,
-    /// Handle, operation, alpha, A, B, beta, C, D, algorithm, workspace, its bytes, stream; matrices each with their layout.
+    /// Handle, operation, alpha, A, B, beta, C, D, algorithm, workspace, its bytes, stream; matrices each with their
+    /// layout.
     pub multiply: unsafe extern "C" fn(
         Pointer,
         Pointer,
@@ -116,8 +117,8 @@ impl Library {
         }
         macro_rules! find {
             ($name:literal) => {
-                // SAFETY: the library was found just now, so this does not panic; the function with this name has the type of the member
-                // (CUDA 11.0 and later).
+                // SAFETY: the library was found just now, so this does not panic; the function with this name has the
+                // type of the member (CUDA 11.0 and later).
                 match unsafe { sys::culib().get($name.as_bytes()) } {
                     Ok(found) => *found,
                     Err(_) => return Err(format!("libcublasLt has no {}", $name)),

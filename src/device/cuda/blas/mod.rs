@@ -4,12 +4,13 @@
 //! - `plan`: what is prepared for each shape: descriptors, and the algorithm that the library proposes.
 //! - `capture`: products in recordings.
 //!
-//! *When.* The library is looked for when the first kernel of products is made. WEIR_CUDA_BLAS=0 in the environment leaves it alone, and with
-//! WEIR_CUDA_BLAS=1 there are no products without it. Which products it does depends on their shapes and addresses and on nothing else.
+//! *When.* The library is looked for when the first kernel of products is made. WEIR_CUDA_BLAS=0 in the environment
+//! leaves it alone, and with WEIR_CUDA_BLAS=1 there are no products without it. Which products it does depends on their
+//! shapes and addresses and on nothing else.
 //!
-//! *Same bits.* An algorithm is chosen once for a shape, by the library's heuristics, and is told nothing about anything but the shape: not who
-//! runs beside it, nor how much memory there is. Parts of a sum go through a workspace, which no two products use at the same time: a stream
-//! has one, and those of a recording are shared along its edges.
+//! *Same bits.* An algorithm is chosen once for a shape, by the library's heuristics, and is told nothing about
+//! anything but the shape: not who runs beside it, nor how much memory there is. Parts of a sum go through a workspace,
+//! which no two products use at the same time: a stream has one, and those of a recording are shared along its edges.
 
 mod capture;
 mod descriptor;

@@ -1,7 +1,7 @@
 //! What is prepared for a product once for each shape, and the products of a kernel that were prepared.
 //!
-//! The library knows matrices column by column. Row by row they are the transposed ones, so a product is asked for with its factors in the other
-//! order: the columns of B A are the rows of A B.
+//! The library knows matrices column by column. Row by row they are the transposed ones, so a product is asked for with
+//! its factors in the other order: the columns of B A are the rows of A B.
 
 use super::Blas;
 use super::descriptor::{Layout, Operation, Preference};
@@ -126,7 +126,8 @@ impl Prepared<'_> {
         self.plan.workspace_bytes
     }
 
-    /// Puts it into a stream of the context that is current, with a workspace of so many bytes at least. Gives the library's status.
+    /// Puts it into a stream of the context that is current, with a workspace of so many bytes at least. Gives the
+    /// library's status.
     pub(super) fn enqueue(&self, stream: CUstream, workspace: CUdeviceptr) -> Result<i32> {
         let (Blas { library, handle, .. }, plan, product) = (&**self.blas, self.plan, self.product);
         if product.shape.bias {
@@ -144,8 +145,8 @@ impl Prepared<'_> {
         let beta = if product.shape.addend { alpha } else { scalar(&whole_zero, &zero) };
         let at = std::ptr::with_exposed_provenance_mut::<c_void>;
         let addend = if product.shape.addend { product.addend } else { product.c };
-        // SAFETY: the library's function with objects of its own, a stream of the context, and scalars that live during the call. What the
-        // addresses are of is the caller's duty.
+        // SAFETY: the library's function with objects of its own, a stream of the context, and scalars that live during
+        // the call. What the addresses are of is the caller's duty.
         Ok(unsafe {
             (library.multiply)(
                 handle.0,

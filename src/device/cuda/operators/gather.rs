@@ -12,7 +12,8 @@ use std::mem::offset_of;
 
 const ALL: &[&Entry] = &[&GATHER_1, &GATHER_2, &GATHER_4, &GATHER_8, &GATHER_16];
 
-/// As the processor's, but that rows of zeros stand where an index is none of the table's; the failure is told behind it.
+/// As the processor's, but that rows of zeros stand where an index is none of the table's; the failure is told behind
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
     axis: i32,

@@ -190,7 +190,8 @@ impl Operator for Matmul {
 
     fn product(&self, inputs: &[View], outputs: &[View]) -> Result<Option<Product>> {
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
-        // A function of a number that was rounded to 16 bits is another one, but for that which leaves it or makes it zero.
+        // A function of a number that was rounded to 16 bits is another one, but for that which leaves it or makes it
+        // zero.
         let is_rounded = c.dtype != dtype::F32 && !matches!(self.after(), None | Some(Eltwise::RELU));
         if is_rounded || count(c)? == 0 {
             return Ok(None);

@@ -1,8 +1,9 @@
 //! The built-in operations as launches of the library's own kernels.
 //!
-//! An operation is known by its name and its descriptor, both as the interface in C has them. Tensors were compared with what the operation
-//! takes before anything is launched (room `kernel`), so what is looked at here is what the kernels can do. What they cannot is
-//! UNIMPLEMENTED, when the kernel is made if its settings say so, else when it is launched.
+//! An operation is known by its name and its descriptor, both as the interface in C has them. Tensors were compared
+//! with what the operation takes before anything is launched (room `kernel`), so what is looked at here is what the
+//! kernels can do. What they cannot is UNIMPLEMENTED, when the kernel is made if its settings say so, else when it is
+//! launched.
 #![forbid(unsafe_code)]
 
 mod attributes;

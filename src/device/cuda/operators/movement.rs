@@ -56,7 +56,8 @@ impl Copy {
         params.launch_each(emit, entry, count)
     }
 
-    /// The dimension whose neighbours are neighbours in x, where those of the last one are neighbours in y but not in x.
+    /// The dimension whose neighbours are neighbours in x, where those of the last one are neighbours in y but not in
+    /// x.
     fn turned(&self) -> Option<usize> {
         let [x, y] = self.walk.strides();
         let rank = self.walk.rank();

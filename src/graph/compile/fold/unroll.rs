@@ -1,8 +1,9 @@
 //! Loops that go round a few times, as constants say: each iteration is written out.
 //!
-//! How often that is, is found out by calling what the condition depends on, iteration by iteration: pure and cheap kernels of constants.
-//! Nothing else is called for it. A loop is left as it is if it goes round more than `MOST_TRIPS` times, if it would become more than
-//! `MOST_NODES` nodes, if there are loops inside of it, if its condition has effects, or if a variable's memory is reserved.
+//! How often that is, is found out by calling what the condition depends on, iteration by iteration: pure and cheap
+//! kernels of constants. Nothing else is called for it. A loop is left as it is if it goes round more than `MOST_TRIPS`
+//! times, if it would become more than `MOST_NODES` nodes, if there are loops inside of it, if its condition has
+//! effects, or if a variable's memory is reserved.
 //!
 //! What has effects in an iteration waits for the whole iteration that is as many before it as may run at once.
 

@@ -102,8 +102,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A node behind each branch, if something waits for the whole of it, or would be waited for by nobody. With each: whether it
-    /// waits for nothing but the choice.
+    /// A node behind each branch, if something waits for the whole of it, or would be waited for by nobody. With each:
+    /// whether it waits for nothing but the choice.
     fn add_ends(&mut self, index: usize, regions: &[Region], has_no_outputs: bool) -> Option<Vec<(u32, bool)>> {
         let followed = self.followed[index];
         if !followed && !has_no_outputs && regions.iter().all(|region| region.dangling.is_empty()) {
@@ -195,8 +195,8 @@ impl Work<'_> {
     }
 
     /// Where the body writes the variables' next values, and which must be copied behind it. A variable that the body
-    /// gives back unchanged stays where it is. One that nothing in the body reads, or only the kernel that computes its next
-    /// value and can do so in place, is written at once.
+    /// gives back unchanged stays where it is. One that nothing in the body reads, or only the kernel that computes its
+    /// next value and can do so in place, is written at once.
     fn next_values(&mut self, body: &Contents, inputs: &[Val], num_variables: usize) -> Result<NextValues> {
         let ports: Vec<usize> = body.inputs().collect();
         let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();

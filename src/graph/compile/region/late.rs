@@ -13,9 +13,9 @@ use std::sync::Arc;
 type Needs = BTreeSet<usize>;
 
 impl Work<'_> {
-    /// The inputs of a cond or case that its Select does not wait for: those that something in a branch can begin without, and
-    /// that do not come before the selector anyway. An input that can be absent is never one, because the whole cond is
-    /// skipped then; and in a loop whose iterations overlap none is.
+    /// The inputs of a cond or case that its Select does not wait for: those that something in a branch can begin
+    /// without, and that do not come before the selector anyway. An input that can be absent is never one, because the
+    /// whole cond is skipped then; and in a loop whose iterations overlap none is.
     pub(super) fn late_inputs(&mut self, index: usize, branches: &[Arc<Contents>]) -> Vec<Value> {
         if self.scope.is_copied() {
             return Vec::new();
@@ -68,8 +68,8 @@ impl Work<'_> {
     }
 }
 
-/// What each of the nodes in a branch needs that wait for nothing else inside of it; `source_of` is by input. A branch in which
-/// there is no such node is one that needs nothing.
+/// What each of the nodes in a branch needs that wait for nothing else inside of it; `source_of` is by input. A branch
+/// in which there is no such node is one that needs nothing.
 fn first_needs(graph: &Contents, verified: &Verified, wanted: &[bool], source_of: &[Option<usize>]) -> Vec<Needs> {
     let live = schedule::live(graph, verified, wanted);
     let ports: HashMap<usize, usize> = graph.inputs().enumerate().map(|(port, index)| (index, port)).collect();

@@ -1,9 +1,10 @@
 //! Merges that go on with the first value that comes.
 //!
-//! A merge waits for its control edges and for one live input, or for all of them to be dead (`sync::Merge`). So who comes behind
-//! a merge does not come behind its inputs: their edges are loose (`compile::entries`), and what they bring stays in memory
-//! until the run is over. Some merges wait for everything, as any other node does: those with one source, with an input that
-//! is always there, or in a branch that begins before an input is there, or in a loop whose iterations overlap.
+//! A merge waits for its control edges and for one live input, or for all of them to be dead (`sync::Merge`). So who
+//! comes behind a merge does not come behind its inputs: their edges are loose (`compile::entries`), and what they
+//! bring stays in memory until the run is over. Some merges wait for everything, as any other node does: those with one
+//! source, with an input that is always there, or in a branch that begins before an input is there, or in a loop whose
+//! iterations overlap.
 
 use super::Work;
 use crate::base::Result;

@@ -24,7 +24,8 @@ pub(super) fn choose_none(step: &Step, select: &Select) -> After {
 }
 
 impl<const MODE: u8> Worker<'_, MODE> {
-    /// Lets a branch begin: what waits for the choice alone, and what waits for values from outside, too, if they are there.
+    /// Lets a branch begin: what waits for the choice alone, and what waits for values from outside, too, if they are
+    /// there.
     pub(super) fn begin_branch(&mut self, select: u32, taken: u32) -> Option<u32> {
         let branch = &self.layout.selects[select as usize].branches[taken as usize];
         let mut next = self.release(branch.release);

@@ -9,8 +9,8 @@ use crate::kernel::builtin::Operation;
 use crate::kernel::{KernelContext, signature};
 use crate::memory::Element;
 
-/// The elements of input 0 along `axis` that input 1, of s32 or s64, names: the output has the indices' shape in the place of the
-/// axis. An index below zero or beyond the axis is refused before anything is written.
+/// The elements of input 0 along `axis` that input 1, of s32 or s64, names: the output has the indices' shape in the
+/// place of the axis. An index below zero or beyond the axis is refused before anything is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
     pub axis: i32,

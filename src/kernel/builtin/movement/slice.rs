@@ -8,9 +8,9 @@ use crate::kernel::KernelContext;
 use crate::kernel::builtin::Operation;
 use crate::kernel::vector::movement::Movement;
 
-/// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is not among them. Places below zero
-/// count from the end; places outside are the nearest inside, so that i64::MAX is "to the end" and i64::MIN, with a
-/// negative step, "to the beginning". A step of 0 is 1.
+/// In each dimension the elements from `begin` on, `step` apart, up to `end`, which is not among them. Places below
+/// zero count from the end; places outside are the nearest inside, so that i64::MAX is "to the end" and i64::MIN, with
+/// a negative step, "to the beginning". A step of 0 is 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
     pub rank: usize,

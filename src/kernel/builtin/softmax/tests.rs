@@ -1,5 +1,5 @@
-//! Softmax and its logarithm of every type, against their definition in f64; those of floats without a logarithm are tested
-//! with the other kernels of floats.
+//! Softmax and its logarithm of every type, against their definition in f64; those of floats without a logarithm are
+//! tested with the other kernels of floats.
 
 use super::*;
 use crate::kernel::builtin::movement::fixture::{Any, check_pools, run};

@@ -288,8 +288,8 @@ fn by_rows(isa: Isa, conv: &Conv, data: &Data<'_>, out: MatrixMut<'_, f32>, site
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
             let of = operands(conv, data, number);
-            // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has a row of `line` for each window,
-            // and is this claim's.
+            // SAFETY: the slot's scratch memory, an engine's, whose floats have some value, has a row of `line` for
+            // each window, and is this claim's.
             let rows =
                 unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
             turned(conv, of.x, rows);
@@ -346,8 +346,8 @@ fn turned(conv: &Conv, x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// What the taps of a window fall on, in `count` lines of the input that lie apart as said; in lines of the output that do
-/// so too.
+/// What the taps of a window fall on, in `count` lines of the input that lie apart as said; in lines of the output that
+/// do so too.
 fn lines(axis: &Axis, window: usize, count: usize, (x, x_step): (&[f32], usize), (out, step): (&mut [f32], usize)) {
     let (begin, end) = axis.between(window);
     if begin < end {

@@ -80,8 +80,8 @@ impl Eltwise {
 }
 
 impl Eltwise {
-    /// The functions that alpha x makes a constant, or a multiple of x, if alpha is 0: so they have the limits that they should at the
-    /// infinities, where the product is a NaN. False if this is none of them.
+    /// The functions that alpha x makes a constant, or a multiple of x, if alpha is 0: so they have the limits that
+    /// they should at the infinities, where the product is a NaN. False if this is none of them.
     ///
     /// # Safety
     /// As of `map`.

@@ -164,8 +164,8 @@ fn results<T: Stored>(isa: Isa, f: &Eltwise, x: &[T]) -> Vec<T> {
     y
 }
 
-/// Whether both are the same number up to what is said, or both NaN. Where terms cancel, and below the normal numbers, the error is
-/// absolute.
+/// Whether both are the same number up to what is said, or both NaN. Where terms cancel, and below the normal numbers,
+/// the error is absolute.
 fn close(f: &Eltwise, x: f64, got: f32, want: f64, bound: f64) -> bool {
     let rounded = want as f32;
     if rounded.is_nan() || rounded.is_infinite() || got.is_nan() || got.is_infinite() {

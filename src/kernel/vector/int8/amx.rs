@@ -1,10 +1,10 @@
 //! The micro-kernels of AMX: registers of 16 rows of 64 bytes, and products of two of them.
 //!
-//! The panels of B are those of AVX-512. A tile of 32 x 32 is four registers of sums; two hold A, two B. The registers have
-//! one shape throughout, so rows of A come in sixteens and groups in sixteens: what is missing is zeros.
+//! The panels of B are those of AVX-512. A tile of 32 x 32 is four registers of sums; two hold A, two B. The registers
+//! have one shape throughout, so rows of A come in sixteens and groups in sixteens: what is missing is zeros.
 //!
-//! A thread has the registers from `enter` to `leave`, which gives them back: their contents are 8 KiB that the system saves
-//! whenever it takes the thread off its processor. Nothing else here uses them, and the compiler never does.
+//! A thread has the registers from `enter` to `leave`, which gives them back: their contents are 8 KiB that the system
+//! saves whenever it takes the thread off its processor. Nothing else here uses them, and the compiler never does.
 
 use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Set, Terms, Tile};
 use super::vnni;
@@ -57,7 +57,8 @@ static SHAPES: Shapes = {
 };
 
 fn enter() {
-    // SAFETY: only processors with AMX, whose use the system permits, have this level (`Set::of`). The shapes are valid.
+    // SAFETY: only processors with AMX, whose use the system permits, have this level (`Set::of`). The shapes are
+    // valid.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &SHAPES, options(nostack, readonly, preserves_flags)) };
 }
 

@@ -10,12 +10,12 @@
 //!                 for each few rows of A: micro-kernel, into C
 //! ```
 //!
-//! B is packed once for all blocks of rows: all its stretches together, so that a block of C is still near when the next
-//! stretch is added to it, or, if K is too long for that, the stretches are outside. A short B, which the first-level cache
-//! holds all of, is gone through for each few rows, so that rows of C are written from end to end.
+//! B is packed once for all blocks of rows: all its stretches together, so that a block of C is still near when the
+//! next stretch is added to it, or, if K is too long for that, the stretches are outside. A short B, which the
+//! first-level cache holds all of, is gone through for each few rows, so that rows of C are written from end to end.
 //!
-//! Where sums are not elements of C as they are, a tile goes through `finish`; with several stretches a block's sums are
-//! kept in scratch memory until the last one.
+//! Where sums are not elements of C as they are, a tile goes through `finish`; with several stretches a block's sums
+//! are kept in scratch memory until the last one.
 
 use super::finish::{Place, Stash};
 use super::micro::{MAX_COLUMNS, MAX_ROWS, Out, Panel, Rows, Terms};
@@ -48,8 +48,8 @@ impl Piece<'_> {
         let kept = kept.is_some();
         let together = kept || nested;
         for columns in parts(&columns, if kept { TILE.1 } else { block_columns }) {
-            // SAFETY: passed on; there is room for the panels of all stretches if they are kept or nested; sums that are
-            // stashed are finished before the next block's are.
+            // SAFETY: passed on; there is room for the panels of all stretches if they are kept or nested; sums that
+            // are stashed are finished before the next block's are.
             unsafe {
                 if together && !held {
                     for number in 0..stretches {
@@ -128,7 +128,8 @@ impl Piece<'_> {
         }
     }
 
-    /// Rows of cells of A for a block of rows, where they need to be made, and what the zero point of B adds to each row.
+    /// Rows of cells of A for a block of rows, where they need to be made, and what the zero point of B adds to each
+    /// row.
     unsafe fn pack_a(&self, stretch: Stretch, rows: &Range<usize>) {
         let Product { a, transpose_a, signed_a, zero_b, .. } = *self.product;
         let (set, flip) = (self.plan.set, if signed_a { 128 } else { 0 });
@@ -338,8 +339,8 @@ impl<'a> Tiles<'a> {
         let (product, plan) = (piece.product, piece.plan);
         let Some(sums) = &self.sums else { return };
         let tile_stride = plan.set.columns;
-        // SAFETY: as demanded of the caller; the sums are large enough for every set; those of a block are its rows times
-        // the widest block's columns.
+        // SAFETY: as demanded of the caller; the sums are large enough for every set; those of a block are its rows
+        // times the widest block's columns.
         unsafe {
             if plan.stashes {
                 let stride = plan.block_columns;

@@ -40,8 +40,8 @@ pub struct Way {
 /// What it needs of registers: STEP numbers along K of the held and of the streams, and SUMS registers of sums.
 ///
 /// # Safety
-/// For all functions: the processor has the instructions; memory that is named is readable for STEP numbers, or writable
-/// for SUMS integers.
+/// For all functions: the processor has the instructions; memory that is named is readable for STEP numbers, or
+/// writable for SUMS integers.
 pub trait Lanes {
     type Register: Copy;
     type Cell: Cell;
@@ -250,7 +250,8 @@ struct Streams {
 /// The sums of R held rows with all these streams, S at once; gives R.
 ///
 /// # Safety
-/// The held rows have whole steps; there is a stream, and at most STREAMS; the tile has R rows of STREAMS. R * S is SUMS.
+/// The held rows have whole steps; there is a stream, and at most STREAMS; the tile has R rows of STREAMS. R * S is
+/// SUMS.
 #[inline(always)]
 unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
     held: (*const u8, usize),
@@ -300,8 +301,8 @@ unsafe fn block<L: Lanes, const SIGNED: bool, const R: usize, const S: usize>(
 const ABREAST: usize = 4;
 const LINES: usize = 2;
 
-/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; gives 1. A processor fetches few
-/// streams ahead better than many.
+/// The sums of one held row with all these streams, Q times ABREAST at once, which is SUMS; gives 1. A processor
+/// fetches few streams ahead better than many.
 ///
 /// # Safety
 /// As `block`.

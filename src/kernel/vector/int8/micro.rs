@@ -1,8 +1,8 @@
 //! Micro-kernels for bytes: a small tile of 32-bit sums that stays in registers, and the loops that surround it, one
 //! set per instruction set.
 //!
-//! Operands are made of *cells*: four bytes each, with as many neighbours along K as the instruction multiplies and adds
-//! at once. A has rows of cells. B comes in panels with a cell per column, group after group along K.
+//! Operands are made of *cells*: four bytes each, with as many neighbours along K as the instruction multiplies and
+//! adds at once. A has rows of cells. B comes in panels with a cell per column, group after group along K.
 //!
 //! | set         | a cell is     | step                                    | tile    |
 //! |-------------|---------------|-----------------------------------------|---------|
@@ -15,7 +15,8 @@
 //! Where a cell is four bytes, the rows of an unsigned matrix that lie along K are rows of cells as they are.
 //!
 //! A is unsigned, B is signed. Sixteen bits hold either, and their products two by two fit in 32 bits; the shorter way
-//! of AVX2, vpmaddubsw, would saturate at sixteen, and is gone where no two products can come so far. So every set is exact.
+//! of AVX2, vpmaddubsw, would saturate at sixteen, and is gone where no two products can come so far. So every set is
+//! exact.
 
 use super::finish::{self, Rule, Stash};
 use super::panel::{self, Cell, Pair, Source};
@@ -33,8 +34,8 @@ pub struct Rows {
     pub stride: usize,
 }
 
-/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group a cache line or two from
-/// `next` on, then `step` bytes further.
+/// A panel of B, and memory that is wanted next, which may be asked for meanwhile: for each group a cache line or two
+/// from `next` on, then `step` bytes further.
 #[derive(Clone, Copy)]
 pub struct Panel {
     pub data: *const u32,
@@ -125,8 +126,8 @@ impl Set {
         }
     }
 
-    /// Another set for a level that the processor has, for operands of which the products of any two neighbours along K add
-    /// up to 16 bits.
+    /// Another set for a level that the processor has, for operands of which the products of any two neighbours along K
+    /// add up to 16 bits.
     pub fn low(isa: Isa) -> Option<&'static Set> {
         match isa {
             #[cfg(target_arch = "x86_64")]

@@ -1,12 +1,14 @@
 //! The matrix product of bytes: C = saturate(alpha * (A - zero_a) * (B - zero_b) + beta * C + offset), 32-bit C.
 //!
-//! There are three ways, chosen by sizes and transposition. A few rows with a B along N are `thin`; a few rows with a B along
-//! K, or few columns, are `dots`: both read B where it is. Otherwise C is cut into tiles, numbered down the columns; a piece of
-//! the region is a run of tiles, that is one to three rectangles, and a rectangle is computed in `blocks`.
+//! There are three ways, chosen by sizes and transposition. A few rows with a B along N are `thin`; a few rows with a B
+//! along K, or few columns, are `dots`: both read B where it is. Otherwise C is cut into tiles, numbered down the
+//! columns; a piece of the region is a run of tiles, that is one to three rectangles, and a rectangle is computed in
+//! `blocks`.
 //!
-//! Exact: the sums of up to 32768 numbers along K, with the zero points taken out, fit in 32 bits, and what is computed of
-//! them modulo 2^32 is right. Beyond, those of a stretch do, and sums of stretches have 64 bits. So an element depends on
-//! its row, its column and the rule alone, not on the instruction set, the way, the blocks, the cut or the pool.
+//! Exact: the sums of up to 32768 numbers along K, with the zero points taken out, fit in 32 bits, and what is computed
+//! of them modulo 2^32 is right. Beyond, those of a stretch do, and sums of stretches have 64 bits. So an element
+//! depends on its row, its column and the rule alone, not on the instruction set, the way, the blocks, the cut or the
+//! pool.
 //!
 //! Zero points cost a sum of each row and each column: (a - p)(b - q) adds up to ab - p sum(b) - q sum(a) + K p q.
 //! Signed A is packed as unsigned, 128 greater, with a zero point 128 greater.
@@ -91,8 +93,8 @@ impl Product<'_> {
         }
     }
 
-    /// Whether the products of any two neighbours along K add up to 16 bits, because A or B has small numbers alone. As it
-    /// seldom is almost so, this looks through little of one that is not.
+    /// Whether the products of any two neighbours along K add up to 16 bits, because A or B has small numbers alone. As
+    /// it seldom is almost so, this looks through little of one that is not.
     fn is_low(&self) -> bool {
         let (Product { m, n, k, a, b, .. }, flip) = (*self, if self.signed_a { 128 } else { 0 });
         // 2 * 127 * 128.

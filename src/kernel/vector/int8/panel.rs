@@ -1,4 +1,5 @@
-//! Copying a part of a matrix of bytes into cells (`micro`), in panels or in rows, and the sums along K that zero points need.
+//! Copying a part of a matrix of bytes into cells (`micro`), in panels or in rows, and the sums along K that zero
+//! points need.
 //!
 //! The functions are compiled once per instruction set: everything here is inlined into its caller.
 
@@ -123,9 +124,9 @@ pub fn pitch(groups: usize, width: usize) -> usize {
 /// Groups that are turned before the next lanes are: a cache line of bytes, which may be gone when one comes back.
 const REACH: usize = 16;
 
-/// Fills panels of `groups` groups of `width` cells of signed numbers, `pitch` apart, from the first `lanes` lanes, and, if
-/// there is a place for them, writes the sums of all lanes of the panels, modulo 2^32. What is in the lanes of the last panel
-/// that do not exist is not said, and nobody uses what is computed of them.
+/// Fills panels of `groups` groups of `width` cells of signed numbers, `pitch` apart, from the first `lanes` lanes,
+/// and, if there is a place for them, writes the sums of all lanes of the panels, modulo 2^32. What is in the lanes of
+/// the last panel that do not exist is not said, and nobody uses what is computed of them.
 ///
 /// # Safety
 /// The source is readable and `groups` is its depth in cells, rounded up. The panels are writable and do not overlap
@@ -186,11 +187,12 @@ unsafe fn last_cell<C: Cell, const SIGNED: bool>(source: &Source, lane: usize) -
     C::join::<SIGNED>(bytes)
 }
 
-/// Rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes. Behind the source's depth there are zeros.
+/// Rows of `groups` cells, `stride` bytes apart, from the first `lanes` lanes. Behind the source's depth there are
+/// zeros.
 ///
 /// # Safety
-/// The source is readable and `groups` is at least its depth in cells, rounded up. The rows are writable and do not overlap
-/// the source.
+/// The source is readable and `groups` is at least its depth in cells, rounded up. The rows are writable and do not
+/// overlap the source.
 #[inline(always)]
 pub unsafe fn pack_rows<C: Cell>(source: &Source, groups: usize, lanes: usize, data: *mut u8, stride: usize) {
     // SAFETY: passed on.

@@ -1,5 +1,5 @@
-//! A matrix B of bytes that was packed once, in the panels that the micro-kernels read, for any number of products; with
-//! the sums of its columns, which the zero point of A needs.
+//! A matrix B of bytes that was packed once, in the panels that the micro-kernels read, for any number of products;
+//! with the sums of its columns, which the zero point of A needs.
 //!
 //! Stretch after stretch of K, and in it panel after panel of as many columns as a tile of the set has. The layout
 //! depends on K, N and the instruction set; the blocks and cuts of a product do not matter to it. The few columns that

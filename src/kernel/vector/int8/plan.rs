@@ -58,14 +58,15 @@ pub struct Plan {
     pub items: usize,
 }
 
-/// The quotient by a power of two, as all numbers of a set are but those of rows. For small products plans cost as much as
-/// tiles, and most of that would be divisions.
+/// The quotient by a power of two, as all numbers of a set are but those of rows. For small products plans cost as much
+/// as tiles, and most of that would be divisions.
 fn shifted(number: usize, by: usize) -> usize {
     debug_assert!(by.is_power_of_two());
     number >> by.trailing_zeros()
 }
 
-/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums, zeros.
+/// Numbers along K of a stretch, and how many stretches there are: at least one, so that without K there are sums,
+/// zeros.
 pub fn stretches(k: usize, set: &Set) -> (usize, usize) {
     let unit = set.depth * set.step;
     let most = shifted(BYTES_OF_PANEL / CELL, set.columns) * set.depth;

@@ -1,10 +1,11 @@
-//! A product of bytes with a scale: saturate(round(scale * scales[column] * (sum + bias[column])) + zero), in one of four
-//! types.
+//! A product of bytes with a scale: saturate(round(scale * scales[column] * (sum + bias[column])) + zero), in one of
+//! four types.
 //!
-//! The exact sums are computed as 32 bits first, saturated, by the product's own region; a second region goes over them.
-//! Where an element of the result has 32 bits, the sums lie in its place; otherwise behind the scratch memory of slot 0,
-//! which no piece of either region uses as its own. Each element is arithmetic in f64, rounded to nearest even; it depends on
-//! its row and column alone. Without scales nothing is rounded: f64 holds all that sums, biases and zero points add up to.
+//! The exact sums are computed as 32 bits first, saturated, by the product's own region; a second region goes over
+//! them. Where an element of the result has 32 bits, the sums lie in its place; otherwise behind the scratch memory of
+//! slot 0, which no piece of either region uses as its own. Each element is arithmetic in f64, rounded to nearest even;
+//! it depends on its row and column alone. Without scales nothing is rounded: f64 holds all that sums, biases and zero
+//! points add up to.
 
 use super::{Offset, Product, Rule, compute};
 use crate::base::{Result, dtype};

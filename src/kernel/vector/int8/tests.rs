@@ -408,8 +408,8 @@ fn sums_that_do_not_fit_in_32_bits_saturate_and_never_wrap() {
     }
 }
 
-/// Several stretches of K on each instruction set, or blocks of rows or columns, or both, with stretches packed together
-/// and one by one.
+/// Several stretches of K on each instruction set, or blocks of rows or columns, or both, with stretches packed
+/// together and one by one.
 const SEVERAL: &[(usize, usize, usize)] = &[
     (3, 5, 4097),
     (60, 70, 2500),

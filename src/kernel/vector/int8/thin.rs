@@ -14,8 +14,8 @@ use super::panel::{self, Cell, Source};
 use super::{Piece, ROUND, parts};
 use std::ops::Range;
 
-/// Most rows of A, and most of them if B is far: packing it asks for it ahead, which takes more of the memory's rate than
-/// reading so many rows of it side by side.
+/// Most rows of A, and most of them if B is far: packing it asks for it ahead, which takes more of the memory's rate
+/// than reading so many rows of it side by side.
 pub const MAX_ROWS: usize = 8;
 pub const MAX_ROWS_FAR: usize = 2;
 /// Rows of B in a chunk.

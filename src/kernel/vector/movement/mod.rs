@@ -1,12 +1,13 @@
 //! Copies between layouts: elements of any type, known by their size alone, from places that are some strides apart to
 //! places that are other strides apart.
 //!
-//! A copy is given dimension by dimension and then made simple: what is consecutive on both sides is one larger element,
-//! and neighbours that both sides walk through in one stride are one dimension. What is left is one of three things:
+//! A copy is given dimension by dimension and then made simple: what is consecutive on both sides is one larger
+//! element, and neighbours that both sides walk through in one stride are one dimension. What is left is one of three
+//! things:
 //!
 //! - lines: elements one after the other in one dimension, each moved as a run of bytes;
-//! - tiles: the destination is consecutive along one dimension and the source along another one, which is a transposition
-//!   of both, done in blocks that fit into registers (`tile`);
+//! - tiles: the destination is consecutive along one dimension and the source along another one, which is a
+//!   transposition of both, done in blocks that fit into registers (`tile`);
 //! - nothing: a single run of bytes.
 //!
 //! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so what a piece writes is
@@ -34,8 +35,8 @@ pub struct Dim {
 const LINE_BYTES: usize = 16 << 10;
 /// Elements of a side of a tile; the last one of a side has what is left too.
 const SIDE: usize = 64;
-/// Time for a byte that is copied: read and written at 40 GB/s each. A tile takes longer, and an element of a line has a
-/// price of its own.
+/// Time for a byte that is copied: read and written at 40 GB/s each. A tile takes longer, and an element of a line has
+/// a price of its own.
 const NS_PER_BYTE: f32 = 0.05;
 const NS_PER_ELEMENT: f32 = 1.0;
 

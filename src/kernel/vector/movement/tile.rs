@@ -2,8 +2,8 @@
 //!
 //! Lanes of 16 bytes hold n elements. n lanes, each from another row, become n lanes of a column each by log2(n) rounds
 //! of one step: lane i and lane i + n/2 are interleaved into the new lanes 2i and 2i + 1. (Number the elements with the
-//! bits of their row and then those of their column: each round rotates these bits by one.) A wider register does this in
-//! all of its lanes at once; lane l is loaded from row l * n, so that what is stored is a longer piece of a column:
+//! bits of their row and then those of their column: each round rotates these bits by one.) A wider register does this
+//! in all of its lanes at once; lane l is loaded from row l * n, so that what is stored is a longer piece of a column:
 //! 16 floats from 16 rows with AVX-512.
 //!
 //! What is left at the edges is done with blocks that overlap those before them, within the tile, so every element is
@@ -217,8 +217,9 @@ mod x86 {
         if at + block == size { size } else { (at + block).min(size - block) }
     }
 
-    /// Rows so many bytes apart lie in pages of their own, and what a processor fetches in advance is within a page. If they are a
-    /// multiple of a page apart their first bytes also compete for the same few places of the first-level cache.
+    /// Rows so many bytes apart lie in pages of their own, and what a processor fetches in advance is within a page. If
+    /// they are a multiple of a page apart their first bytes also compete for the same few places of the first-level
+    /// cache.
     const FAR: isize = 2048;
     const LINE: usize = 64;
 

@@ -1,8 +1,8 @@
 //! Rows by their own statistics, in registers.
 //!
-//! A row takes three passes while it is in the cache: mean, mean of squared differences, and the result; or two: mean of squares, and
-//! the result. All but the last end in a chain of steps that wait for one another, so short rows go through a pass several at a
-//! time: the chain of one runs beside the sums of the next.
+//! A row takes three passes while it is in the cache: mean, mean of squared differences, and the result; or two: mean
+//! of squares, and the result. All but the last end in a chain of steps that wait for one another, so short rows go
+//! through a pass several at a time: the chain of one runs beside the sums of the next.
 
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;

@@ -1,9 +1,9 @@
 //! Reductions that fold numbers into one: sums, products, extremes, sums of sizes and of squares.
 //!
-//! Numbers are folded in lanes, which do not know of one another until a block of numbers ends; the lanes are then folded
-//! in pairs, and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds up so few numbers
-//! that what it loses is less than the result's rounding. Products and squares leave the range of f32 early, so their
-//! lanes are f64.
+//! Numbers are folded in lanes, which do not know of one another until a block of numbers ends; the lanes are then
+//! folded in pairs, and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds up so few
+//! numbers that what it loses is less than the result's rounding. Products and squares leave the range of f32 early, so
+//! their lanes are f64.
 #![forbid(unsafe_code)]
 
 use super::Reduction;
@@ -170,8 +170,8 @@ fn fold_block<O: Operation>(x: &[f32]) -> f64 {
     total::<O>(&[last, b, c, d])
 }
 
-/// All lanes folded into one. A function of its own: seen together with the loops, the compiler makes their lanes fit the
-/// pairs of this, and the vectors as short as those.
+/// All lanes folded into one. A function of its own: seen together with the loops, the compiler makes their lanes fit
+/// the pairs of this, and the vectors as short as those.
 #[inline(never)]
 fn total<O: Operation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
     let [a, b, c, d] = lanes;

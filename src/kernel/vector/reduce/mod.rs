@@ -1,8 +1,8 @@
 //! Reductions over any dimensions of a tensor.
 //!
-//! The shape is seen as groups of neighbouring dimensions, which are reduced or kept in turn. If the last group is reduced
-//! an item is one element of the output, made from consecutive numbers; if it is kept an item is a stretch of up to WIDTH
-//! elements, made from as many columns. The numbers of an item come in units, in the order of memory:
+//! The shape is seen as groups of neighbouring dimensions, which are reduced or kept in turn. If the last group is
+//! reduced an item is one element of the output, made from consecutive numbers; if it is kept an item is a stretch of
+//! up to WIDTH elements, made from as many columns. The numbers of an item come in units, in the order of memory:
 //!
 //! ```text
 //! for each place in the reduced dimensions but the last      'runs'
@@ -364,7 +364,8 @@ fn nothing<O: Element>(outputs: usize, value: O, output: &View, context: &Kernel
     })
 }
 
-/// Partial results of all parts, in the scratch memory of one slot: pieces write their own, and all are read at the end.
+/// Partial results of all parts, in the scratch memory of one slot: pieces write their own, and all are read at the
+/// end.
 struct Partials<P>(*mut P, usize);
 
 // SAFETY: plain data; parts are disjoint, because claims are.

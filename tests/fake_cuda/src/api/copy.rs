@@ -1,7 +1,8 @@
 //! Copies and sets.
 //!
-//! *What is asynchronous.* A copy from pageable memory has read it when the call returns, and a copy to pageable memory has written it:
-//! the call waits. Copies between devices and pinned memory are done in the stream's order, whenever that comes.
+//! *What is asynchronous.* A copy from pageable memory has read it when the call returns, and a copy to pageable memory
+//! has written it: the call waits. Copies between devices and pinned memory are done in the stream's order, whenever
+//! that comes.
 
 use super::stream::submit;
 use crate::abi::{Copy2D, Copy3D, Handle, In};

@@ -1,5 +1,5 @@
-//! What the real driver does not have: questions that tests ask of the fake one. They are no part of the log, and can be called in any state
-//! but from a host function.
+//! What the real driver does not have: questions that tests ask of the fake one. They are no part of the log, and can
+//! be called in any state but from a host function.
 
 use crate::abi::{In, Kind};
 use crate::call;
@@ -23,8 +23,8 @@ pub extern "C" fn fakeCudaResetCounts() {
     call::reset_counts();
 }
 
-/// The n-th call of a function from now on fails with this code; 0 = each one. With a code below 0 none of its calls fails any more. An edge that a
-/// node of a graph is added with counts as a call of "edge": with code 0 it is left out.
+/// The n-th call of a function from now on fails with this code; 0 = each one. With a code below 0 none of its calls
+/// fails any more. An edge that a node of a graph is added with counts as a call of "edge": with code 0 it is left out.
 ///
 /// # Safety
 /// `name` is a text that ends with zero.
@@ -36,7 +36,8 @@ pub unsafe extern "C" fn fakeCudaFail(name: In<c_char>, call: u64, code: i32) {
     }
 }
 
-/// Launches, copies and fills that the host does not know to be over: it has not waited for them, nor for anything behind them.
+/// Launches, copies and fills that the host does not know to be over: it has not waited for them, nor for anything
+/// behind them.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn fakeCudaUnwaited() -> u64 {

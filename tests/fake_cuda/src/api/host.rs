@@ -64,7 +64,8 @@ fn end(what: &str, address: *mut c_void, is_ours: bool) -> Result {
     let context = world.context()?;
     let start = address as u64;
     let size = space::look(|space| space.pinned(start).map(|pinned| pinned.size)).unwrap_or(0);
-    // What is submitted and has not run yet uses it, too: it is looked at when all has run, with what the host knows now.
+    // What is submitted and has not run yet uses it, too: it is looked at when all has run, with what the host knows
+    // now.
     let known = world.host.clone();
     let tails = world.tails(context);
     let mut world = World::wait(world, &tails);

@@ -16,7 +16,8 @@ crate::entries! {
         address.set(start)
     }
 
-    // Waits for all work of the context, as the real one does; who gives an asynchronous allocation back so is told of no user of it either.
+    // Waits for all work of the context, as the real one does; who gives an asynchronous allocation back so is told of
+    // no user of it either.
     fn cuMemFree_v2(address: u64) {
         let mut world = lock();
         let context = world.context()?;

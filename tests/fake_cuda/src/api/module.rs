@@ -28,7 +28,8 @@ fn load(module: Out<Handle>, image: *const c_void, options: &[(i32, *mut c_void)
     let context = world.context()?;
     let device = world.current_device()?;
     drop(world);
-    // SAFETY: an image is a text that ends with zero, or one in the format of ELF or fatbin: its first four bytes are there.
+    // SAFETY: an image is a text that ends with zero, or one in the format of ELF or fatbin: its first four bytes are
+    // there.
     let magic = unsafe { image.cast::<[u8; 4]>().read_unaligned() };
     if magic == *b"\x7fELF" || magic == 0xba55_ed50_u32.to_le_bytes() {
         // Code for a device that this is not.

@@ -1,5 +1,5 @@
-//! Random programs: those that order what they must give what a sequence would and no race; those that leave one order out give a race,
-//! whatever the order was this time.
+//! Random programs: those that order what they must give what a sequence would and no race; those that leave one order
+//! out give a race, whatever the order was this time.
 
 use crate::cuda::*;
 use crate::{call, ok};

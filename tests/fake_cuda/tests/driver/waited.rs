@@ -26,7 +26,8 @@ fn unwaited() -> u64 {
     count()
 }
 
-/// Two runs of a copy and a kernel behind it, on two streams; the second copy waits for the first kernel if it `is_ordered`.
+/// Two runs of a copy and a kernel behind it, on two streams; the second copy waits for the first kernel if it
+/// `is_ordered`.
 fn two_runs(is_ordered: bool) -> (Handle, Handle) {
     start();
     let (copies, work, there, done) = (stream(), stream(), event(), event());
@@ -127,7 +128,8 @@ fn pinned_memory_that_the_host_writes_too_soon_is_a_race() {
     }
 }
 
-/// A graph that is launched over and over copies from the same memory: it is the host's between a wait and the next launch.
+/// A graph that is launched over and over copies from the same memory: it is the host's between a wait and the next
+/// launch.
 #[test]
 fn pinned_memory_that_a_graph_copies_from_is_looked_at_too() {
     let test = "waited::pinned_memory_that_a_graph_copies_from_is_looked_at_too";

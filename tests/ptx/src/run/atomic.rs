@@ -55,8 +55,8 @@ fn add(kind: Type, flushes: bool) -> Option<F3> {
 ///
 /// # Safety
 ///
-/// `at` is valid for reads and writes of `size` bytes (2, 4 or 8) and aligned to them; other threads access the bytes by
-/// atomic operations alone.
+/// `at` is valid for reads and writes of `size` bytes (2, 4 or 8) and aligned to them; other threads access the bytes
+/// by atomic operations alone.
 pub unsafe fn update(at: *mut u8, size: u32, f: F3, b: u64, c: u64) -> u64 {
     // ORDERING: acquire and release, the strongest that the instruction can ask for beside fences.
     let (order, first) = (Ordering::AcqRel, Ordering::Acquire);

@@ -61,8 +61,8 @@ impl<'a> Slice<'a> {
     }
 }
 
-// SAFETY: each pointer comes from a slice that is borrowed mutably for as long as this lives, and `translate` gives only
-// what lies within it.
+// SAFETY: each pointer comes from a slice that is borrowed mutably for as long as this lives, and `translate` gives
+// only what lies within it.
 unsafe impl Memory for Slice<'_> {
     fn translate(&mut self, address: u64, size: u32, _: Access) -> Result<NonNull<u8>, String> {
         let within = |part: &(u64, u64, NonNull<u8>)| {

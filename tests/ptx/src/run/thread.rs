@@ -119,7 +119,8 @@ impl Thread {
         self.slots[self.window + slot as usize] = value;
     }
 
-    /// Runs until the thread waits, exits, or has done about `quantum` operations. After trouble `pc` is at the operation.
+    /// Runs until the thread waits, exits, or has done about `quantum` operations. After trouble `pc` is at the
+    /// operation.
     pub fn run(&mut self, world: &mut World, quantum: i64) -> Result<(), Trouble> {
         let mut left = quantum;
         let result = loop {
