@@ -264,9 +264,7 @@ pub unsafe extern "C" fn weir_engine_retain(engine: *mut weir_engine) -> weir_st
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_release(engine: *mut weir_engine) {
     // SAFETY: the caller's handle, as documented.
-    guard_release("weir_engine_release", || unsafe {
-        handle::release_with_pool(engine, |engine| engine.pool().map(|pool| &***pool))
-    });
+    guard_release("weir_engine_release", || unsafe { handle::release_with_pool(engine, |engine| engine.pool()) });
 }
 
 /// The engine's kind.

@@ -148,7 +148,10 @@ pub(super) unsafe fn release<H: Handle>(handle: *mut H) {
 ///
 /// # Safety
 /// As `release`.
-pub(super) unsafe fn release_with_pool<H: Handle>(handle: *mut H, pool: impl FnOnce(&H::Inner) -> Option<&ThreadPool>) {
+pub(super) unsafe fn release_with_pool<H: Handle>(
+    handle: *mut H,
+    pool: impl FnOnce(&H::Inner) -> Option<&Ref<ThreadPool>>,
+) {
     // SAFETY: as demanded of the caller.
     let watch = match unsafe { borrow_opt(handle.cast_const(), "handle") } {
         Ok(Some(object)) => pool(object).and_then(Watch::of),
@@ -156,9 +159,7 @@ pub(super) unsafe fn release_with_pool<H: Handle>(handle: *mut H, pool: impl FnO
     };
     // SAFETY: as demanded of the caller.
     unsafe { release(handle) };
-    if let Some(watch) = watch {
-        watch.wait();
-    }
+    watch.into_iter().for_each(Watch::wait);
 }
 
 /// Hands a new shared object out; the receiver owns one reference.

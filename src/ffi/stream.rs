@@ -270,9 +270,7 @@ pub unsafe extern "C" fn weir_stream_retain(stream: *mut weir_stream) -> weir_st
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_release(stream: *mut weir_stream) {
     // SAFETY: the caller's handle, as documented.
-    guard_release("weir_stream_release", || unsafe {
-        handle::release_with_pool(stream, |stream| stream.pool().map(|pool| &***pool))
-    });
+    guard_release("weir_stream_release", || unsafe { handle::release_with_pool(stream, |stream| stream.pool()) });
 }
 
 /// The engine that the stream is on.

@@ -8,7 +8,7 @@ use crate::abi::*;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::sync::fork;
-use crate::threadpool::{self, HostVtable, PoolAttr, ThreadPool};
+use crate::threadpool::{self, HostVtable, PoolAttr, ThreadPool, Watch};
 use std::ffi::{c_char, c_void};
 
 /// Makes a pool of the host's threads. The vtable is copied; `ctx` is passed to its functions. Several pools may
@@ -212,7 +212,11 @@ pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> w
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
     // SAFETY: the caller's handle, as documented.
-    guard_release("weir_threadpool_release", || unsafe { handle::release_with_pool(pool, |pool| Some(pool)) });
+    guard_release("weir_threadpool_release", || unsafe {
+        let watch = handle::share_opt(pool.cast_const(), "pool").ok().flatten().as_ref().and_then(Watch::of);
+        handle::release(pool);
+        watch.into_iter().for_each(Watch::wait);
+    });
 }
 
 /// Ends the use of a pool, for a host that owns it: when this returns WEIR_OK weir calls none of the vtable's functions

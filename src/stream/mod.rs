@@ -56,7 +56,7 @@ pub use domain::{Domain, DomainId, check_name};
 pub use line::Line;
 pub use mark::Mark;
 pub use notice::{Listener, Notice, What};
-pub use queue::{Doer, Joined, Op, Queue, QueueAttr, Shared, Work};
+pub use queue::{Doer, Joinable, Joined, Op, Queue, QueueAttr, Work};
 pub use snapshot::Aside;
 pub use together::{Scope, Synced, sync_each, time_ns};
 pub use wait::{GRACE_NS, Wait, asleep, help_briefly, until};

@@ -55,7 +55,7 @@ pub trait Work: Send + Sync {
 }
 
 /// What an item of a queue has become that is under way on several threads: others may join in.
-pub trait Shared: Send + Sync {
+pub trait Joinable: Send + Sync {
     /// Works in the part of this number as long as there is something to do.
     fn join(self: Arc<Self>, part: u64) -> Joined;
 }
@@ -158,7 +158,7 @@ pub struct Queue {
     /// Threads that wait for this queue to get on, and drain it when it is called.
     claimers: Claimers,
     /// The first item, while several threads may be at it.
-    shared: Mutex<Option<(Arc<dyn Shared>, u64)>>,
+    shared: Mutex<Option<(Arc<dyn Joinable>, u64)>>,
 }
 
 impl std::fmt::Debug for Queue {
@@ -368,7 +368,7 @@ impl Queue {
     }
 
     /// By the first item: others may join in, or no more.
-    pub fn share(&self, item: Option<(Arc<dyn Shared>, u64)>) {
+    pub fn share(&self, item: Option<(Arc<dyn Joinable>, u64)>) {
         let before = std::mem::replace(&mut *self.shared.lock(), item);
         drop(before);
         self.nudge();

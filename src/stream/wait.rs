@@ -6,7 +6,7 @@
 //!
 //! 1. It drains the queue if the turn is free, and the queues that this one is parked on. It stops behind the item that
 //!    it waits for, or behind which its time is over; the rest is for whoever the queue calls. It joins a run that is
-//!    under way (`Shared`).
+//!    under way (`Joinable`).
 //! 2. What it finds taken is being done by another thread or by a device. It looks for the spin budget, and then sleeps
 //!    on the gate of the queue at which the chain ends. That gate tells when this queue gets on, is called, is parked,
 //!    or is shared.

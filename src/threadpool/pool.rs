@@ -529,21 +529,26 @@ impl Drop for ThreadPool {
 /// A closure whose work is done may still be on its way out and hold the last reference; then a moment's wait is
 /// worth it, so that the host's `release` is called in this call and not in some later one.
 #[derive(Debug)]
-pub struct Watch(Arc<Life>);
+pub struct Watch {
+    pool: Weak<Object<ThreadPool>>,
+    life: Arc<Life>,
+}
 
 impl Watch {
     /// None if no closure is with the pool, or in a task of the pool itself.
-    pub fn of(pool: &ThreadPool) -> Option<Watch> {
+    pub fn of(pool: &Ref<ThreadPool>) -> Option<Watch> {
         let life = &pool.shell.life;
         // A closed pool has been released; who comes late finds nothing of the host's.
         let busy = life.closures.load(Relaxed) > 0 && !life.door.is_closed() && !pool.in_parallel();
-        busy.then(|| Watch(Arc::clone(life)))
+        busy.then(|| Watch { pool: Arc::downgrade(pool), life: Arc::clone(life) })
     }
 
-    /// Waits until the pool is gone or has no closures, for a moment at most.
+    /// Waits until the pool is gone, for a moment at most, if nobody holds it but closures: each of them has one
+    /// reference, which it lets go of before it reports.
     pub fn wait(self) {
-        let start = now_ns();
-        while !self.0.gone.load(Acquire) && self.0.closures.load(Acquire) > 0 && now_ns() - start < LEAVING_NS {
+        let (life, start) = (&self.life, now_ns());
+        let is_ending = || !life.gone.load(Acquire) && self.pool.strong_count() <= life.closures.load(Acquire);
+        while is_ending() && life.closures.load(Acquire) > 0 && now_ns() - start < LEAVING_NS {
             std::hint::spin_loop();
         }
     }

@@ -22,7 +22,7 @@
 use super::flight::Flight;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Ref, Result};
-use crate::stream::{Joined, Queue, Shared, help_briefly};
+use crate::stream::{Joinable, Joined, Queue, help_briefly};
 use crate::sync::{Gate, Mutex, Places, ambient};
 use crate::threadpool::{self, PoolAttr, ThreadPool};
 use smallvec::SmallVec;
@@ -230,7 +230,7 @@ impl Admission {
 }
 
 /// Who waits for a stream whose run is in the line does what is in front of it.
-impl Shared for Admission {
+impl Joinable for Admission {
     fn join(self: Arc<Self>, _part: u64) -> Joined {
         if self.help() { Joined::Worked } else { Joined::Nobody }
     }

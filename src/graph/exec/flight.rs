@@ -20,7 +20,7 @@ use crate::base::{Code, Error, Ref, Result};
 use crate::engine::{Tensor, scratch_slots};
 use crate::graph::Program;
 use crate::memory::heap;
-use crate::stream::{Notice, Queue, Shared, What, Work};
+use crate::stream::{Joinable, Notice, Queue, What, Work};
 use crate::sync::{Exit, HandOff};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Flight {
         let Some(admission) = admission else { return true };
         self.admission.store(IN_LINE, Relaxed);
         queue.set_program_waited_for(admission.number);
-        queue.share(Some((Arc::clone(&admission) as Arc<dyn Shared>, 0)));
+        queue.share(Some((Arc::clone(&admission) as Arc<dyn Joinable>, 0)));
         match admission.enter_or_wait(self, queue) {
             Some(place) => {
                 self.has_place(place, queue);
@@ -168,7 +168,7 @@ impl Flight {
         }
         if pool.is_some() || step.has_calls() {
             *step.visitors.lock() = own.clone();
-            queue.share(Some((Arc::clone(&step) as Arc<dyn Shared>, step.tokens.next_generation())));
+            queue.share(Some((Arc::clone(&step) as Arc<dyn Joinable>, step.tokens.next_generation())));
         }
         let exit = step.open_and_work(pool);
         let exit = if exit == Exit::Open && step.has_calls() { step.work_until_asleep(pool) } else { exit };

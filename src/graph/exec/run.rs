@@ -344,8 +344,8 @@ impl Run {
     }
 
     /// The pool of the stream that the run is on.
-    pub fn pool(&self) -> Option<&ThreadPool> {
-        self.queue.pool().map(|pool| &***pool)
+    pub fn pool(&self) -> Option<&Ref<ThreadPool>> {
+        self.queue.pool()
     }
 
     pub fn is_done(&self) -> bool {

@@ -8,7 +8,7 @@ use super::worker::{CAREFUL, FAST, MEASURED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::kernel::Begun;
-use crate::stream::{Joined, Shared};
+use crate::stream::{Joinable, Joined};
 use crate::sync::{Entry, Exit, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Step {
 }
 
 /// Who waits for the stream of a run joins in.
-impl Shared for Step {
+impl Joinable for Step {
     fn join(self: Arc<Self>, generation: u64) -> Joined {
         let mut done = false;
         if !ambient::within(ambient::Work::Run(self.id)) && self.tokens.enter(generation) == Entry::Inside {

@@ -3,6 +3,7 @@
 use super::subject::{Bench, Outcome, Subject};
 use super::traffic::{Meeting, spin};
 use crate::base::time::Deadline;
+use crate::sync::thread::me;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -47,10 +48,10 @@ fn counts_its_caller(bench: &Bench) -> bool {
     (0..COUNTS_ITS_CALLER).all(|_| {
         let meeting = Arc::new(Meeting::default());
         let until = Deadline::after(MEETING_NS.min(bench.options.budget_ns / 4));
-        let (caller, came) = (std::thread::current().id(), Arc::new(AtomicBool::new(false)));
+        let (caller, came) = (me(), Arc::new(AtomicBool::new(false)));
         let (all, in_caller) = (Arc::clone(&meeting), Arc::clone(&came));
         let accepted = bench.parallel_for(width + 1, move |_| {
-            in_caller.fetch_or(std::thread::current().id() == caller, Relaxed);
+            in_caller.fetch_or(me() == caller, Relaxed);
             all.attend(width + 1, until);
         });
         accepted && meeting.most() == width && came.load(Relaxed) && bench.width() == width
