@@ -694,23 +694,18 @@ static void test_not_issued(void) {
     weir_engine_release(host);
 }
 
-/* A program that the device does all of: issued as kernels are, or, with a handle, driven by the host. */
-static void test_device_program(int with_cpu) {
-    const weir_runtime_info before = runtime_info();
-    weir_engine *host = make_engine(NULL), *engine = make_emulated((weir_emulation){0});
-    weir_engine *engines[] = {host, engine};
+/* x doubled on the device, and rectified by the host if so wanted; x and the result are in the device's memory. */
+static weir_program *make_double(weir_engine *host, weir_engine *engine, int with_cpu) {
     const weir_tensor_desc desc = vector_desc(64);
-    weir_stream *stream = NULL;
+    weir_engine *engines[] = {host, engine};
     weir_graph *graph = make_graph("double");
     weir_kernel *add = NULL;
     weir_program *program = NULL;
     weir_value x, in[2], y;
-    weir_node node;
-    CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
     CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     in[0] = in[1] = x;
-    CHECK_OK(weir_graph_add_kernel(graph, "sum", add, in, 2, &y, 1, &node));
+    CHECK_OK(weir_graph_add_kernel(graph, "sum", add, in, 2, &y, 1, NULL));
     if (with_cpu) {
         weir_kernel *on_host = NULL;
         CHECK_OK(weir_kernel_create_relu(host, NULL, NULL, &on_host));
@@ -723,7 +718,17 @@ static void test_device_program(int with_cpu) {
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
     weir_graph_destroy(graph);
     weir_kernel_release(add);
-    weir_tensor *a = make_tensor(engine, desc), *b = make_tensor(engine, desc);
+    return program;
+}
+
+/* A program that the device does all of: issued as kernels are, or, with a handle, driven by the host. */
+static void test_device_program(int with_cpu) {
+    const weir_runtime_info before = runtime_info();
+    weir_engine *host = make_engine(NULL), *engine = make_emulated((weir_emulation){0});
+    weir_stream *stream = NULL;
+    CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
+    weir_program *program = make_double(host, engine, with_cpu);
+    weir_tensor *a = make_tensor(engine, vector_desc(64)), *b = make_tensor(engine, vector_desc(64));
     CHECK_OK(weir_enqueue_fill(stream, a, 0));
     ear runs = {0}, started = {0};
     weir_run_options *options[] = {options_with(&runs), options_with(&started)};
@@ -772,28 +777,13 @@ static void test_device_program(int with_cpu) {
 /* A failure of the device's in the middle of runs that only notices tell of. */
 static void test_device_failure(void) {
     weir_engine *host = make_engine(NULL), *engine = make_emulated((weir_emulation){.fail_operation = 5});
-    weir_engine *engines[] = {host, engine};
-    const weir_tensor_desc desc = vector_desc(64);
     weir_stream *stream = NULL;
-    weir_graph *graph = make_graph("double");
-    weir_kernel *add = NULL;
-    weir_program *program = NULL;
-    weir_value x, in[2], y;
+    CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
+    weir_program *program = make_double(host, engine, 0);
+    weir_tensor *a = make_tensor(engine, vector_desc(64)), *b = make_tensor(engine, vector_desc(64));
     enum { RUNS = 12 };
     ear ears[RUNS] = {{0}};
     int accepted = 0, failed = 0;
-    CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
-    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
-    in[0] = in[1] = x;
-    CHECK_OK(weir_graph_add_kernel(graph, "sum", add, in, 2, &y, 1, NULL));
-    CHECK_OK(weir_graph_add_output(graph, "y", y));
-    CHECK_OK(weir_graph_set_input_engine(graph, 0, engine));
-    CHECK_OK(weir_graph_set_output_engine(graph, 0, engine));
-    CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
-    weir_graph_destroy(graph);
-    weir_kernel_release(add);
-    weir_tensor *a = make_tensor(engine, desc), *b = make_tensor(engine, desc);
     CHECK_OK(weir_enqueue_fill(stream, a, 0));
     for (int i = 0; i < RUNS; i++) {
         weir_run_options *options = options_with(&ears[i]);

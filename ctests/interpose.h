@@ -35,6 +35,7 @@ static atomic_long library_requests; /* requests of the library since interpose_
 static atomic_long refuse_first, refuse_last;
 static atomic_long refuse_per_million; /* besides, drawn by the request's number */
 static atomic_ulong refuse_seed;
+static atomic_ulong refuse_above; /* besides, all that are larger; 0 = none */
 static atomic_long refused_requests;
 
 /* dlsym may ask for memory before the real functions are known. */
@@ -75,10 +76,12 @@ static int is_drawn(long number) {
 }
 
 /* Counts a request from `caller` if that is in the library, and says whether to refuse it. */
-static int refused(const void *caller) {
+static int refused(const void *caller, size_t size) {
     if ((uintptr_t)caller < library_begin || (uintptr_t)caller >= library_end) return 0;
     long number = atomic_fetch_add(&library_requests, 1) + 1;
-    int is_refused = (number >= atomic_load(&refuse_first) && number <= atomic_load(&refuse_last)) || is_drawn(number);
+    size_t above = atomic_load(&refuse_above);
+    int is_refused = (number >= atomic_load(&refuse_first) && number <= atomic_load(&refuse_last)) || is_drawn(number) ||
+                     (above > 0 && size > above);
     if (is_refused) atomic_fetch_add(&refused_requests, 1);
     return is_refused;
 }
@@ -88,28 +91,28 @@ static int refused(const void *caller) {
 void *malloc(size_t size) {
     resolve();
     if (next.malloc == NULL) return from_nursery(size);
-    return refused(CALLER) ? (errno = ENOMEM, NULL) : next.malloc(size);
+    return refused(CALLER, size) ? (errno = ENOMEM, NULL) : next.malloc(size);
 }
 
 void *calloc(size_t count, size_t size) {
     resolve();
     if (next.calloc == NULL) return from_nursery(count * size); /* the nursery is all zeros */
-    return refused(CALLER) ? (errno = ENOMEM, NULL) : next.calloc(count, size);
+    return refused(CALLER, count * size) ? (errno = ENOMEM, NULL) : next.calloc(count, size);
 }
 
 void *realloc(void *data, size_t size) {
     resolve();
-    return refused(CALLER) ? (errno = ENOMEM, NULL) : next.realloc(data, size);
+    return refused(CALLER, size) ? (errno = ENOMEM, NULL) : next.realloc(data, size);
 }
 
 int posix_memalign(void **out, size_t alignment, size_t size) {
     resolve();
-    return refused(CALLER) ? ENOMEM : next.posix_memalign(out, alignment, size);
+    return refused(CALLER, size) ? ENOMEM : next.posix_memalign(out, alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
     resolve();
-    return refused(CALLER) ? (errno = ENOMEM, NULL) : next.aligned_alloc(alignment, size);
+    return refused(CALLER, size) ? (errno = ENOMEM, NULL) : next.aligned_alloc(alignment, size);
 }
 
 void free(void *data) {

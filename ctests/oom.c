@@ -287,6 +287,40 @@ static void test_products(void) {
     CHECK_EQ(floats, WEIR_OK);
 }
 
+/* However much is queued, nobody needs it in one piece. */
+static void test_long_queues(void) {
+    enum { LONG = 30000, PIECE = 64 << 10 };
+    weir_engine *engine = make_engine(NULL), *device = NULL;
+    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL), *there = NULL;
+    gate first = {0};
+    atomic_int runs = 0;
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, NULL, &device));
+    CHECK_OK(weir_stream_create(device, WEIR_STREAM_ASYNCHRONOUS, NULL, &there));
+    weir_event *event = make_event(engine, WEIR_EVENT_DEFAULT);
+    weir_tensor *tensor = make_tensor(device, vector_desc(16));
+    CHECK_OK(weir_enqueue_task(stream, pass_gate, &first, NULL));
+    CHECK_OK(weir_event_record(event, stream));
+    CHECK_OK(weir_stream_wait_event(there, event));
+    long refused_before = atomic_load(&refused_requests);
+    atomic_store(&refuse_above, PIECE);
+    for (int i = 0; i < LONG; i++) {
+        CHECK_OK(weir_enqueue_task(stream, count_run, &runs, NULL));
+        CHECK_OK(weir_enqueue_fill(there, tensor, (uint8_t)i));
+    }
+    open_gate(&first);
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_stream_synchronize(there, WEIR_TIMEOUT_INFINITE));
+    atomic_store(&refuse_above, 0);
+    CHECK_EQ(atomic_load(&refused_requests), refused_before);
+    CHECK_EQ(atomic_load(&runs), LONG);
+    weir_tensor_release(tensor);
+    weir_event_release(event);
+    weir_stream_release(there);
+    weir_stream_release(stream);
+    weir_engine_release(device);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     if (!interpose_start()) {
@@ -297,6 +331,7 @@ int main(void) {
     for (int act = 0; act < ACTS; act++) test_act(act);
     CHECK(num_refusals > 100);
     test_products();
+    test_long_queues();
     check_released(&before);
     return 0;
 }

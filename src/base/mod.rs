@@ -4,6 +4,7 @@ mod clock;
 pub mod desc;
 pub mod dtype;
 mod error;
+mod fifo;
 pub mod live;
 pub mod object;
 pub mod process;
@@ -13,5 +14,6 @@ pub mod time;
 
 pub use desc::Desc;
 pub use error::{Code, Error, Result, RunFailure};
+pub use fifo::Fifo;
 pub use object::{Kind, Object, Ref};
 pub use reach::Reach;

@@ -11,12 +11,11 @@ use super::look::Brief;
 use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Error, Fifo, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
 use crate::sync::{Gate, Giver, Inbox, Mutex, OnceLock, Turn, TurnGuard};
 use crate::threadpool::ThreadPool;
-use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
@@ -81,20 +80,20 @@ pub enum Op {
 
 /// What whoever drains has: items in order, and on a queue whose work a device does, who gives again what stands.
 pub(super) struct Items {
-    ops: VecDeque<Op>,
+    ops: Fifo<Op>,
     pub(super) giver: Option<Giver<Arc<dyn Work>>>,
 }
 
 impl Deref for Items {
-    type Target = VecDeque<Op>;
+    type Target = Fifo<Op>;
 
-    fn deref(&self) -> &VecDeque<Op> {
+    fn deref(&self) -> &Fifo<Op> {
         &self.ops
     }
 }
 
 impl DerefMut for Items {
-    fn deref_mut(&mut self) -> &mut VecDeque<Op> {
+    fn deref_mut(&mut self) -> &mut Fifo<Op> {
         &mut self.ops
     }
 }
@@ -201,7 +200,7 @@ impl Queue {
             submitted: AtomicU64::new(0),
             completed: Arc::new(Gate::new()),
             inbox: Inbox::default(),
-            turn: Turn::new(Items { ops: VecDeque::with_capacity(64), giver }),
+            turn: Turn::new(Items { ops: Fifo::with_capacity(64), giver }),
             latch: Latch::default(),
             parked_on: Mutex::default(),
             program_waited_for: AtomicU32::new(0),

@@ -19,7 +19,7 @@
 //!   one is, nobody else looks.
 #![forbid(unsafe_code)]
 
-use std::collections::VecDeque;
+use crate::base::Fifo;
 
 /// So many items lie between two milestones that nobody asked for.
 const STRIDE: u64 = 64;
@@ -69,8 +69,8 @@ pub struct Milestones<T, E> {
     /// The last item that is over.
     over: u64,
     /// Items that are not taken out and have something to let go of, with their numbers, oldest first.
-    items: VecDeque<(u64, T)>,
-    milestones: VecDeque<Milestone<E>>,
+    items: Fifo<(u64, T)>,
+    milestones: Fifo<Milestone<E>>,
     /// Items behind which a milestone is wanted as soon as they are issued; ascending.
     asked: Vec<u64>,
     is_looking: bool,
@@ -82,8 +82,8 @@ impl<T, E> Default for Milestones<T, E> {
     fn default() -> Self {
         Milestones {
             over: 0,
-            items: VecDeque::new(),
-            milestones: VecDeque::new(),
+            items: Fifo::default(),
+            milestones: Fifo::default(),
             asked: Vec::new(),
             is_looking: false,
             has_word: false,

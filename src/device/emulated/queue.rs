@@ -4,10 +4,9 @@
 use super::event::Core;
 use super::replay::Replay;
 use super::work::Shared;
-use crate::base::Error;
+use crate::base::{Error, Fifo};
 use crate::device::{HostFunction, Predicate};
 use crate::memory::View;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What an operation does.
@@ -117,7 +116,7 @@ pub(super) struct Queue {
     pub priority: i32,
     /// In the checker, if there is one.
     pub slot: usize,
-    pub items: VecDeque<Item>,
+    pub items: Fifo<Item>,
     pub busy: Option<Busy>,
     /// When the last item was done, on the modelled clock.
     pub time: u64,

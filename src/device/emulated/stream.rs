@@ -9,14 +9,13 @@ use super::recorded::Recorded;
 use super::state::Counts;
 use super::work::Shared;
 use super::{check, effect};
-use crate::base::{Error, Result};
+use crate::base::{Error, Fifo, Result};
 use crate::device::{
     DeviceEvent, DeviceKernel, DeviceStream, Executable, Fill, HostFunction, Launch, Place, StreamAttr, Transfer,
 };
 use crate::memory::{View, copy_bytes};
 use crate::sync::fork;
 use std::any::Any;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ impl Stream {
             name: attr.name.to_owned(),
             priority: attr.priority,
             slot,
-            items: VecDeque::new(),
+            items: Fifo::default(),
             busy: None,
             time: 0,
             failure: None,
