@@ -137,6 +137,14 @@ fn a_callback_may_submit() {
     let (s, done) = (d.stream("s"), Count::default());
     let event = d.event();
     launch(&*s, "first", &d.sum(1), &[], &[]).unwrap();
+    // Not before the callback is there: it would be called here, where a wait is allowed.
+    let go = Count::default();
+    let waiting = go.clone();
+    let gate = d.call(move || {
+        waiting.wait(1);
+        Ok(())
+    });
+    launch(&*s, "gate", &gate, &[], &[]).unwrap();
     s.record(&event).unwrap();
     let (inner, told, seen) = (Arc::clone(&d), done.clone(), Arc::clone(&event));
     d.device.when_reached(
@@ -151,6 +159,7 @@ fn a_callback_may_submit() {
             inner.device.when_reached(&event, told.adder());
         }),
     );
+    go.add();
     done.wait(1);
     assert_eq!(*d.ran.lock(), [1, 2]);
 }
