@@ -343,7 +343,7 @@ static void test_values_of_runs(void) {
     weir_kernel *kernel = make_unary_kernel(engine, "negate", negate, NULL, &desc);
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &value));
     for (int i = 0; i < 6; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "negate%d", i);
         CHECK_OK(weir_graph_add_kernel(graph, name, kernel, &value, 1, &value, 1, NULL));
     }

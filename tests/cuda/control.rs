@@ -347,7 +347,7 @@ fn calls(f: impl FnOnce()) -> Vec<(String, u64)> {
         let before = before.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
         (name, count - before)
     });
-    let is_left = |name: &str| name.contains("Ctx") || name.contains("GetError");
+    let is_left = |name: &str| ["Ctx", "GetError", "Exchange"].iter().any(|part| name.contains(part));
     let is_left = |name: &str| is_left(name) || name.contains("Destroy") || name.contains("Unload");
     since.filter(|(name, count)| *count > 0 && !is_left(name)).collect()
 }

@@ -120,9 +120,10 @@ fn run(subject: &Subject, program: &Ref<Program>, from: f32) -> Result<()> {
 fn check(error: &Error, fault: Fault<'_>) {
     let text = error.message();
     // The functions' names without their versions. A thread's own context is put back without a look at the answer: the
-    // next call tells.
+    // next call tells. A thread that takes something back may be told first that the device is lost.
     let name = fault.function.split("_v").next().unwrap_or_default();
-    let is_named = text.contains(name) || (name == "cuCtxSetCurrent" && fault.code == LOST);
+    let is_other = fault.code == LOST && (name == "cuCtxSetCurrent" || text.contains("taking back"));
+    let is_named = text.contains(name) || is_other;
     assert!(is_named && text.contains(&format!(" ({}, ", fault.code)), "{fault}: {text}");
     assert!(text.contains("engine cuda:0"), "{fault}: {text}");
     assert!(text.contains("node '") || text.contains("program '"), "{fault}: {text}");
@@ -176,7 +177,8 @@ fn calls(subject: &Subject) -> Vec<(String, u64)> {
         let since = count - before(&name);
         (name, since)
     });
-    since.filter(|(_, count)| *count > 0).collect()
+    // It fails only when the driver has ended.
+    since.filter(|(name, count)| *count > 0 && name != "cuThreadExchangeStreamCaptureMode").collect()
 }
 
 /// Polls come as time passes, and a thread's context is looked at around every other call: some of those are enough.

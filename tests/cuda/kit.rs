@@ -33,7 +33,7 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
         body();
         return None;
     }
-    let mut driver = Driver::new().set("LEAKS", "abort").set("RACES", "abort");
+    let mut driver = Driver::new().set("LEAKS", "abort").set("RACES", "abort").set("OTHERS", "capture");
     for (name, value) in settings {
         driver = match *name {
             "VERSION" => driver.version(value.parse().unwrap()),
@@ -105,9 +105,35 @@ pub fn symbol(name: &str) -> *mut c_void {
     }
 }
 
+/// What others capture is no concern of this thread's until this is dropped.
+pub struct Relaxed(i32);
+
+impl Relaxed {
+    pub fn new() -> Relaxed {
+        Relaxed(exchange(2))
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        exchange(self.0);
+    }
+}
+
+/// Another mode of captures for this thread; gives that of before.
+pub fn exchange(mut mode: i32) -> i32 {
+    // SAFETY: the driver's function with this name has this type.
+    let function: unsafe extern "C" fn(*mut i32) -> i32 =
+        unsafe { std::mem::transmute(symbol("cuThreadExchangeStreamCaptureMode")) };
+    // SAFETY: a place for the mode, with the new one. Before cuInit nobody captures.
+    unsafe { function(&raw mut mode) };
+    mode
+}
+
 /// Calls a function of the driver: `raw!(cuCtxGetCurrent(&raw mut context): *mut Pointer)`.
 macro_rules! raw {
     ($name:ident($($argument:expr),*): $($type:ty),*) => {{
+        let _relaxed = $crate::kit::Relaxed::new();
         // SAFETY: the driver's function with this name has this type.
         let function: unsafe extern "C" fn($($type),*) -> i32 = unsafe { std::mem::transmute($crate::kit::symbol(stringify!($name))) };
         // SAFETY: as the test says.

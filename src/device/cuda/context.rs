@@ -8,6 +8,11 @@
 //! does the same behind weir's back. Who calls several functions in a row, and none of the host's in between, looks
 //! once for all of them (`scope`).
 //!
+//! *While others capture.* A thread that captures a stream in the usual mode (torch.cuda.graph, CuPy) forbids all other
+//! threads to ask, wait, allocate or load meanwhile, and its capture fails if they do (`cuThreadExchangeStreamCaptureMode`
+//! in the driver's reference). A thread that has declared itself relaxed is not meant by that. So each call but those
+//! that put work into a stream, which are never forbidden, is made in that mode, and the host's is put back.
+//!
 //! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept
 //! with what was asked for; from then on the driver is asked for nothing, and everybody is told that one. What is
 //! destroyed then is left to the end of the context. The primary context ends when all who hold it have let go; then
@@ -22,8 +27,9 @@ use super::status;
 use super::table::{CUcontext, CUdevice, Status, Table};
 use crate::base::{Code, Error, Result};
 use crate::sync::{OnceLock, fork};
+use cudarc::driver::sys::CUstreamCaptureMode_enum as F;
 use std::cell::Cell;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::fmt::Display;
 
 /// A handle of the driver's, which may be used from any thread.
@@ -46,6 +52,31 @@ pub struct Context {
     lost: OnceLock<Error>,
     /// For what kernels find.
     pages: Pages,
+}
+
+/// What this thread calls until this is dropped is no concern of captures in other threads.
+pub(super) struct Relaxed {
+    table: &'static Table,
+    /// None: the driver has ended, which the call that follows tells.
+    before: Option<c_int>,
+}
+
+impl Relaxed {
+    pub(super) fn new(table: &'static Table) -> Relaxed {
+        let mut mode = F::CU_STREAM_CAPTURE_MODE_RELAXED as c_int;
+        // SAFETY: the driver's function, with the new mode in the place for the one of before.
+        let status = unsafe { (table.thread_exchange_stream_capture_mode)(&raw mut mode) };
+        Relaxed { table, before: (status == status::SUCCESS).then_some(mode) }
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        if let Some(mode) = &mut self.before {
+            // SAFETY: the driver's function, with the mode that it gave in the place for this one.
+            unsafe { (self.table.thread_exchange_stream_capture_mode)(mode) };
+        }
+    }
 }
 
 /// The context is current in this thread until this is dropped.
@@ -93,6 +124,7 @@ impl Context {
             return Ok(context);
         }
         let mut raw = std::ptr::null_mut();
+        let _relaxed = Relaxed::new(table);
         // SAFETY: the driver's function, and a place for the answer.
         driver.check("cuDevicePrimaryCtxRetain", unsafe { (table.primary_ctx_retain)(&raw mut raw, device) })?;
         Ok(at(raw, true))
@@ -169,9 +201,25 @@ impl Context {
         Ok(Scope { _entered: entered, around: SCOPE.replace(self) })
     }
 
-    /// Calls one of the driver's functions in the context; `what` is being done, for the text of a failure.
-    #[inline]
+    /// Calls one of the driver's functions in the context; `what` is being done, for the text of a failure. None that
+    /// puts work into a stream (`issue`).
     pub(super) fn call(
+        &self,
+        function: &'static str,
+        what: &dyn Display,
+        call: impl FnOnce(&'static Table) -> Status,
+    ) -> Result<()> {
+        let entered = self.enter()?;
+        let relaxed = Relaxed::new(self.table());
+        let status = call(self.table());
+        let result = self.check(function, what, status);
+        drop((relaxed, entered));
+        result
+    }
+
+    /// As `call`, for what puts work into a stream, prepares a launch, or asks whether a stream is captured.
+    #[inline]
+    pub(super) fn issue(
         &self,
         function: &'static str,
         what: &dyn Display,
@@ -182,6 +230,12 @@ impl Context {
         let result = self.check(function, what, status);
         drop(entered);
         result
+    }
+
+    /// What a library calls in the context meanwhile is no concern of captures in other threads either.
+    pub(super) fn enter_relaxed(&self) -> Result<(Relaxed, Entered<'_>)> {
+        let entered = self.enter()?;
+        Ok((Relaxed::new(self.table()), entered))
     }
 
     /// As `call`, for taking something back. Nobody is told of a failure: that of a lost device is known, and the end
@@ -233,6 +287,7 @@ impl Drop for Context {
             self.take_back("cuMemFreeHost", |table| unsafe { (table.mem_free_host)(memory) });
         }
         if self.is_primary && !fork::forked() {
+            let _relaxed = Relaxed::new(self.table());
             // Also if it is lost: so it ends, and the next one is new.
             // SAFETY: the driver's function; everything that was made in the context holds it, and is gone.
             unsafe { (self.table().primary_ctx_release)(self.device) };

@@ -6,6 +6,9 @@
 //! goes for failures, too: who is told that an event is reached asks it how that went, and must not be told that it is
 //! not.
 //!
+//! *Captured.* An event that was recorded into a capture stands for a node of a graph. It is never reached, and to ask the
+//! driver for it would spoil the capture, so nobody does. Recorded again outside it is an event like others.
+//!
 //! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the
 //! driver; one with a limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of
 //! that at most.
@@ -16,7 +19,7 @@ use super::context::{Context, Handle, exposed};
 use super::downcast::downcast;
 use super::inbox::Reports;
 use super::status;
-use super::table::CUevent;
+use super::table::{CUevent, Status};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
 use crate::device::DeviceEvent;
@@ -24,7 +27,7 @@ use crate::sync::{Mutex, fork};
 use cudarc::driver::sys::CUevent_flags_enum as F;
 use std::ffi::c_uint;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
 
 /// So many events of each sort are kept.
@@ -48,6 +51,8 @@ pub struct CudaEvent {
     timing: bool,
     recorded: AtomicU64,
     reached: AtomicU64,
+    /// It was recorded last into a capture.
+    captured: AtomicBool,
     /// What `recorded` was when the driver failed to answer, 0 if it did not, and what it said.
     failed_at: AtomicU64,
     failure: Mutex<Option<Error>>,
@@ -64,6 +69,7 @@ impl CudaEvent {
             timing,
             recorded: AtomicU64::new(0),
             reached: AtomicU64::new(0),
+            captured: AtomicBool::new(false),
             failed_at: AtomicU64::new(0),
             failure: Mutex::default(),
             reports: Reports::default(),
@@ -97,11 +103,13 @@ impl CudaEvent {
         self.raw.0
     }
 
-    /// Recorded by `record`.
-    pub(super) fn record(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Recorded by `record`, into a capture or not.
+    pub(super) fn record(&self, captured: bool, record: impl FnOnce() -> Result<()>) -> Result<()> {
         // ORDERING: AcqRel pairs with the Acquire in `is_reached`: who sees an even count asks the driver after it was
         // told of that record, and who asked before it was told of this one has seen an earlier count.
         self.recorded.fetch_add(1, AcqRel);
+        // ORDERING: Relaxed, as the count says for which record it holds.
+        self.captured.store(captured, Relaxed);
         let result = record();
         self.recorded.fetch_add(1, AcqRel);
         result
@@ -139,21 +147,29 @@ impl CudaEvent {
     }
 }
 
+/// The driver's answer says neither that the event is reached nor that work in front of it has failed.
+fn is_open(asked: Status) -> bool {
+    asked == status::NOT_READY || status::is_of_capture(asked)
+}
+
 impl DeviceEvent for CudaEvent {
     fn is_reached(&self) -> Result<bool> {
         let recorded = self.recorded.load(Acquire);
         if self.reached.load(Acquire) == recorded {
             return Ok(true);
         }
+        if self.captured.load(Relaxed) {
+            return Ok(false);
+        }
         self.failed(recorded)?;
         let mut asked = status::NOT_READY;
         let call = self.spare.context.call("cuEventQuery", &"work in front of an event", |table| {
             // SAFETY: the driver's function, with an event of this context.
             asked = unsafe { (table.event_query)(self.raw()) };
-            if asked == status::NOT_READY { status::SUCCESS } else { asked }
+            if is_open(asked) { status::SUCCESS } else { asked }
         });
         call.map_err(|error| self.fails(recorded, error))?;
-        if asked == status::NOT_READY {
+        if is_open(asked) {
             return Ok(false);
         }
         self.know(recorded)?;
@@ -168,6 +184,9 @@ impl DeviceEvent for CudaEvent {
             }
             if deadline.is_past() {
                 return Ok(false);
+            }
+            if self.captured.load(Relaxed) {
+                return Err(Error::precondition("the event was recorded into a capture, which does not reach it"));
             }
             let passed = now_ns() - begin;
             if passed < LOOK_NS {

@@ -306,6 +306,11 @@ impl CudaGraph {
         self.context.call(function, &In(&self.name, what), |_| call())
     }
 
+    /// Other parameters for a node, which is a part of a run.
+    fn set(&self, function: &'static str, what: &str, set: impl FnOnce() -> Status) -> Result<()> {
+        self.context.issue(function, &In(&self.name, what), |_| set())
+    }
+
     /// Launches it; `executable` is one of this context.
     pub(super) fn launch(executable: &Arc<dyn Executable>, context: &Arc<Context>, stream: &CudaStream) -> Result<()> {
         let graph = downcast::<CudaGraph>(&**executable);
@@ -355,7 +360,7 @@ impl Executable for CudaGraph {
                     let params = kernel_node(grid, arguments);
                     // SAFETY: the driver's function with an executable and a node of its graph; the arguments are
                     // copied.
-                    self.call("cuGraphExecKernelNodeSetParams", what, || unsafe {
+                    self.set("cuGraphExecKernelNodeSetParams", what, || unsafe {
                         (functions.set_kernel)(exec, node, &raw const params)
                     })
                 })?;
@@ -364,14 +369,14 @@ impl Executable for CudaGraph {
             Work::Copy(transfer) => {
                 let params = copy_node(transfer)?;
                 // SAFETY: as above.
-                self.call("cuGraphExecMemcpyNodeSetParams", what, || unsafe {
+                self.set("cuGraphExecMemcpyNodeSetParams", what, || unsafe {
                     (functions.set_copy)(exec, nodes[0].0, &raw const params, context)
                 })
             }
             Work::Fill(fill) => {
                 let params = fill_node(fill);
                 // SAFETY: as above.
-                self.call("cuGraphExecMemsetNodeSetParams", what, || unsafe {
+                self.set("cuGraphExecMemsetNodeSetParams", what, || unsafe {
                     (functions.set_fill)(exec, nodes[0].0, &raw const params, context)
                 })
             }

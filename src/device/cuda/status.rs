@@ -17,6 +17,11 @@ pub fn is_sticky(status: Status) -> bool {
     matches!(status, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810)
 }
 
+/// Somebody captures: what was asked for is not known, and nothing has failed.
+pub fn is_of_capture(status: Status) -> bool {
+    matches!(status, 900..=908)
+}
+
 /// The library's code for a failure.
 pub fn code(status: Status) -> Code {
     match status {
@@ -25,7 +30,8 @@ pub fn code(status: Status) -> Code {
         INVALID_VALUE | 200 | 218 | 300 | 400 => Code::InvalidArgument,
         OUT_OF_MEMORY | 701 => Code::ResourceExhausted,
         // Not initialised; no context; a context in use; a capture.
-        3 | 201 | 202 | 216 | 708 | 712 | 713 | 900..=908 => Code::FailedPrecondition,
+        3 | 201 | 202 | 216 | 708 | 712 | 713 => Code::FailedPrecondition,
+        _ if is_of_capture(status) => Code::FailedPrecondition,
         // Deinitialised, a stub, busy or absent devices, no compiler, not ready, MPS.
         DEINITIALIZED | STUB_LIBRARY | 46 | NO_DEVICE | 101 | 221 | 802..=809 => Code::Unavailable,
         // No code for this device, PTX of a newer CUDA, not supported.

@@ -159,12 +159,13 @@ impl CudaStream {
         if exposed(self.raw()) == PER_THREAD {
             return Ok(false);
         }
-        self.is_capturing(&"a product").map(|capturing| !capturing)
+        self.captures().map(|captures| !captures)
     }
 
-    fn is_capturing(&self, what: &dyn Display) -> Result<bool> {
+    /// Whether the host captures the stream; one of weir's, too, whose handle it has.
+    fn captures(&self) -> Result<bool> {
         let mut capturing = 0;
-        self.context.call("cuStreamIsCapturing", what, |table| {
+        self.context.issue("cuStreamIsCapturing", &On(&"whether it is captured", &self.name), |table| {
             // SAFETY: the driver's function with a stream of this context, and a place for the answer.
             unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
         })?;
@@ -180,13 +181,13 @@ impl CudaStream {
         call: impl FnOnce(&'static Table, CUstream) -> Status,
     ) -> Result<()> {
         let what = On(what, &self.name);
-        self.context.call(function, &what, |table| call(table, self.raw()))?;
+        self.context.issue(function, &what, |table| call(table, self.raw()))?;
         if self.context.driver().waits() { self.wait_for_all(&what) } else { Ok(()) }
     }
 
     #[cold]
     fn wait_for_all(&self, what: &dyn Display) -> Result<()> {
-        if self.is_capturing(what)? {
+        if self.captures()? {
             return Ok(());
         }
         // SAFETY: the driver's function with a stream of this context.
@@ -299,7 +300,7 @@ impl DeviceStream for CudaStream {
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let event = CudaEvent::of(&**event, &self.context)?;
         event.reports.copy(&self.reports);
-        event.record(|| {
+        event.record(self.is_capturing()?, || {
             // SAFETY: the driver's function with a stream and an event of this context.
             self.issue("cuEventRecord", &"an event", |table, stream| unsafe {
                 (table.event_record)(event.raw(), stream)
@@ -318,15 +319,7 @@ impl DeviceStream for CudaStream {
 
     /// Streams of weir's are not asked.
     fn is_capturing(&self) -> Result<bool> {
-        if self.is_own {
-            return Ok(false);
-        }
-        let mut capturing = 0;
-        self.context.call("cuStreamIsCapturing", &On(&"a run", &self.name), |table| {
-            // SAFETY: the driver's function with a stream of this context, and a place for the answer.
-            unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
-        })?;
-        Ok(capturing != 0)
+        if self.is_own { Ok(false) } else { self.captures() }
     }
 
     /// The caller may be capturing a stream of its own, which must not be asked then.

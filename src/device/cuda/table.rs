@@ -130,6 +130,7 @@ table! {
         stream_wait_event = "cuStreamWaitEvent" (CUstream, CUevent, c_uint);
         stream_get_ctx = "cuStreamGetCtx" (CUstream, *mut CUcontext);
         stream_is_capturing = "cuStreamIsCapturing" (CUstream, *mut c_int);
+        thread_exchange_stream_capture_mode = "cuThreadExchangeStreamCaptureMode" (*mut c_int);
 
         event_create = "cuEventCreate" (*mut CUevent, c_uint);
         event_destroy = "cuEventDestroy_v2" (CUevent);

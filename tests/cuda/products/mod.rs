@@ -2,7 +2,7 @@
 //! failures. The library is `tests/fake_blas`.
 
 mod numbers;
-mod programs;
+pub mod programs;
 mod recorded;
 
 use crate::bench::{Bench, values};

@@ -2,6 +2,7 @@
 
 use crate::abi::Handle;
 use crate::graph::Work;
+use crate::settings::SETTINGS;
 use crate::status::{Code, Result};
 use crate::world::{NON_BLOCKING, World};
 use std::cell::Cell;
@@ -73,8 +74,29 @@ fn is_unsafe(name: &str) -> bool {
     )
 }
 
+/// What puts work into a stream, and what a driver never forbids.
+fn is_safe(name: &str) -> bool {
+    name.ends_with("Async")
+        || name.ends_with("Async_v2")
+        || name.starts_with("cuLaunch")
+        || name.starts_with("cuGraphExec") && name.contains("Set")
+        || matches!(
+            name,
+            "cuEventRecord"
+                | "cuEventRecordWithFlags"
+                | "cuStreamWaitEvent"
+                | "cuStreamIsCapturing"
+                | "cuStreamEndCapture"
+                | "cuGraphLaunch"
+                | "cuThreadExchangeStreamCaptureMode"
+        )
+}
+
 /// Whether the thread may call this while captures go on; if not, they are spoilt.
 pub fn check_call(world: &mut World, name: &str) -> Result {
+    if SETTINGS.others_capture && MODE.get() != RELAXED && !is_safe(name) {
+        crate::call::stop(&format!("{name} is called by a thread that is not relaxed while another one captures"));
+    }
     if world.captures.live.is_empty() || !is_unsafe(name) {
         return Ok(());
     }

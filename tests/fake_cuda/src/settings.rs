@@ -12,6 +12,7 @@
 //! | `FAKE_CUDA_DROP` | function,... | cuGetProcAddress does not find it |
 //! | `FAKE_CUDA_LOG` | file | one line for each call |
 //! | `FAKE_CUDA_RACES` | abort, report, off | what a find of the checker does: else abort |
+//! | `FAKE_CUDA_OTHERS` | capture | as if another thread captured all the time: ends the process at a call that only a relaxed thread may make |
 //! | `FAKE_CUDA_PINNED` | guard | pinned memory faults that the host touches too soon |
 //! | `FAKE_CUDA_LEAKS` | list, abort, off | what handles that are left at the end do: else list |
 //! | `FAKE_CUDA_UNWAITED` | list, abort, off | what operations do that nobody has waited for at the end: else list |
@@ -50,6 +51,7 @@ pub struct Settings {
     pub leaks: OnFind,
     pub unwaited: OnFind,
     pub guards: bool,
+    pub others_capture: bool,
 }
 
 pub static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
@@ -83,10 +85,10 @@ impl Settings {
                 pair.ok_or_else(|| format!("FAKE_CUDA_DELAY has '{item}', expected stream:microseconds"))?;
             delays.insert(stream, us);
         }
-        let guards = match get("FAKE_CUDA_PINNED").as_deref() {
-            None => false,
-            Some("guard") => true,
-            Some(other) => return Err(format!("FAKE_CUDA_PINNED is '{other}', expected guard")),
+        let is_set = |name: &str, word: &str| match get(name) {
+            None => Ok(false),
+            Some(text) if text == word => Ok(true),
+            Some(text) => Err(format!("{name} is '{text}', expected {word}")),
         };
         let failures = list("FAKE_CUDA_FAIL").iter().map(|item| Failure::read(item)).collect::<Result<_, _>>()?;
         Ok(Settings {
@@ -101,7 +103,8 @@ impl Settings {
             races: on_find("FAKE_CUDA_RACES", ["abort", "report", "off"], OnFind::Abort)?,
             leaks: on_find("FAKE_CUDA_LEAKS", ["abort", "list", "off"], OnFind::Report)?,
             unwaited: on_find("FAKE_CUDA_UNWAITED", ["abort", "list", "off"], OnFind::Report)?,
-            guards,
+            guards: is_set("FAKE_CUDA_PINNED", "guard")?,
+            others_capture: is_set("FAKE_CUDA_OTHERS", "capture")?,
         })
     }
 

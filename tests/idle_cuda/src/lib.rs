@@ -99,6 +99,7 @@ answers! {
     cuDeviceGetUuid_v2(uuid: [u8; 16], c_int) = *b"idle-cuda-gpu-00";
     cuDevicePrimaryCtxRetain(context: usize, c_int) = CONTEXT;
     cuCtxGetCurrent(context: usize) = CURRENT.get();
+    cuThreadExchangeStreamCaptureMode(mode: c_int) = 0;
     cuCtxGetDevice(device: c_int) = 0;
     cuStreamCreateWithPriority(stream: Pointer, c_uint, c_int) = new();
     cuEventCreate(event: Pointer, c_uint) = new();

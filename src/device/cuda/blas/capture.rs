@@ -1,8 +1,8 @@
 //! Products in recordings: what the library puts into a stream is captured, and becomes a child of the recording's
 //! graph.
 //!
-//! The capture is in a stream of its own and counts for its own thread (THREAD_LOCAL), so nobody else's calls disturb
-//! it nor it theirs.
+//! The capture is in a stream of its own and forbids nobody anything (RELAXED): neither other threads nor the library,
+//! which may load its kernels as they are captured.
 //!
 //! *Workspaces.* A product that needs one shares it with those that the recording's edges put before or behind it;
 //! products that may run side by side have one each. Who is before whom is known by clocks: of each workspace, how many
@@ -150,11 +150,11 @@ impl Products {
                 unsafe { (table.stream_create_with_priority)(&raw mut stream.0, flags, 0) }
             })?;
         }
-        let mode = M::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL as c_int;
+        let mode = M::CU_STREAM_CAPTURE_MODE_RELAXED as c_int;
         // SAFETY: the driver's function with a stream of this context's, which nobody else uses.
         blas.context.call("cuStreamBeginCapture", what, |_| unsafe { (functions.begin)(stream.0, mode) })?;
         let address = workspace.map_or(0, |workspace| workspace.address as u64);
-        let entered = blas.context.enter()?;
+        let entered = blas.context.enter_relaxed()?;
         let enqueued = prepared.enqueue(stream.0, address);
         drop(entered);
         let mut graph = std::ptr::null_mut();

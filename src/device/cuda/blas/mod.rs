@@ -118,7 +118,7 @@ impl Products {
             Err(why) => return Ok(Err(why.to_owned())),
         };
         let mut raw = std::ptr::null_mut();
-        let entered = self.context.enter()?;
+        let entered = self.context.enter_relaxed()?;
         // SAFETY: the library's function, and a place for the answer.
         let created = unsafe { (library.create)(&raw mut raw) };
         drop(entered);
@@ -147,7 +147,7 @@ impl Drop for Blas {
         if self.context.lost().is_some() || fork::forked() {
             return;
         }
-        if let Ok(_entered) = self.context.enter() {
+        if let Ok(_entered) = self.context.enter_relaxed() {
             // SAFETY: the library's function with a handle that nobody uses any more.
             unsafe { (self.library.destroy)(self.handle.0) };
         }
@@ -187,6 +187,8 @@ impl Prepared<'_> {
         }
         let address = workspace.as_ref().map_or(0, |workspace| workspace.address as u64);
         let mut enqueued = Ok(status::SUCCESS);
+        // The library may load its kernels now.
+        let _entered = self.blas().context.enter_relaxed()?;
         stream.issue("cublasLtMatmul", what, |_, raw| {
             enqueued = self.enqueue(raw, address);
             status::SUCCESS

@@ -79,7 +79,7 @@ impl Plan {
             |of| if shape.is_aligned { Ok(ALIGNMENT as u32) } else { dtype::size(of).map(|bytes| bytes as u32) };
         preference.alignment(bytes(shape.dtype)?, bytes(shape.to)?)?;
         let (mut proposal, mut count) = (Proposal::default(), 0);
-        let entered = blas.context.enter()?;
+        let entered = blas.context.enter_relaxed()?;
         // SAFETY: the library's function with descriptors of its own, and places for the answers.
         let status = unsafe {
             (library.propose)(
