@@ -162,17 +162,34 @@ fn conformance() {
     });
 }
 
+/// Straight where they reach each other's memory, whatever it comes from; through the host's where the machine does not
+/// let them.
 #[test]
 fn two_devices_copy_to_one_another() {
-    with_driver(&[("DEVICES", "2")], || {
-        let bench = Bench::new();
-        let second = Engine::create(DeviceKind::CUDA, 1, None).unwrap();
-        let there = Tensor::create(second.clone(), crate::bench::desc()).unwrap();
-        let (x, y) = (bench.on_device().unwrap(), bench.on_device().unwrap());
-        bench.stream.enqueue_copy(bench.on_host(|i| 3 * i as i32), x.clone()).unwrap();
-        bench.stream.enqueue_copy(x, there.clone()).unwrap();
-        bench.stream.enqueue_copy(there, y.clone()).unwrap();
-        assert_eq!(bench.read(&y).unwrap(), (0..LEN as i32).map(|i| 3 * i).collect::<Vec<_>>());
-        assert_eq!(fake::count("cuMemcpyPeerAsync"), 2);
-    });
+    let settings: [(&[(&str, &str)], u64); 4] = [
+        (&[("DEVICES", "2")], 0),
+        (&[("DEVICES", "2"), ("WITHOUT", "cuMemPoolCreate")], 0),
+        (&[("DEVICES", "2"), ("PEERS", "none")], 2),
+        (&[("DEVICES", "2"), ("PEERS", "none"), ("WITHOUT", "cuMemPoolCreate")], 2),
+    ];
+    for (settings, staged) in settings {
+        let ran = with_driver(settings, || {
+            let bench = Bench::new();
+            // One that is made anew is no other than before.
+            drop(Engine::create(DeviceKind::CUDA, 1, None).unwrap());
+            let second = Engine::create(DeviceKind::CUDA, 1, None).unwrap();
+            let there = Tensor::create(second.clone(), crate::bench::desc()).unwrap();
+            let (x, y) = (bench.on_device().unwrap(), bench.on_device().unwrap());
+            bench.stream.enqueue_copy(bench.on_host(|i| 3 * i as i32), x.clone()).unwrap();
+            bench.stream.enqueue_copy(x, there.clone()).unwrap();
+            bench.stream.enqueue_copy(there, y.clone()).unwrap();
+            assert_eq!(bench.read(&y).unwrap(), (0..LEN as i32).map(|i| 3 * i).collect::<Vec<_>>());
+            assert_eq!(fake::count("cuMemcpyPeerAsync"), 2);
+            println!("staged: {}", fake::count("staged copy"));
+        });
+        match ran {
+            None => return,
+            Some(output) => assert!(output.contains(&format!("staged: {staged}")), "{settings:?}: {output}"),
+        }
+    }
 }

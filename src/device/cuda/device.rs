@@ -40,7 +40,7 @@ impl CudaDevice {
     fn open(driver: &'static Driver, index: u32, settings: &Settings) -> Result<CudaDevice> {
         let facts = Facts::of(driver, driver.device(index)?)?;
         let context = Arc::new(Context::open(driver, index, settings.context)?);
-        let memory = Arc::new(Memory::new(&context)?);
+        let memory = Memory::new(&context)?;
         Ok(CudaDevice {
             index,
             products: Products::new(&context, &memory, &facts),

@@ -4,15 +4,19 @@
 //! its mode "direct". Regions come from a pool of the driver's where there are such: giving one back there does not
 //! wait for the device. The driver's pool gives back what nobody has as soon as its stream is waited for, so that what
 //! weir trims is there for others.
+//!
+//! *Other devices.* Memory can be reached from each other device that is open, where the machine can do that: else the
+//! driver takes copies between the two through the host's memory. Neither can be told to the driver of a pool's memory
+//! in the way of others (`cuCtxEnablePeerAccess` is not about it), so there are two ways.
 
 use super::context::{Context, Handle};
 use super::status;
-use super::table::{CUdeviceptr, CUmemPoolProps, CUmemoryPool, CUstream};
+use super::table::{CUdeviceptr, CUmemAccessDesc, CUmemPoolProps, CUmemoryPool, CUstream};
 use crate::base::{Code, Error, Result};
 use crate::sync::Mutex;
 use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What the driver promises for each of its addresses.
 pub(super) const ALIGNMENT: usize = 256;
@@ -32,9 +36,48 @@ struct Pooled {
     turn: Mutex<()>,
 }
 
+/// The memory of each device that is open.
+static OPEN: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
+
 impl Memory {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Memory> {
-        Ok(Memory { context: Arc::clone(context), pooled: Pooled::new(context)? })
+    pub(super) fn new(context: &Arc<Context>) -> Result<Arc<Memory>> {
+        let memory = Arc::new(Memory { context: Arc::clone(context), pooled: Pooled::new(context)? });
+        let mut open = OPEN.lock();
+        open.retain(|other| other.strong_count() > 0);
+        for other in open.iter().filter_map(Weak::upgrade) {
+            memory.let_in(&other.context);
+            other.let_in(&memory.context);
+        }
+        open.push(Arc::downgrade(&memory));
+        Ok(memory)
+    }
+
+    /// Another device may reach this memory. Copies work without, so a failure is none.
+    fn let_in(&self, other: &Context) {
+        let (device, what) = (self.context.device(), &"memory of another device");
+        let mut can = 0;
+        let asked = other.call("cuDeviceCanAccessPeer", what, |table| {
+            // SAFETY: the driver's function, and a place for the answer.
+            unsafe { (table.device_can_access_peer)(&raw mut can, other.device(), device) }
+        });
+        if asked.is_err() || can == 0 || device == other.device() {
+            return;
+        }
+        let rights = access(other.device());
+        let _ = match &self.pooled {
+            Some(pooled) => self.context.call("cuMemPoolSetAccess", what, |table| match table.mem_pool_set_access {
+                // SAFETY: the driver's function with a pool of this context, and what lives during the call.
+                Some(set) => unsafe { set(pooled.pool.0, &raw const rights, 1) },
+                None => status::SUCCESS,
+            }),
+            None => other.call("cuCtxEnablePeerAccess", what, |table| {
+                // SAFETY: the driver's function with the context of another device.
+                match unsafe { (table.ctx_enable_peer_access)(self.context.raw(), 0) } {
+                    status::PEER_ACCESS_ALREADY_ENABLED => status::SUCCESS,
+                    status => status,
+                }
+            }),
+        };
     }
 
     /// Whether the driver's pools are used.
@@ -168,6 +211,14 @@ fn properties(device: c_int) -> CUmemPoolProps {
         maxSize: 0,
         usage: 0,
         reserved: [0; 54],
+    }
+}
+
+/// Reading and writing by a device.
+fn access(device: c_int) -> CUmemAccessDesc {
+    CUmemAccessDesc {
+        location: sys::CUmemLocation { type_: sys::CUmemLocationType_enum::CU_MEM_LOCATION_TYPE_DEVICE, id: device },
+        flags: sys::CUmemAccess_flags_enum::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
     }
 }
 

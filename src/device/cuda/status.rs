@@ -10,6 +10,7 @@ pub const OUT_OF_MEMORY: Status = 2;
 pub const DEINITIALIZED: Status = 4;
 pub const STUB_LIBRARY: Status = 34;
 pub const NO_DEVICE: Status = 100;
+pub const PEER_ACCESS_ALREADY_ENABLED: Status = 704;
 pub const NOT_READY: Status = 600;
 
 /// After one of these the context is of no use any more: each call gives the same again.

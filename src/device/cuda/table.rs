@@ -16,8 +16,8 @@ pub use sys::{
     CUDA_KERNEL_NODE_PARAMS_v2_st as KernelNode, CUDA_MEMCPY3D_st as CopyNode, CUDA_MEMSET_NODE_PARAMS_st as FillNode,
 };
 pub use sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemPoolProps,
-    CUmemoryPool, CUmodule, CUstream,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemAccessDesc,
+    CUmemPoolProps, CUmemoryPool, CUmodule, CUstream,
 };
 
 /// What a function of the driver returns.
@@ -116,11 +116,14 @@ table! {
         device_get_uuid = "cuDeviceGetUuid_v2" (*mut [u8; 16], CUdevice);
         device_get_pci_bus_id = "cuDeviceGetPCIBusId" (*mut c_char, c_int, CUdevice);
 
+        device_can_access_peer = "cuDeviceCanAccessPeer" (*mut c_int, CUdevice, CUdevice);
+
         primary_ctx_retain = "cuDevicePrimaryCtxRetain" (*mut CUcontext, CUdevice);
         primary_ctx_release = "cuDevicePrimaryCtxRelease_v2" (CUdevice);
         ctx_get_current = "cuCtxGetCurrent" (*mut CUcontext);
         ctx_set_current = "cuCtxSetCurrent" (CUcontext);
         ctx_get_device = "cuCtxGetDevice" (*mut CUdevice);
+        ctx_enable_peer_access = "cuCtxEnablePeerAccess" (CUcontext, c_uint);
         ctx_get_stream_priority_range = "cuCtxGetStreamPriorityRange" (*mut c_int, *mut c_int);
 
         stream_create_with_priority = "cuStreamCreateWithPriority" (*mut CUstream, c_uint, c_int);
@@ -167,6 +170,7 @@ table! {
     optional {
         mem_pool_create = "cuMemPoolCreate" (*mut CUmemoryPool, *const CUmemPoolProps);
         mem_pool_destroy = "cuMemPoolDestroy" (CUmemoryPool);
+        mem_pool_set_access = "cuMemPoolSetAccess" (CUmemoryPool, *const CUmemAccessDesc, usize);
         mem_alloc_from_pool_async = "cuMemAllocFromPoolAsync" (*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
         mem_free_async = "cuMemFreeAsync" (CUdeviceptr, CUstream);
         graph_create = "cuGraphCreate" (*mut CUgraph, c_uint);

@@ -13,6 +13,7 @@
 //! | `FAKE_CUDA_LOG` | file | one line for each call |
 //! | `FAKE_CUDA_RACES` | abort, report, off | what a find of the checker does: else abort |
 //! | `FAKE_CUDA_OTHERS` | capture | as if another thread captured all the time: ends the process at a call that only a relaxed thread may make |
+//! | `FAKE_CUDA_PEERS` | none | no device reaches another one's memory |
 //! | `FAKE_CUDA_PINNED` | guard | pinned memory faults that the host touches too soon |
 //! | `FAKE_CUDA_LEAKS` | list, abort, off | what handles that are left at the end do: else list |
 //! | `FAKE_CUDA_UNWAITED` | list, abort, off | what operations do that nobody has waited for at the end: else list |
@@ -52,6 +53,7 @@ pub struct Settings {
     pub unwaited: OnFind,
     pub guards: bool,
     pub others_capture: bool,
+    pub has_peers: bool,
 }
 
 pub static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
@@ -104,6 +106,7 @@ impl Settings {
             leaks: on_find("FAKE_CUDA_LEAKS", ["abort", "list", "off"], OnFind::Report)?,
             unwaited: on_find("FAKE_CUDA_UNWAITED", ["abort", "list", "off"], OnFind::Report)?,
             guards: is_set("FAKE_CUDA_PINNED", "guard")?,
+            has_peers: !is_set("FAKE_CUDA_PEERS", "none")?,
             others_capture: is_set("FAKE_CUDA_OTHERS", "capture")?,
         })
     }

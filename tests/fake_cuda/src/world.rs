@@ -14,7 +14,7 @@ use crate::settings::SETTINGS;
 use crate::status::{Code, Result};
 use crate::waited::Waited;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -86,6 +86,8 @@ pub struct Pool {
     pub attributes: BTreeMap<i32, u64>,
     pub used: u64,
     pub most_used: u64,
+    /// Other devices that may read and write its memory.
+    pub open_to: BTreeSet<i32>,
 }
 
 #[derive(Debug)]
@@ -384,6 +386,6 @@ impl World {
 impl Pool {
     pub fn new(device: i32, is_default: bool) -> Pool {
         let attributes = BTreeMap::from([(1, 1), (2, 1), (3, 1), (4, 0)]);
-        Pool { device, is_default, attributes, used: 0, most_used: 0 }
+        Pool { device, is_default, attributes, used: 0, most_used: 0, open_to: BTreeSet::new() }
     }
 }

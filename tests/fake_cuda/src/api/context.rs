@@ -1,6 +1,7 @@
 //! Contexts: the primary one of each device, others, and which is current in a thread.
 
 use crate::abi::{Handle, Out};
+use crate::settings::SETTINGS;
 use crate::status::{Code, Result};
 use crate::world::{World, current, lock, with_contexts};
 
@@ -163,7 +164,7 @@ crate::entries! {
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        if mine.device == theirs {
+        if mine.device == theirs || !SETTINGS.has_peers {
             return Err(Code::PEER_ACCESS_UNSUPPORTED);
         }
         if mine.peers.contains(&peer) {

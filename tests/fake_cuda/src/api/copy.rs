@@ -11,6 +11,26 @@ use crate::status::{Code, Result};
 use crate::world::{World, lock};
 use std::ffi::c_void;
 
+/// What copies between devices are counted as that the driver takes through the host's memory.
+const STAGED: &str = "staged copy";
+
+/// Whether the device that copies cannot reach both sides.
+fn goes_through_host(to: u64, from: u64, stream: Handle) -> Result<bool> {
+    let mut world = lock();
+    let stream = world.stream(stream)?;
+    let context = world.streams[&stream].context;
+    let own = &world.contexts[&context];
+    let reaches = |address| {
+        let Some(block) = crate::space::look(|space| space.block(address).cloned()) else { return true };
+        match block.pool.and_then(|pool| world.pools.get(&pool)) {
+            _ if block.device == own.device => true,
+            Some(pool) => pool.open_to.contains(&own.device),
+            None => own.peers.contains(&block.context),
+        }
+    };
+    Ok(!(reaches(to) && reaches(from)))
+}
+
 /// In a stream, or at once behind the legacy stream's work.
 fn copy(name: &str, mut copy: Copy, stream: Option<Handle>) -> Result {
     let mut world = lock();
@@ -111,6 +131,9 @@ crate::entries! {
             if !lock().contexts.contains_key(&context) {
                 return Err(Code::INVALID_CONTEXT);
             }
+        }
+        if goes_through_host(to, from, stream)? {
+            crate::call::injected(STAGED);
         }
         copy("cuMemcpyPeerAsync", between(to, from, bytes)?, Some(stream))
     }

@@ -114,6 +114,6 @@ crate::entries! {
         let mut world = lock();
         world.device(device)?;
         world.device(peer)?;
-        can.set(i32::from(device != peer))
+        can.set(i32::from(device != peer && SETTINGS.has_peers))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::abi::{AccessDesc, Handle, In, Kind, Out, PoolProps};
 use crate::operation::Operation;
+use crate::settings::SETTINGS;
 use crate::space::{self, Block};
 use crate::status::{Code, Result};
 use crate::world::{Pool, World, lock};
@@ -126,6 +127,14 @@ crate::entries! {
             if right.location_type != 1 || (right.location_id == of && right.flags != 3) {
                 return Err(Code::INVALID_VALUE);
             }
+            if right.location_id != of && !SETTINGS.has_peers {
+                return Err(Code::INVALID_DEVICE);
+            }
+            let pool = world.pools.get_mut(&pool).ok_or(Code::INVALID_VALUE)?;
+            match right.flags {
+                3 => pool.open_to.insert(right.location_id),
+                _ => pool.open_to.remove(&right.location_id),
+            };
         }
         Ok(())
     }
