@@ -48,14 +48,16 @@ impl Drop for Claimer<'_> {
     }
 }
 
-/// Models of a producer, a pool's thread and a waiter at one queue, with broken twins that loom must find.
+/// Models of a producer, a pool's thread and a waiter at one queue, with broken twins that loom must find. loom takes
+/// accesses that are SeqCst for AcqRel, so the looks are fences or changes by nothing here.
 #[cfg(all(test, loom))]
 mod models {
     use super::Claimers;
-    use crate::base::time::Deadline;
-    use crate::sync::atomic::{AtomicU64, Ordering::*};
-    use crate::sync::{Gate, Turn};
+    use crate::sync::Turn;
+    use crate::sync::atomic::{AtomicU64, Ordering::*, fence};
+    use crate::sync::models::ModelGate;
     use loom::thread;
+    use std::mem::ManuallyDrop;
     // What unwinds in a model that fails must not be loom's.
     use std::sync::Arc;
 
@@ -72,7 +74,7 @@ mod models {
     struct Queue {
         turn: Turn<()>,
         claimers: Claimers,
-        gate: Gate,
+        gate: ModelGate,
         pushed: AtomicU64,
         /// Times that the pool was asked.
         asked: AtomicU64,
@@ -83,7 +85,7 @@ mod models {
             Arc::new(Queue {
                 turn: Turn::new(()),
                 claimers: Claimers::new(),
-                gate: Gate::new(),
+                gate: ModelGate::new(),
                 pushed: AtomicU64::new(0),
                 asked: AtomicU64::new(0),
             })
@@ -98,51 +100,64 @@ mod models {
         }
 
         fn call(&self, early: bool) {
+            fence(SeqCst);
             if early || self.claimers.are_there() {
-                self.gate.nudge();
+                self.gate.advance(0);
             } else {
                 self.asked.fetch_add(1, SeqCst);
             }
         }
 
-        fn drain(&self) -> bool {
-            let mut worked = false;
-            while self.pushed.load(SeqCst) > self.gate.reached() {
-                let Some(guard) = self.turn.hold() else { return worked };
-                while self.pushed.load(SeqCst) > self.gate.reached() {
+        fn is_called(&self) -> bool {
+            fence(SeqCst);
+            self.turn.is_called()
+        }
+
+        fn is_empty(&self) -> bool {
+            self.pushed.fetch_add(0, SeqCst) == self.gate.reached()
+        }
+
+        fn drain(&self) {
+            while !self.is_empty() {
+                let Some(guard) = self.turn.hold() else { return };
+                while !self.is_empty() {
                     self.gate.advance(1);
-                    worked = true;
                 }
                 drop(guard);
             }
-            worked
         }
 
         /// One round of a wait, with its sleep, unless the time is over. Then the queue is not its business any more.
         fn wait(&self, is_over: bool, twin: Twin) {
             self.drain();
-            let claimer = self.claimers.enter(true);
-            let seen = twin == Twin::LooksBeforeItWatches && self.turn.is_called();
-            let watch = self.gate.watch();
-            let is_called = if twin == Twin::LooksBeforeItWatches { seen } else { self.turn.is_called() };
-            if !is_over && !watch.is_over() && !is_called && self.gate.reached() < self.pushed.load(SeqCst) {
-                watch.sleep(Deadline::NEVER);
+            // What unwinds out of a sleep that nobody ends must not touch what is loom's.
+            let claimer = ManuallyDrop::new(self.claimers.enter(true));
+            let early = twin == Twin::LooksBeforeItWatches;
+            let seen = early && (self.is_called() || self.is_empty());
+            let watch = ManuallyDrop::new(self.gate.watch());
+            let has_news = if early { seen } else { self.is_called() || self.is_empty() };
+            if !is_over && !watch.is_over() && !has_news {
+                watch.sleep();
             }
-            drop(watch);
-            drop(claimer);
+            drop(ManuallyDrop::into_inner(watch));
+            drop(ManuallyDrop::into_inner(claimer));
             if !is_over {
                 self.drain();
-            } else if twin != Twin::LeavesWithoutALook && self.turn.is_called() {
+            } else if twin != Twin::LeavesWithoutALook && self.is_called() {
                 self.call(false);
             }
         }
     }
 
-    /// A producer, and a waiter that gives up or not. Whatever was pushed is done, or the pool was asked for it.
-    fn push_beside(gives_up: bool, twin: Twin) {
+    fn model(f: impl Fn() + Send + Sync + 'static) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
-        model.check(move || {
+        model.check(f);
+    }
+
+    /// A producer, and a waiter that gives up or not. Whatever was pushed is done, or the pool was asked for it.
+    fn push_beside(gives_up: bool, twin: Twin) {
+        model(move || {
             let queue = Queue::new();
             let producer = thread::spawn({
                 let queue = Arc::clone(&queue);
@@ -150,8 +165,24 @@ mod models {
             });
             queue.wait(gives_up, twin);
             producer.join().unwrap();
-            let left = queue.pushed.load(SeqCst) - queue.gate.reached();
-            assert!(left == 0 || queue.asked.load(SeqCst) > 0, "nobody was called");
+            assert!(queue.is_empty() || queue.asked.load(SeqCst) > 0, "nobody was called");
+        });
+    }
+
+    /// A pool's thread has the turn: its progress ends the sleep, and what it leaves is done by the waiter.
+    fn sleep_beside(twin: Twin) {
+        model(move || {
+            let queue = Queue::new();
+            queue.pushed.store(1, SeqCst);
+            assert!(queue.turn.call());
+            let worker = thread::spawn({
+                let queue = Arc::clone(&queue);
+                move || queue.drain()
+            });
+            while !queue.is_empty() {
+                queue.wait(false, twin);
+            }
+            worker.join().unwrap();
         });
     }
 
@@ -161,28 +192,9 @@ mod models {
         push_beside(false, Twin::None);
     }
 
-    /// A pool's thread has the turn: its progress ends the sleep, and what it leaves is done by the waiter.
     #[test]
     fn models_a_waiter_sleeps_for_another_thread() {
         sleep_beside(Twin::None);
-    }
-
-    fn sleep_beside(twin: Twin) {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(move || {
-            let queue = Queue::new();
-            queue.pushed.store(1, SeqCst);
-            assert!(queue.turn.call());
-            let worker = thread::spawn({
-                let queue = Arc::clone(&queue);
-                move || drop(queue.drain())
-            });
-            while queue.gate.reached() < 1 {
-                queue.wait(false, twin);
-            }
-            worker.join().unwrap();
-        });
     }
 
     #[test]
@@ -200,6 +212,6 @@ mod models {
     #[test]
     #[should_panic(expected = "deadlock")]
     fn models_broken_waiter_looks_before_it_watches() {
-        push_beside(false, Twin::LooksBeforeItWatches);
+        sleep_beside(Twin::LooksBeforeItWatches);
     }
 }

@@ -71,6 +71,14 @@ pub(super) fn sleep_until<W: Word>(
     reached
 }
 
+/// The epoch from which on each advance and nudge ends a sleep.
+pub(super) fn watch<W: Word>(sleepers: &W, epoch: &W) -> u32 {
+    sleepers.fetch_add(1, Relaxed);
+    // ORDERING: pairs with the fence in `advance`. Acquire as in `sleep_until`.
+    fence(SeqCst);
+    epoch.load(Acquire)
+}
+
 /// A look at something that a gate tells the changes of.
 #[derive(Debug)]
 pub struct Watch<'a> {
@@ -129,10 +137,7 @@ impl Gate {
 
     /// From here on every advance and nudge ends the `sleep` of the answer, also one that comes before it begins.
     pub fn watch(&self) -> Watch<'_> {
-        self.sleepers.fetch_add(1, Relaxed);
-        // ORDERING: pairs with the fence in `advance`. Acquire as in `sleep_until`.
-        fence(SeqCst);
-        Watch { gate: self, seen: self.epoch.load(Acquire) }
+        Watch { gate: self, seen: watch(&self.sleepers, &self.epoch) }
     }
 
     /// Sets the count back to 0. Only while nobody waits or advances (the owner of a pooled object).

@@ -84,7 +84,7 @@ pub use tokens::{Entry, Exit, Tokens};
 pub use turn::{Turn, TurnGuard};
 
 #[cfg(all(test, loom))]
-mod models;
+pub(crate) mod models;
 #[cfg(all(test, loom))]
 mod models_of_branches;
 #[cfg(all(test, loom))]

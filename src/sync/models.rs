@@ -1,6 +1,7 @@
 //! loom models of the protocols: `RUSTFLAGS="--cfg loom" cargo test --release --lib models`.
 
-use super::atomic::{AtomicU32, Ordering, Ordering::*};
+use super::atomic::{AtomicU32, AtomicU64, Ordering, Ordering::*};
+use super::gate::{self, Count};
 use super::lock::{self, CONTENDED, FREE, LOCKED, Word};
 use super::{Entry, Exit, Tokens, Turn};
 use loom::cell::UnsafeCell;
@@ -147,6 +148,61 @@ impl Word for Futex {
             asleep.drain(..count).collect()
         };
         woken.iter().for_each(thread::Thread::unpark);
+    }
+}
+
+impl Count for AtomicU64 {
+    fn add(&self, by: u64) {
+        self.fetch_add(by, Release);
+    }
+    fn look(&self) -> u64 {
+        self.load(Acquire)
+    }
+}
+
+/// A gate whose words are loom's, and whose steps are `Gate`'s.
+pub(crate) struct ModelGate {
+    reached: AtomicU64,
+    epoch: Futex,
+    sleepers: Futex,
+}
+
+pub(crate) struct ModelWatch<'a> {
+    gate: &'a ModelGate,
+    seen: u32,
+}
+
+impl ModelGate {
+    pub(crate) fn new() -> ModelGate {
+        ModelGate { reached: AtomicU64::new(0), epoch: Futex::new(), sleepers: Futex::new() }
+    }
+
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached.load(Acquire)
+    }
+
+    pub(crate) fn advance(&self, by: u64) {
+        gate::advance(&self.reached, &self.sleepers, &self.epoch, by);
+    }
+
+    pub(crate) fn watch(&self) -> ModelWatch<'_> {
+        ModelWatch { gate: self, seen: gate::watch(&self.sleepers, &self.epoch) }
+    }
+}
+
+impl ModelWatch<'_> {
+    pub(crate) fn is_over(&self) -> bool {
+        self.gate.epoch.load(Acquire) != self.seen
+    }
+
+    pub(crate) fn sleep(&self) {
+        self.gate.epoch.sleep(self.seen);
+    }
+}
+
+impl Drop for ModelWatch<'_> {
+    fn drop(&mut self) {
+        self.gate.sleepers.fetch_add(u32::MAX, Relaxed);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Door;
 use super::atomic::{AtomicU64, Ordering::*};
-use crate::base::time::Deadline;
 use loom::cell::UnsafeCell;
 use loom::thread;
 // What unwinds in a model that fails must not be loom's.
@@ -94,18 +93,14 @@ fn models_broken_door_looks_before_it_counts() {
     assert!(found.is_ok(), "taken away while it was used");
 }
 
-/// Two close at once, while an errand is owed: it is done before, and what is taken away is taken away once.
+/// Two close at once, while an errand is owed: it is done before, and what is taken away is taken away once. One of them
+/// looks once: loom does not come to an end with two that look again and again.
 #[test]
 fn models_door_is_closed_by_several() {
-    let mut model = loom::model::Builder::new();
-    // Three threads, of which two wait: without a bound this takes hours.
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    loom::model(|| {
         let house = house();
         assert!(house.door.owe());
-        let close = |house: &House| {
-            house.door.close();
-            assert!(house.door.wait_until_empty(0, Deadline::NEVER));
+        let release = |house: &House| {
             if house.released.fetch_add(1, AcqRel) == 0 {
                 take_away(house);
             }
@@ -119,11 +114,18 @@ fn models_door_is_closed_by_several() {
         };
         let other = {
             let house = Arc::clone(&house);
-            thread::spawn(move || close(&house))
+            thread::spawn(move || {
+                house.door.close();
+                if house.door.is_empty() {
+                    release(&house);
+                }
+            })
         };
-        close(&house);
+        house.door.close();
+        until(|| house.door.is_empty());
+        release(&house);
         errand.join().unwrap();
         other.join().unwrap();
-        assert_eq!(house.released.load(Relaxed), 2);
+        assert!((1..=2).contains(&house.released.load(Relaxed)));
     });
 }

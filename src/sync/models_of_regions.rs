@@ -137,15 +137,6 @@ fn models_broken_homes_are_left_with_units() {
     bounded(|| two_come_for_one_home(draw_one));
 }
 
-impl Count for AtomicU64 {
-    fn add(&self, by: u64) {
-        self.fetch_add(by, Release);
-    }
-    fn look(&self) -> u64 {
-        self.load(Acquire)
-    }
-}
-
 /// A region's join: the caller and a helper each do a unit; the last one out tells the caller.
 struct Join {
     tokens: Tokens,
