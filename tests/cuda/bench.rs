@@ -11,6 +11,9 @@ use weir::kernel::{Kernel, KernelContext};
 
 pub const LEN: usize = 1000;
 
+/// What these tests launch, on the fake driver and on a real one.
+pub const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
+
 pub struct Bench {
     pub engine: Ref<Engine>,
     pub cpu: Ref<Engine>,
@@ -87,14 +90,14 @@ impl Bench {
         Event::create(self.engine.clone(), false)
     }
 
-    /// A kernel of the fake driver's.
+    /// A kernel of `KERNELS`.
     pub fn kernel(
         &self,
         function: &'static str,
         inputs: usize,
         arguments: &[weir_cuda_argument],
     ) -> Result<Ref<BoundKernel>> {
-        self.kernel_of(&format!("WEIRFAKE1\n{function}\n"), function, inputs, arguments)
+        self.kernel_of(KERNELS, function, inputs, arguments)
     }
 
     pub fn kernel_of(
@@ -118,12 +121,12 @@ impl Bench {
         BoundKernel::create_as(self.engine.clone(), signature, operation, &KernelAttr::default())
     }
 
-    /// out[i] = a[i] + b[i], of floats; a kernel of the fake driver's.
+    /// out[i] = a[i] + b[i], of floats.
     pub fn add(&self) -> Result<Ref<BoundKernel>> {
         self.kernel("add", 2, &[output(0), input(0), input(1), output_elements(0)])
     }
 
-    /// out[i] = fill, a kernel of the fake driver's.
+    /// out[i] = value.
     pub fn fill(&self, value: u32) -> Ref<BoundKernel> {
         let value = [value];
         self.kernel("fill", 0, &[output(0), output_elements(0), number(&value)]).unwrap()

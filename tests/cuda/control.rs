@@ -1,7 +1,7 @@
 //! Branches and loops in recordings, as conditional nodes of the driver's: what they compute with each driver that has
 //! them, the nodes that they take, edges that are left out, and calls of the driver that fail.
 
-use crate::bench::{Bench as Engine, input, kernel_desc, number, output};
+use crate::bench::{Bench as Engine, KERNELS, input, kernel_desc, number, output};
 use crate::kit::{fake, only_with_the_fake, with_driver};
 use crate::random::Random;
 use crate::recordings::{
@@ -412,8 +412,7 @@ fn a_failure_inside_is_the_streams() {
         {
             let bench = Bench::new(2);
             let device = bench.device();
-            let code = [719u32];
-            let fails = kernel(device, "WEIRFAKE1\nfail\n", c"fail", &[number(&code)], 0);
+            let fails = kernel(device, KERNELS, c"fail", &[], 0);
             let out = [View::new(bench.addresses[1] as *mut u8, BYTES, Desc::new(dtype::S32, &[LEN as i64]))];
             let launch = Launch { name: "kernel 'fails'", kernel: &fails, inputs: &[], outputs: &out };
             let one = Work::Fill(Fill { name: "one", address: bench.addresses[1], bytes: BYTES, value: 1 });

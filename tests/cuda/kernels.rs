@@ -1,6 +1,6 @@
 //! Kernels that the host gives the source of.
 
-use crate::bench::{Bench, LEN, input, number, output, output_elements};
+use crate::bench::{Bench, KERNELS, LEN, input, number, output, output_elements};
 use crate::kit::with_driver;
 use weir::base::Code;
 
@@ -48,12 +48,14 @@ fn arguments_that_are_not_the_entrys_are_refused() {
         refused(&[output(0), output_elements(0), number(&short)], Code::InvalidArgument, wrong);
         refused(&[input(0)], Code::OutOfRange, "desc->arguments[0]: index is 0, the kernel has 0 inputs");
         refused(&[output(3)], Code::OutOfRange, "desc->arguments[0]: index is 3, the kernel has 1 outputs");
-        let error = bench.kernel_of("WEIRFAKE1\nspin\n", "fill", 0, &all).map(drop).unwrap_err();
+        let error = bench.kernel("nothing", 0, &all).map(drop).unwrap_err();
         assert_eq!(error.code(), Code::NotFound, "{error}");
-        assert!(error.message().contains("entry 'fill': cuModuleGetFunction: CUDA_ERROR_NOT_FOUND"), "{error}");
-        let error = bench.kernel_of("WEIRFAKE1\nnothing\n", "fill", 0, &all).map(drop).unwrap_err();
+        assert!(error.message().contains("entry 'nothing': cuModuleGetFunction: CUDA_ERROR_NOT_FOUND"), "{error}");
+        let wrong = KERNELS.replace("add.rn.f32", "bad.rn.f32");
+        let error = bench.kernel_of(&wrong, "fill", 0, &all).map(drop).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        assert!(error.message().ends_with("no built-in function 'nothing'"), "the driver's words: {error}");
+        assert!(error.message().contains("CUDA_ERROR_INVALID_PTX (218, "), "{error}");
+        assert!(error.message().contains("bad"), "the driver's words: {error}");
     });
 }
 

@@ -20,7 +20,7 @@ fn this_test() -> String {
 /// Runs `body` in a process of its own with the fake driver of these settings: "VERSION", "SEED", ..., or other
 /// variables in full. What the process has written is given back; in that process, nothing.
 pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
-    if std::env::var_os(REAL).is_some() {
+    if !is_fake() {
         // A real one is of its own version, and takes what order it likes.
         if settings.iter().any(|(name, _)| !name.starts_with("WEIR_") && !matches!(*name, "VERSION" | "SEED")) {
             skip();
@@ -63,9 +63,13 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
     }
 }
 
+pub fn is_fake() -> bool {
+    std::env::var_os(REAL).is_none()
+}
+
 /// What follows is about drivers of other versions than the one that is there.
 pub fn only_with_the_fake() {
-    if std::env::var_os(REAL).is_some() {
+    if !is_fake() {
         skip();
     }
 }
@@ -91,14 +95,15 @@ pub fn without_driver(body: impl FnOnce()) {
 
 /// A function of the driver that this process has loaded, or of the fake one alone.
 pub fn symbol(name: &str) -> *mut c_void {
-    if name.starts_with("fakeCuda") && std::env::var_os(REAL).is_some() {
+    if name.starts_with("fakeCuda") && !is_fake() {
         skip();
     }
     let name = CString::new(name).unwrap();
-    // The name that weir looks for first. SAFETY: the library is loaded already, or opened now.
+    // The names that weir looks for, in its order. SAFETY: the library is loaded already, or opened now.
     unsafe {
-        let library = libc::dlopen(c"libcuda.so".as_ptr(), libc::RTLD_NOW);
-        assert!(!library.is_null());
+        let open = |name: &std::ffi::CStr| libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+        let mut found = [c"libcuda.so", c"libcuda.so.1"].into_iter().map(open);
+        let library = found.find(|library| !library.is_null()).expect("libcuda");
         let found = libc::dlsym(library, name.as_ptr());
         assert!(!found.is_null(), "no {name:?}");
         found

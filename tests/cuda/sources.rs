@@ -2,7 +2,7 @@
 //! `fake_nvrtc.rs`.
 
 use crate::bench::{Bench, LEN, kernel_desc, number, output, output_elements};
-use crate::kit::with_driver;
+use crate::kit::{only_with_the_fake, with_driver};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use weir::abi::weir_cuda_source_value;
@@ -29,6 +29,7 @@ fn compiler() -> PathBuf {
 /// In a process that has the driver and, with a folder, the compiler, and keeps its work in a folder that is empty at
 /// first.
 fn with_compiler(name: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+    only_with_the_fake();
     let is_child = std::env::var_os("FAKE_CUDA_CHILD").is_some();
     let kept = std::env::temp_dir().join(format!("weir-cuda-{name}-{}", std::process::id()));
     let folder = if is_child { PathBuf::new() } else { compiler() };
@@ -68,6 +69,7 @@ fn fills(bench: &Bench, source: &str, value: u32) {
 
 #[test]
 fn without_a_compiler_sources_are_refused_and_say_why() {
+    only_with_the_fake();
     with_driver(&[], || {
         let error = fill(&Bench::new(), SOURCE, 1).map(drop).unwrap_err();
         assert_eq!(error.code(), Code::Unavailable, "{error}");

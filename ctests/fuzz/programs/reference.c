@@ -118,13 +118,16 @@ static void run_loop(const node *n, const val *ins, val *outs, outcome *out) {
     for (int i = 0; i < n->num_variables; i++) outs[i] = vars[i];
 }
 
-/* The nodes on the sides are nodes of the graph around: those that need nothing of the switch run in any case. */
-static void run_switch(const node *n, const val *ins, val *outs, outcome *out, bool skipped) {
+/* Only the first value is switched. The others, and the nodes on the sides, are of the graph around: what needs nothing
+ * of the switch runs in any case. */
+static void run_switch(const node *n, const val *ins, val *outs, outcome *out, bool skipped, bool failed) {
     bool taken = ins[0].v[0] != 0;
     val side[MAX_INS], result[2][MAX_PROGRAM_OUTS];
+    out->unsure |= failed;
     for (int s = 0; s < 2; s++) {
         for (int i = 1; i < n->num_in; i++) side[i - 1] = ins[i];
-        if (skipped || (s == 1) != taken) side[0].absent = true;
+        side[0].poison = failed && !skipped;
+        side[0].absent = skipped || (!failed && (s == 1) != taken);
         run_graph(n->graphs[s], side, result[s], out);
     }
     int live = result[1][0].absent ? 0 : 1;
@@ -140,7 +143,7 @@ static void run_switch(const node *n, const val *ins, val *outs, outcome *out, b
 /* Nothing is known of this node's inputs but that one is poisoned: what is inside and needs it not may run, and
  * fail. */
 static void explore(const node *n, const val *ins, outcome *out) {
-    bool chooses = n->op == OP_COND || n->op == OP_CASE || n->op == OP_SWITCH;
+    bool chooses = n->op == OP_COND || n->op == OP_CASE;
     val outs[MAX_PROGRAM_OUTS];
     out->unsure |= n->num_graphs > 0;
     if (n->op == OP_CALL) return;
@@ -164,9 +167,6 @@ static bool run_node(const node *n, const val *ins, val *outs, outcome *out) {
     }
     case OP_WHILE:
         run_loop(n, ins, outs, out);
-        return false;
-    case OP_SWITCH:
-        run_switch(n, ins, outs, out, false);
         return false;
     case OP_PROGRAM:
     case OP_CALL:
@@ -197,17 +197,22 @@ static void run_graph(const graph_plan *g, const val *inputs, val *outputs, outc
         for (int k = 0; k < n->num_in; k++) {
             val zero = {.n = 1};
             ins[k] = n->ins[k] < 0 ? zero : values[n->ins[k]];
+            if (n->op == OP_SWITCH && k > 1) continue;
             skipped[i] |= ins[k].absent;
             failed[i] |= ins[k].poison;
         }
-        for (int k = 0; k < n->num_before; k++) {
+        /* Constants are there before anything runs. */
+        for (int k = 0; k < n->num_before && n->op != OP_CONSTANT; k++) {
             skipped[i] |= skipped[n->before[k]];
             failed[i] |= failed[n->before[k]];
             /* What has failed inside may be what nobody needs, and is left out then. */
             out->unsure |= failed[n->before[k]] && g->nodes[n->before[k]].num_graphs > 0;
         }
-        if (skipped[i]) {
-            if (n->op == OP_SWITCH) run_switch(n, ins, outs, out, true);
+        if (n->op == OP_SWITCH) {
+            run_switch(n, ins, outs, out, skipped[i], failed[i]);
+            skipped[i] = outs[0].absent;
+            failed[i] = outs[0].poison;
+        } else if (skipped[i]) {
             spread(n, outs, true, false);
         } else if (failed[i]) {
             explore(n, ins, out);

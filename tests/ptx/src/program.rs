@@ -125,6 +125,8 @@ pub enum Op {
     Clock {
         d: u32,
         wide: bool,
+        /// Nanoseconds, and not the thread's cycles.
+        real: bool,
     },
     Atomic {
         site: u32,

@@ -380,11 +380,12 @@ impl<'a, 'm> Builder<'a, 'm> {
             _ => None,
         };
         if let Some((wide, width)) = timer {
+            let real = name.starts_with("%globaltimer");
             if kind.width() != width {
                 return Err(format!("{name} has {width} bits, not those of {kind}"));
             }
             let d = self.temporary();
-            self.emit(Op::Clock { d, wide });
+            self.emit(Op::Clock { d, wide, real });
             if wide && width == 32 {
                 self.f1(|a| a >> 32, d, d);
             }

@@ -231,9 +231,16 @@ impl Thread {
                     attempt!(vector(&function.vectors[site as usize], slots, &mut reach, false));
                 }
                 Op::FrameAddress { d, offset } => at!(d) = reach.frame + u64::from(offset),
-                Op::Clock { d, wide } => {
-                    // One operation a cycle, over all threads.
-                    let now = world.steps.wrapping_add_signed(-*left).wrapping_add(1 << 20);
+                Op::Clock { d, wide, real } => {
+                    let now = if real {
+                        // Who asks for the time waits for it: the processor is others' meanwhile, as a GPU's would be.
+                        std::thread::sleep(std::time::Duration::from_micros(20));
+                        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                        since.unwrap_or_default().as_nanos() as u64
+                    } else {
+                        // One operation a cycle, over all threads.
+                        world.steps.wrapping_add_signed(-*left).wrapping_add(1 << 20)
+                    };
                     at!(d) = if wide { now } else { now as u32 as u64 };
                 }
                 Op::Atomic { site } => {
