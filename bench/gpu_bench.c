@@ -3,7 +3,8 @@
  *     gpu_bench [--quick] [section]...
  *
  * The two sides take turns; ratios are of the same round. Prints Markdown; lines "<!-- answer n: ... -->" are for
- * gpu/run.sh. Without a device it says so and does nothing. Leaves with 1 if something did not do what it should.
+ * gpu/run.sh. Without a device it says so and does nothing. Leaves with 1 if something did not do what it should. "hold"
+ * keeps the device open until its standard input ends, so that other processes need not begin with that.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -12,14 +13,19 @@
 #include "gpu/bench.h"
 #include "gpu/weir_side.h"
 
+static double opened_s;
+
 static void info(raw_device *device) {
     weir_cuda_device_info facts = {.struct_size = sizeof facts};
+    const double begun = now_ns();
     weir_engine *engine = cuda_engine(1);
+    const double engine_s = (now_ns() - begun) / 1e9;
     OK(weir_cuda_get_device_info(engine, &facts));
     printf("%s, capability %u.%u, %u multiprocessors, %zu MiB, PCI %s, driver for CUDA %d.%d, clock %d MHz, %s\n", facts.name,
            facts.capability_major, facts.capability_minor, facts.multiprocessors, device->memory_bytes >> 20, facts.pci_bus_id,
            facts.driver_version / 1000, facts.driver_version % 1000 / 10, device->clock_khz / 1000,
            facts.has_memory_pool ? "with memory pools" : "without memory pools");
+    printf("opened in %.3f s, the engine in %.3f s more\n", opened_s, engine_s);
     weir_engine_release(engine);
 }
 
@@ -53,6 +59,13 @@ static void smoke(raw_device *device) {
     if (wrong > 0) exit(1);
 }
 
+static void hold(raw_device *device) {
+    (void)device;
+    printf("held\n");
+    while (getchar() != EOF) {
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -63,9 +76,11 @@ int main(int argc, char **argv) {
                     {"graphs", bench_graphs}, {"dags", bench_dags},
                     {"updates", bench_updates}, {"loops", bench_loops},
                     {"branches", bench_branches}, {"memory", bench_memory},
-                    {"products", bench_products}};
-    enum { SECTIONS = sizeof sections / sizeof *sections };
+                    {"products", bench_products}, {"hold", hold}};
+    enum { SECTIONS = sizeof sections / sizeof *sections, ALL = SECTIONS - 1 };
     int wanted[SECTIONS] = {0}, any = 0;
+    /* What was measured is there, whatever becomes of the rest. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++) {
         int known = strcmp(argv[i], "--quick") == 0;
         quick |= known;
@@ -80,9 +95,11 @@ int main(int argc, char **argv) {
         }
     }
     raw_device device;
+    const double begun = now_ns();
     if (!raw_open(&device)) return 0;
+    opened_s = (now_ns() - begun) / 1e9;
     for (int s = 0; s < SECTIONS; s++) {
-        if (wanted[s] || !any) sections[s].run(&device);
+        if (wanted[s] || (!any && s < ALL)) sections[s].run(&device);
     }
     RAW(cuDevicePrimaryCtxRelease_v2(device.device));
     return wrong;

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tensors on a GPU between weir and PyTorch, CuPy and JAX, by DLPack and ctypes.
 
-    interop.py [--fake] [libweir.so]
+    interop.py [--fake] [torch|cupy|jax]... [libweir.so]
 
 A library that is not there, or that sees no GPU, is skipped; with --fake, on the fake driver, all of them are. For each of the others: its tensor comes in without a copy, weir computes on
-the library's own stream, and the result goes out without a copy.
+the library's own stream, and the result goes out without a copy. Without names all three are tried.
 """
 
 import ctypes
@@ -14,7 +14,9 @@ import sys
 from ctypes import byref, c_char_p, c_int64, c_uint32, c_uint64, c_void_p, py_object
 
 IS_FAKE = "--fake" in sys.argv
-libraries = [argument for argument in sys.argv[1:] if argument != "--fake"]
+NAMES = ("torch", "cupy", "jax")
+wanted = [argument for argument in sys.argv[1:] if argument in NAMES] or NAMES
+libraries = [argument for argument in sys.argv[1:] if argument != "--fake" and argument not in NAMES]
 weir = ctypes.CDLL(libraries[0] if libraries else "libweir.so.0.1")
 weir.weir_last_error_message.restype = c_char_p
 capsule_new = ctypes.pythonapi.PyCapsule_New
@@ -90,8 +92,9 @@ def with_cupy(engine, relu):
 
     with cupy.cuda.Stream(non_blocking=True) as stream:
         x = cupy.random.standard_normal(COUNT, dtype="float32")
-        out = through_weir(engine, relu, x.toDlpack(), stream.ptr)
-        y = cupy.fromDlpack(out.capsule)
+        # The stream is CuPy's own: nothing waits for it.
+        out = through_weir(engine, relu, x.__dlpack__(stream=-1), stream.ptr)
+        y = cupy.from_dlpack(out)
         assert bool((y == cupy.maximum(x, 0)).all())
     return cupy.__version__
 
@@ -118,7 +121,9 @@ def main():
         print("- nobody else is asked: the driver is the fake one, which is weir's alone")
         return
     failed = False
-    for name, run in (("PyTorch", with_torch), ("CuPy", with_cupy), ("JAX", with_jax)):
+    for package, name, run in zip(NAMES, ("PyTorch", "CuPy", "JAX"), (with_torch, with_cupy, with_jax)):
+        if package not in wanted:
+            continue
         try:
             print(f"- {name} {run(engine, relu)} and weir share tensors on the GPU, in both directions")
         except ImportError as error:

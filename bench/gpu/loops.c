@@ -7,6 +7,9 @@
 #include "kernels.h"
 #include "weir_side.h"
 
+/* Of a body's kernel, as weir launches it. */
+enum { THREADS = 128 };
+
 typedef struct loop {
     raw_device *device;
     void *plain, *conditions, *add, *less, *down, *set; /* kernels; those of conditions are NULL where the driver has none */
@@ -46,7 +49,7 @@ static double driven_loop(void *with) {
     const double start = now_ns();
     RAW(cuMemsetD32Async(l->counter, 0, 1, l->raw_stream));
     do {
-        for (int i = 0; i < l->kernels; i++) RAW(cuLaunchKernel(l->add, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, add_arguments, NULL));
+        for (int i = 0; i < l->kernels; i++) RAW(cuLaunchKernel(l->add, 1, 1, 1, THREADS, 1, 1, 0, l->raw_stream, add_arguments, NULL));
         RAW(cuLaunchKernel(l->less, 1, 1, 1, 1, 1, 1, 0, l->raw_stream, less_arguments, NULL));
         RAW(cuMemcpyDtoHAsync_v2(l->flag, condition, 1, l->raw_stream));
         RAW(cuStreamSynchronize(l->raw_stream));
@@ -96,7 +99,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
 static void *add_nodes(loop *l, void *graph, void *after, int count) {
     unsigned one = 1;
     void *arguments[] = {&l->counter, &l->counter, &one};
-    for (int i = 0; i < count; i++) after = raw_node_of(graph, l->add, 1, 1, arguments, &after, after != NULL);
+    for (int i = 0; i < count; i++) after = raw_node_of(graph, l->add, 1, THREADS, arguments, &after, after != NULL);
     return after;
 }
 

@@ -11,7 +11,7 @@
 /* cudaDataType_t, cublasComputeType_t, and attributes. */
 enum { LT_F32 = 0, LT_S8 = 3, LT_S32 = 10, LT_BF16 = 14 };
 enum { LT_COMPUTE_F32 = 68, LT_COMPUTE_S32 = 72, LT_COMPUTE_TF32 = 77 };
-enum { LT_TRANSPOSE_A = 3, LT_BATCH = 5, LT_STRIDE = 6, LT_WORKSPACE = 1, LT_REDUCTIONS = 3, LT_COMPUTE_TYPE = 2 };
+enum { LT_TRANSPOSE_A = 3, LT_BATCH = 5, LT_STRIDE = 6, LT_WORKSPACE = 1, LT_REDUCTIONS = 3, LT_COMPUTE_TYPE = 2, LT_ALIGNMENT_A = 5, LT_ALIGNMENT_D = 8 };
 
 typedef struct lt_proposal {
     uint64_t algorithm[8];
@@ -197,6 +197,11 @@ static int prepare(products *all, const product *of, int64_t batch, int64_t n) {
     LT(cublasLtMatmulPreferenceSetAttribute(preference, LT_WORKSPACE, &most, sizeof most));
     /* Sums are rounded once, as weir's are. */
     LT(cublasLtMatmulPreferenceSetAttribute(preference, LT_REDUCTIONS, &reductions, sizeof reductions));
+    /* What weir says of addresses, too. */
+    for (int which = LT_ALIGNMENT_A; which <= LT_ALIGNMENT_D; which++) {
+        const uint32_t alignment = 16;
+        LT(cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof alignment));
+    }
     const int status = lt.cublasLtMatmulAlgoGetHeuristic(all->handle, all->operation, all->factor, all->factor, all->result, all->result,
                                                          preference, 1, &all->proposal, &found);
     LT(cublasLtMatmulPreferenceDestroy(preference));

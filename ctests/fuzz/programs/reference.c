@@ -204,9 +204,10 @@ static void run_graph(const graph_plan *g, const val *inputs, val *outputs, outc
         /* Constants are there before anything runs. */
         for (int k = 0; k < n->num_before && n->op != OP_CONSTANT; k++) {
             skipped[i] |= skipped[n->before[k]];
-            failed[i] |= failed[n->before[k]];
-            /* What has failed inside may be what nobody needs, and is left out then. */
-            out->unsure |= failed[n->before[k]] && g->nodes[n->before[k]].num_graphs > 0;
+            /* What has failed inside may be what nobody needs, and is left out then: this node may run. */
+            bool inside = g->nodes[n->before[k]].num_graphs > 0;
+            failed[i] |= failed[n->before[k]] && !inside;
+            out->unsure |= failed[n->before[k]] && inside;
         }
         if (n->op == OP_SWITCH) {
             run_switch(n, ins, outs, out, skipped[i], failed[i]);

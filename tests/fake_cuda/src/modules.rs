@@ -10,6 +10,7 @@ use crate::builtin::{self, Builtin};
 use crate::operation::Launch;
 use crate::ptx;
 use crate::schedule::Origin;
+use crate::settings::SETTINGS;
 use crate::space;
 use crate::status::{Code, Result};
 use std::collections::BTreeMap;
@@ -69,7 +70,8 @@ impl Image {
         for line in list.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (name, function) = line.split_once('=').unwrap_or((line, line));
             let (name, function) = (name.trim(), function.trim());
-            let found = builtin::ALL.iter().find(|builtin| builtin.name == function);
+            let mut known = builtin::ALL.iter().filter(|known| !SETTINGS.only_ptx || known.name == "gemm");
+            let found = known.find(|builtin| builtin.name == function);
             let found = found.ok_or_else(|| (Code::INVALID_IMAGE, format!("no built-in function '{function}'")))?;
             functions.insert(name.to_owned(), found);
         }

@@ -14,6 +14,7 @@
 //! | `FAKE_CUDA_RACES` | abort, report, off | what a find of the checker does: else abort |
 //! | `FAKE_CUDA_OTHERS` | capture | as if another thread captured all the time: ends the process at a call that only a relaxed thread may make |
 //! | `FAKE_CUDA_PEERS` | none | no device reaches another one's memory |
+//! | `FAKE_CUDA_KERNELS` | ptx | images are PTX; of the built-in functions there is only the fake cuBLASLt's |
 //! | `FAKE_CUDA_PINNED` | guard | pinned memory faults that the host touches too soon |
 //! | `FAKE_CUDA_LEAKS` | list, abort, off | what handles that are left at the end do: else list |
 //! | `FAKE_CUDA_UNWAITED` | list, abort, off | what operations do that nobody has waited for at the end: else list |
@@ -54,6 +55,7 @@ pub struct Settings {
     pub guards: bool,
     pub others_capture: bool,
     pub has_peers: bool,
+    pub only_ptx: bool,
 }
 
 pub static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
@@ -106,6 +108,7 @@ impl Settings {
             leaks: on_find("FAKE_CUDA_LEAKS", ["abort", "list", "off"], OnFind::Report)?,
             unwaited: on_find("FAKE_CUDA_UNWAITED", ["abort", "list", "off"], OnFind::Report)?,
             guards: is_set("FAKE_CUDA_PINNED", "guard")?,
+            only_ptx: is_set("FAKE_CUDA_KERNELS", "ptx")?,
             has_peers: !is_set("FAKE_CUDA_PEERS", "none")?,
             others_capture: is_set("FAKE_CUDA_OTHERS", "capture")?,
         })
