@@ -3,8 +3,9 @@
 #
 #     gpu/check.sh [kit]
 #
-# That gpu/run.sh loses nothing when a step hangs or crashes: on the fake driver, with the kit's bench in a wrapper that does so. Then each
-# question has an answer, except those whose steps were spoilt, and the report says which.
+# That gpu/run.sh loses nothing when a step hangs or crashes, and that the tests pass on each kind of machine: on the fake
+# driver, with the kit's bench in a wrapper that does so. Then each question has an answer, except those whose steps were
+# spoilt, and the report says which.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -57,4 +58,20 @@ code=0
 WEIR_GPU_SECONDS=0 gpu/run.sh --fake "$work/kit" "$work/out" >"$work/said" 2>&1 || code=$?
 [ $code = 1 ] || fail "run.sh left with $code, not with 1"
 says '^\| bench-memory \| not run: no time left \|'
+
+# Tests on machines as they are: without Rust, with the one library that a driver must bring, with a compiler of CUDA's and without.
+mkdir "$work/driver"
+cp "$kit/fake/libcuda.so.1" "$work/driver/"
+tests_of() {
+    local what=$1 folders=$2 code=0
+    (cd "$kit" && PATH=/usr/bin:/bin FAKE_CUDA_KERNELS=ptx LD_LIBRARY_PATH="$kit/lib:$folders" bash gpu/test.sh tests/cuda) >"$work/tests" 2>&1 || code=$?
+    [ $code = 0 ] || { cat "$work/tests" >&2; echo "gpu/check.sh: $what: tests/cuda failed" >&2; exit 1; }
+    echo "$what: $(tail -n 1 "$work/tests")"
+}
+tests_of "libcuda.so.1 alone, no Rust, no NVRTC" "$work/driver"
+if [ -d "$kit/fake-nvrtc" ]; then
+    tests_of "libcuda.so.1 and NVRTC, no Rust" "$work/driver:$kit/fake-nvrtc"
+else
+    echo "SKIPPED: with NVRTC: the kit has none; it is there when the tests have run"
+fi
 echo "a step that hangs, one that crashes and one that is wrong: the others ran, the report is whole ($((SECONDS - start)) s)"

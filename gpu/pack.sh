@@ -50,6 +50,9 @@ cp "$fake" "$kit/fake/libcuda.so"
 blas=$(find "${CARGO_TARGET_DIR:-target}/checked" -maxdepth 2 -name 'libfake_blas.so' | head -n 1)
 [ -n "$blas" ] || { echo "gpu/pack.sh: no fake cuBLASLt below target/checked" >&2; exit 1; }
 cp "$blas" "$kit/fake/libcublasLt.so"
+# The tests have built this, too, if they were run.
+nvrtc=$(find "${CARGO_TARGET_DIR:-target}/checked" -name libnvrtc.so -path '*fake-nvrtc*' | head -n 1)
+[ -z "$nvrtc" ] || { mkdir "$kit/fake-nvrtc" && cp "$nvrtc" "$kit/fake-nvrtc/"; }
 cp gpu/test.sh gpu/interop.py "$kit/gpu/"
 strip -s "$kit"/bin/* "$kit"/tests/* "$kit"/fake/*
 strip -g "$kit"/lib/*
