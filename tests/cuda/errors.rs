@@ -1,12 +1,12 @@
 //! Failures of the driver: which are kept, who is told, and that a device that is lost is asked for nothing.
 
-use crate::bench::{Bench, number, output, output_elements};
+use crate::bench::{Bench, number, output, output_elements, values};
 use crate::kit::{eventually, fake, is_fake, with_driver};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use weir::base::{Code, Result};
 use weir::device::{DeviceKind, Then};
-use weir::engine::Engine;
+use weir::engine::{Engine, Stream, StreamAttr};
 
 /// All that weir asks of the driver, in one number.
 fn calls() -> u64 {
@@ -81,6 +81,34 @@ fn a_failed_kernel_loses_the_device_and_everybody_is_told() {
         let x = bench.on_device().unwrap();
         bench.stream.enqueue(bench.fill(3), vec![], vec![x.clone()]).unwrap();
         assert_eq!(bench.read(&x).unwrap()[0], 3);
+    });
+}
+
+/// On a real driver, too: the device is lost for this process, the text says what that means, and all that is the
+/// host's goes on.
+#[test]
+fn a_kernel_that_traps_loses_the_device_for_the_process() {
+    with_driver(&[("LEAKS", "off")], || {
+        let bench = Bench::new();
+        let (x, event) = (bench.on_device().unwrap(), bench.event());
+        let stop = bench.kernel("stop", 0, &[]).unwrap();
+        bench.stream.enqueue(stop, vec![], vec![x.clone()]).unwrap();
+        event.record(&bench.stream).unwrap();
+        let check = |result: Result<()>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.code(), Code::DeviceLost, "{error}");
+            assert!(error.message().contains("engine cuda:0 is lost: "), "{error}");
+            assert!(error.message().ends_with("; the process must end before it uses CUDA again"), "{error}");
+        };
+        check(bench.wait());
+        check(event.synchronize(u64::MAX));
+        bench.stream.clear_error();
+        check(bench.stream.enqueue_fill(x, 1).and_then(|()| bench.wait()));
+        let (from, to) = (bench.on_host(|i| i as i32), bench.on_host(|_| 0));
+        let stream = Stream::create(bench.cpu.clone(), StreamAttr::new(DeviceKind::CPU)).unwrap();
+        stream.enqueue_copy(from, to.clone()).unwrap();
+        stream.synchronize(u64::MAX).unwrap();
+        assert_eq!(values(&to)[7], 7);
     });
 }
 

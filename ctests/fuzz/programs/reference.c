@@ -185,6 +185,12 @@ static bool run_node(const node *n, const val *ins, val *outs, outcome *out) {
     }
 }
 
+/* Whether the node itself reads this input. Others are for what is inside, which may not need them; then nobody does. */
+static bool is_read(const node *n, int k) {
+    bool chooses = n->op == OP_COND || n->op == OP_CASE || n->op == OP_SWITCH;
+    return n->num_graphs == 0 || n->op == OP_CALL || (chooses && k == 0) || (n->op == OP_SWITCH && k == 1);
+}
+
 static void run_graph(const graph_plan *g, const val *inputs, val *outputs, outcome *out) {
     val values[MAX_VALUES];
     bool skipped[MAX_NODES] = {false}, failed[MAX_NODES] = {false};
@@ -197,9 +203,10 @@ static void run_graph(const graph_plan *g, const val *inputs, val *outputs, outc
         for (int k = 0; k < n->num_in; k++) {
             val zero = {.n = 1};
             ins[k] = n->ins[k] < 0 ? zero : values[n->ins[k]];
-            if (n->op == OP_SWITCH && k > 1) continue;
+            if (n->op == OP_SWITCH && k > 1) continue; /* see run_switch */
             skipped[i] |= ins[k].absent;
-            failed[i] |= ins[k].poison;
+            failed[i] |= ins[k].poison && is_read(n, k);
+            out->unsure |= ins[k].poison && !is_read(n, k);
         }
         /* Constants are there before anything runs. */
         for (int k = 0; k < n->num_before && n->op != OP_CONSTANT; k++) {

@@ -256,7 +256,9 @@ impl Context {
     fn failed(&self, function: &'static str, what: &dyn Display, status: Status) -> Error {
         let told = status::text(self.table(), status);
         if status::is_sticky(status) {
-            let text = format!("engine {} is lost: {what}: {function}: {told}", self.label);
+            let rest =
+                if status::ends_process(status) { "; the process must end before it uses CUDA again" } else { "" };
+            let text = format!("engine {} is lost: {what}: {function}: {told}{rest}", self.label);
             let error = Error::new(Code::DeviceLost, text);
             // The first one stays.
             let _ = self.lost.set(error.clone());

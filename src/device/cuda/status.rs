@@ -18,6 +18,12 @@ pub fn is_sticky(status: Status) -> bool {
     matches!(status, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810)
 }
 
+/// The driver's reference says of these: the process is in an inconsistent state, and must end before CUDA can be used
+/// again. After the others a new context is enough.
+pub fn ends_process(status: Status) -> bool {
+    matches!(status, 700 | 702 | 714..=719)
+}
+
 /// Somebody captures: what was asked for is not known, and nothing has failed.
 pub fn is_of_capture(status: Status) -> bool {
     matches!(status, 900..=908)
