@@ -15,5 +15,5 @@ pub mod time;
 pub use desc::Desc;
 pub use error::{Code, Error, Result, RunFailure};
 pub use fifo::Fifo;
-pub use object::{Kind, Object, Ref};
+pub use object::{Kind, Object, Ref, with_article};
 pub use reach::Reach;

@@ -91,7 +91,7 @@ pub mod tag {
 pub(super) use self::tag::name_of;
 
 /// "an engine", "a run", "run_options"
-pub(super) fn with_article(name: &str) -> String {
+pub fn with_article(name: &str) -> String {
     match name.as_bytes() {
         // Several things.
         [.., b's'] => name.to_owned(),

@@ -3,7 +3,7 @@
 use super::memory::MemoryMode;
 use super::threads::ThreadMode;
 use crate::base::object::tag;
-use crate::base::{Error, Kind, Ref, Result, live};
+use crate::base::{Error, Kind, Ref, Result, live, with_article};
 use crate::device::DeviceKind;
 use crate::device::emulated::Emulation;
 use crate::memory::HostAllocator;
@@ -65,8 +65,8 @@ fn check_cpu(kind: DeviceKind) -> Result<()> {
     match kind {
         DeviceKind::CPU => Ok(()),
         other => Err(Error::precondition(format!(
-            "attr is for a {} engine, only a cpu engine takes a number of threads",
-            other.name()
+            "attr is for {} engine, only a cpu engine takes a number of threads",
+            with_article(other.name())
         ))),
     }
 }
@@ -120,8 +120,8 @@ impl EngineAttr {
         match self.kind {
             DeviceKind::CPU => Ok(()),
             other => Err(Error::precondition(format!(
-                "attr is for a {} engine, only a cpu engine takes memory from an allocator of the host's",
-                other.name()
+                "attr is for {} engine, only a cpu engine takes memory from an allocator of the host's",
+                with_article(other.name())
             ))),
         }
     }

@@ -6,7 +6,7 @@ use super::pinned::Registrations;
 use super::threads::{self, ThreadMode};
 use crate::abi::weir_engine_info;
 use crate::base::object::tag;
-use crate::base::{Error, Kind, Object, Ref, Result, live, text};
+use crate::base::{Error, Kind, Object, Ref, Result, live, text, with_article};
 use crate::device::emulated::Emulated;
 use crate::device::{self, Accelerator, Device, DeviceKind, Settings};
 use crate::kernel::cache;
@@ -78,9 +78,9 @@ impl Engine {
         let mut attr = attr.cloned().unwrap_or_else(|| EngineAttr::new(kind));
         if attr.kind != kind {
             return Err(Error::invalid(format!(
-                "attr is for a {} engine, kind asks for a {} engine",
-                attr.kind.name(),
-                kind.name()
+                "attr is for {} engine, kind asks for {} engine",
+                with_article(attr.kind.name()),
+                with_article(kind.name())
             )));
         }
         let device = device::open(kind, index, &Settings { emulation: attr.emulation, context: attr.context })?;

@@ -9,7 +9,7 @@ use super::launch::{self, Tensors};
 use super::tensor::Tensor;
 use super::transfer;
 use crate::base::object::tag;
-use crate::base::{Error, Kind, Object, Ref, Result, live};
+use crate::base::{Error, Kind, Object, Ref, Result, live, with_article};
 use crate::kernel::Task;
 use crate::memory::{Block, Lane, Progress};
 use crate::stream::{Doer, Op, Queue, QueueAttr};
@@ -45,9 +45,9 @@ impl Stream {
     pub fn create(engine: Ref<Engine>, attr: StreamAttr) -> Result<Ref<Stream>> {
         if attr.kind != engine.kind() {
             return Err(Error::invalid(format!(
-                "attr is for a {} stream, the engine is a {} engine",
-                attr.kind.name(),
-                engine.kind().name()
+                "attr is for {} stream, the engine is {} engine",
+                with_article(attr.kind.name()),
+                with_article(engine.kind().name())
             )));
         }
         let doer = match engine.accelerator() {

@@ -5,7 +5,7 @@ use super::guard::guard;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, with_article};
 use crate::device::DeviceKind;
 use crate::device::emulated::{Emulated, Emulation, Race};
 use crate::engine::{Engine, EngineAttr};
@@ -20,8 +20,8 @@ fn check_kind(attr: &EngineAttr) -> Result<()> {
     match attr.kind {
         DeviceKind::EMULATED => Ok(()),
         other => Err(Error::precondition(format!(
-            "attr is for a {} engine, only an emulated one has an emulation",
-            other.name()
+            "attr is for {} engine, only an emulated one has an emulation",
+            with_article(other.name())
         ))),
     }
 }

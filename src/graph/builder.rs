@@ -6,7 +6,7 @@ use super::nested::Nested;
 use super::options::Forwarding;
 use super::program::Program;
 use crate::base::object::tag;
-use crate::base::{Code, Desc, Error, Kind, Ref, Result, live};
+use crate::base::{Code, Desc, Error, Kind, Ref, Result, live, with_article};
 use crate::engine::{BoundKernel, Tensor};
 use crate::kernel::{Task, signature};
 use crate::memory::heap;
@@ -333,7 +333,11 @@ impl Graph {
             return Err(Error::invalid(format!("node '{}' cannot wait for itself", node.name)));
         }
         if matches!(node.body, Body::Input(_) | Body::Constant(_)) {
-            return Err(Error::invalid(format!("to: node '{}' is a {} and waits for nothing", node.name, node.kind())));
+            return Err(Error::invalid(format!(
+                "to: node '{}' is {} and waits for nothing",
+                node.name,
+                with_article(node.kind())
+            )));
         }
         // Twice the same edge is one arrival: compile sees to it.
         let after = &mut self.contents.nodes[to].after;
@@ -362,7 +366,11 @@ impl Graph {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
         let Body::Kernel { inputs, num_outputs, .. } = &node.body else {
-            return Err(Error::invalid(format!("node '{}' is a {}, expected a kernel", node.name, node.kind())));
+            return Err(Error::invalid(format!(
+                "node '{}' is {}, expected a kernel",
+                node.name,
+                with_article(node.kind())
+            )));
         };
         let outside = |what: &str, at: usize, all: usize| {
             Error::out_of_range(format!("{what} is {at}, node '{}' has {all}", node.name))

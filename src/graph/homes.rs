@@ -4,7 +4,7 @@
 
 use super::builder::{Body, Contents, Graph};
 use super::ids::NodeId;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Error, Ref, Result, with_article};
 use crate::engine::Engine;
 use std::collections::BTreeMap;
 
@@ -63,7 +63,11 @@ impl Graph {
         let index = self.index(node, "node")?;
         let node = &self.contents.nodes[index];
         if !matches!(node.body, Body::Kernel { .. }) {
-            return Err(Error::invalid(format!("node '{}' is a {}, expected a kernel", node.name, node.kind())));
+            return Err(Error::invalid(format!(
+                "node '{}' is {}, expected a kernel",
+                node.name,
+                with_article(node.kind())
+            )));
         }
         match open {
             Some(open) => drop(self.contents.homes.open.insert(index, open)),
