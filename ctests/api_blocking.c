@@ -159,6 +159,52 @@ static void test_refusing(void) {
     test_pool_destroy(workers);
 }
 
+typedef struct waiter {
+    weir_stream *stream;
+    atomic_int begun;
+} waiter;
+
+static int32_t wait_for_stream(void *arg) {
+    waiter *w = arg;
+    atomic_store(&w->begun, 1);
+    CHECK_OK(weir_stream_synchronize(w->stream, WEIR_TIMEOUT_INFINITE));
+    return WEIR_OK;
+}
+
+/* The lane's one thread waits for a worker, which waits for what the lane is to do: the worker does it. */
+static void test_waiting_worker(void) {
+    weir_threadpool *lane = NULL, *pool = NULL, *third = NULL;
+    test_pool *lanes = test_pool_create_exact(POOL_FIFO, 1, &lane);
+    test_pool *workers = test_pool_create_exact(POOL_FULL, 1, &pool), *thirds = test_pool_create_exact(POOL_FIFO, 1, &third);
+    reader r = {.gate = {.open = 1}};
+    gate occupied = {0};
+    program p = program_create(NULL, lane, &r);
+    weir_stream *run = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, third, "run");
+    weir_stream *worker = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, pool, "worker");
+    weir_stream *last = make_stream(p.engine, WEIR_STREAM_ASYNCHRONOUS, lane, "last");
+    CHECK_OK(weir_enqueue_task(last, pass_gate, &occupied, NULL));
+    waiter for_worker = {.stream = worker}, for_run = {.stream = run};
+    CHECK_OK(weir_enqueue_task(last, wait_for_stream, &for_worker, NULL));
+    EVENTUALLY(atomic_load(&occupied.begun) == 1);
+    CHECK_OK(weir_program_run(p.program, run, &p.in, 1, p.outs, READS + 1, NULL));
+    CHECK_OK(weir_enqueue_task(worker, wait_for_stream, &for_run, NULL));
+    EVENTUALLY(atomic_load(&for_run.begun) == 1);
+    open_gate(&occupied);
+    /* A wait here would do it. */
+    for (int32_t done = 0; !done; sleep_ns(1000000)) CHECK_OK(weir_stream_query(last, &done));
+    CHECK_OK(weir_stream_synchronize(worker, WEIR_TIMEOUT_INFINITE));
+    CHECK_OK(weir_stream_synchronize(last, WEIR_TIMEOUT_INFINITE));
+    check_results(&p);
+    weir_stream *const streams[] = {run, worker, last};
+    for (int i = 0; i < 3; i++) weir_stream_release(streams[i]);
+    program_destroy(&p);
+    weir_threadpool *const handles[] = {lane, pool, third};
+    for (int i = 0; i < 3; i++) weir_threadpool_release(handles[i]);
+    test_pool_destroy(lanes);
+    test_pool_destroy(workers);
+    test_pool_destroy(thirds);
+}
+
 static void test_no_lane(void) {
     weir_threadpool *lane = NULL;
     weir_compile_options *options = NULL;
@@ -175,6 +221,7 @@ int main(void) {
     weir_runtime_info before = runtime_info();
     test_no_lane();
     test_refusing();
+    test_waiting_worker();
     test_beside(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
         weir_threadpool *pool = NULL;

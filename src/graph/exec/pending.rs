@@ -37,9 +37,10 @@
 //! # Kernels that may block
 //!
 //! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
-//! later: no worker of the run's pool, nor its caller, is kept by them. A pool that takes no single jobs is refused
-//! when it is given. So do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one
-//! calls it himself where that thread takes no more.
+//! later: no worker of the run's pool, nor its caller, is kept by them. Only whoever would sleep for the run's end does
+//! one that its pool does not begin (`begin_blocking`). A pool that takes no single jobs is refused when it is given. So
+//! do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one calls it himself where
+//! that thread takes no more.
 //!
 //! # Ends
 //!
@@ -305,9 +306,9 @@ impl Step {
         let _ = done.done(result);
     }
 
-    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun: at once in a
-    /// worker of that pool, which waits instead of doing it; after a while where threads cannot be told apart, and the
-    /// pool's may all wait.
+    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun: the thread
+    /// would sleep for it. At once in a worker of that pool, which waits instead of doing it; after a while in others,
+    /// since the pool's threads may all wait, for this one perhaps.
     pub(super) fn begin_blocking(&self) -> Begun {
         let mut most = Begun::Nothing;
         if let Some(pool) = &self.layout.blocking_pool {
@@ -317,7 +318,7 @@ impl Step {
                     continue;
                 }
                 let is_own = pool.in_parallel();
-                if !is_own && (!pool.may_work_here() || threadpool::within_any()) {
+                if !is_own && !pool.may_work_here() {
                     continue;
                 }
                 if !is_own && now_ns() < lane.since_ns.load(Relaxed).saturating_add(GRACE_NS) {
