@@ -3,9 +3,9 @@
 #
 #     gpu/check.sh [kit]
 #
-# That gpu/run.sh loses nothing when a step hangs or crashes, and that the tests pass on each kind of machine: on the fake
-# driver, with the kit's bench in a wrapper that does so. Then each question has an answer, except those whose steps were
-# spoilt, and the report says which.
+# That gpu/run.sh loses nothing when a step hangs or crashes, and that the tests pass on each kind of machine: on the
+# fake driver, with the kit's bench in a wrapper that does so. Then each question has an answer, except those whose
+# steps were spoilt, and the report says which.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -59,7 +59,8 @@ WEIR_GPU_SECONDS=0 gpu/run.sh --fake "$work/kit" "$work/out" >"$work/said" 2>&1 
 [ $code = 1 ] || fail "run.sh left with $code, not with 1"
 says '^\| bench-memory \| not run: no time left \|'
 
-# Tests on machines as they are: without Rust, with the one library that a driver must bring, with a compiler of CUDA's and without.
+# Tests on machines as they are: without Rust, with the one library that a driver must bring, with a compiler of CUDA's
+# and without.
 mkdir "$work/driver"
 cp "$kit/fake/libcuda.so.1" "$work/driver/"
 tests_of() {

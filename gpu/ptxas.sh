@@ -4,8 +4,8 @@
 #     gpu/ptxas.sh [ptxas]
 #
 # Assembles all PTX of the library and of its tests with NVIDIA's assembler, for each architecture that it knows from
-# sm_75 on, and fails if one is refused or spills registers. No GPU is needed. Without an argument the assembler is the one
-# on the path, else that of PyPI's wheel nvidia-cuda-nvcc, which pip brings into build/gpu/ptxas.
+# sm_75 on, and fails if one is refused or spills registers. No GPU is needed. Without an argument the assembler is the
+# one on the path, else that of PyPI's wheel nvidia-cuda-nvcc, which pip brings into build/gpu/ptxas.
 
 set -eu
 cd "$(dirname "$0")/.."

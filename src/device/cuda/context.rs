@@ -9,9 +9,10 @@
 //! once for all of them (`scope`).
 //!
 //! *While others capture.* A thread that captures a stream in the usual mode (torch.cuda.graph, CuPy) forbids all other
-//! threads to ask, wait, allocate or load meanwhile, and its capture fails if they do (`cuThreadExchangeStreamCaptureMode`
-//! in the driver's reference). A thread that has declared itself relaxed is not meant by that. So each call but those
-//! that put work into a stream, which are never forbidden, is made in that mode, and the host's is put back.
+//! threads to ask, wait, allocate or load meanwhile, and its capture fails if they do
+//! (`cuThreadExchangeStreamCaptureMode` in the driver's reference). A thread that has declared itself relaxed is not
+//! meant by that. So each call but those that put work into a stream, which are never forbidden, is made in that mode,
+//! and the host's is put back.
 //!
 //! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept
 //! with what was asked for; from then on the driver is asked for nothing, and everybody is told that one. What is

@@ -6,8 +6,8 @@
 //! goes for failures, too: who is told that an event is reached asks it how that went, and must not be told that it is
 //! not.
 //!
-//! *Captured.* An event that was recorded into a capture stands for a node of a graph. It is never reached, and to ask the
-//! driver for it would spoil the capture, so nobody does. Recorded again outside it is an event like others.
+//! *Captured.* An event that was recorded into a capture stands for a node of a graph. It is never reached, and to ask
+//! the driver for it would spoil the capture, so nobody does. Recorded again outside it is an event like others.
 //!
 //! *Waiting.* The driver's own wait has no time-out. A wait without a limit looks for a while and then sleeps in the
 //! driver; one with a limit looks, with pauses that grow with the time that has passed, so it is late by a sixteenth of

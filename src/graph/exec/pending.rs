@@ -38,8 +38,8 @@
 //!
 //! They run as single jobs of a pool of their own, which the compile options give, and are to the run what completes
 //! later: no worker of the run's pool, nor its caller, is kept by them. Only whoever would sleep for the run's end does
-//! one that its pool does not begin (`begin_blocking`). A pool that takes no single jobs is refused when it is given. So
-//! do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one calls it himself where
+//! one that its pool does not begin (`begin_blocking`). A pool that takes no single jobs is refused when it is given.
+//! So do kernels that have a thread to be called on (`Kernel::launcher`); whoever would start one calls it himself where
 //! that thread takes no more.
 //!
 //! # Ends
