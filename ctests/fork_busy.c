@@ -160,7 +160,7 @@ static void *fork_often(void *arg) {
 int main(void) {
     pthread_t threads[BUSY], forker;
     int numbers[BUSY], rounds = scale(100);
-    if (under_valgrind() || WITH_ASAN || WITH_TSAN) rounds = 2;
+    if (under_valgrind()) rounds = 2;
     weir_runtime_info before = runtime_info();
     inherited = make_engine(NULL);
     for (int i = 0; i < BUSY; i++) {
