@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Kernels that may block: refused without a pool for them, run on it and nowhere else.
+ * Kernels that may block: refused without a pool for them, run on it, or by a thread that would only wait for them.
  */
 
 #include <pthread.h>
@@ -117,9 +117,13 @@ static void test_beside(weir_threadpool *pool) {
         open_gate(&r.gate);
         CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
         check_results(&p);
+        /* A caller that waits does one itself that no thread of the lane has come to for a while. */
+        r.lane = NULL;
         CHECK_OK(weir_program_run(p.program, NULL, &p.in, 1, p.outs, READS + 1, NULL));
         check_results(&p);
+        r.lane = lanes;
     }
+    r.lane = NULL;
     r.gate.result = WEIR_DATA_LOSS;
     CHECK_CODE(weir_program_run(p.program, NULL, &p.in, 1, p.outs, READS + 1, NULL), WEIR_DATA_LOSS, "node 'read ");
     weir_stream_release(stream);
