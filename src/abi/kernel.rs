@@ -75,8 +75,8 @@ pub enum weir_kernel_flags {
     /// The outputs depend on the inputs alone, and nothing else happens: compile may call it once and keep the outputs.
     WEIR_KERNEL_PURE = 2,
     /// The body may block: wait for a file, a socket, a lock. No graph with such a kernel is compiled without a pool
-    /// for it (weir_compile_options_set_blocking_threadpool), and no worker of another pool runs it that has anything
-    /// else to do.
+    /// for it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker
+    /// waits for it, and only if the pool has not begun it for 50 ms.
     WEIR_KERNEL_MAY_BLOCK = 4,
     /// Shapes may be known only when the body runs. Inputs may leave dimensions open (WEIR_DIM_DYNAMIC) in a graph, as
     /// far as `inputs` does; the views that the body gets have the shapes of the run. Outputs that `outputs`, or

@@ -1,7 +1,7 @@
 //! A queue that grows by pieces of a bounded size.
 //!
-//! A `VecDeque` doubles, and a process whose memory is short dies of the one large request. The pieces here are so small
-//! that the heap's reserve serves them (`memory::heap`), however long the queue is. What was used once is kept.
+//! A `VecDeque` doubles, and a process whose memory is short dies of the one large request. The pieces here are so
+//! small that the heap's reserve serves them (`memory::heap`), however long the queue is. Pieces are kept for reuse.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;

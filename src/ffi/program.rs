@@ -102,11 +102,11 @@ pub unsafe extern "C" fn weir_compile_options_get_allow_absent(
 }
 
 /// The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, and keeps no other thread
-/// meanwhile. Only a thread that waits for one does it itself, when the pool has not begun it for 50 ms and has not
-/// WEIR_THREADPOOL_OWN_THREADS_ONLY. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for), and has best as many
-/// threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a synchronous run that is
-/// no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such pool: then graphs with such
-/// kernels are not compiled.
+/// meanwhile. A thread that waits for one does it itself if the pool has not begun it for 50 ms, unless the pool has
+/// WEIR_THREADPOOL_OWN_THREADS_ONLY. It must be able to take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
+/// and has best as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
+/// synchronous run that is no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such
+/// pool: then graphs with such kernels are not compiled.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
 /// them, take references of their own.

@@ -111,7 +111,7 @@ pub fn symbol(name: &str) -> *mut c_void {
     }
 }
 
-/// What others capture is no concern of this thread's until this is dropped.
+/// Until this is dropped, captures in other threads do not forbid this one anything.
 pub struct Relaxed(i32);
 
 impl Relaxed {

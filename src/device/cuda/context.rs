@@ -55,7 +55,7 @@ pub struct Context {
     pages: Pages,
 }
 
-/// What this thread calls until this is dropped is no concern of captures in other threads.
+/// Until this is dropped, captures in other threads neither forbid nor suffer from the calls of this one.
 pub(super) struct Relaxed {
     table: &'static Table,
     /// None: the driver has ended, which the call that follows tells.
@@ -233,7 +233,7 @@ impl Context {
         result
     }
 
-    /// What a library calls in the context meanwhile is no concern of captures in other threads either.
+    /// As `enter`, for calls of a library, which may do what captures in other threads forbid.
     pub(super) fn enter_relaxed(&self) -> Result<(Relaxed, Entered<'_>)> {
         let entered = self.enter()?;
         Ok((Relaxed::new(self.table()), entered))

@@ -5,9 +5,9 @@
 //! wait for the device. The driver's pool gives back what nobody has as soon as its stream is waited for, so that what
 //! weir trims is there for others.
 //!
-//! *Other devices.* Memory can be reached from each other device that is open, where the machine can do that: else the
-//! driver takes copies between the two through the host's memory. Neither can be told to the driver of a pool's memory
-//! in the way of others (`cuCtxEnablePeerAccess` is not about it), so there are two ways.
+//! *Other devices.* Memory can be reached from each other device that is open, where the machine can do that. Else the
+//! driver takes copies between the two through the host's memory. `cuCtxEnablePeerAccess` does not apply to memory of
+//! pools, which have `cuMemPoolSetAccess`, so there are two ways.
 
 use super::context::{Context, Handle};
 use super::status;

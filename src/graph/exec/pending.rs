@@ -306,9 +306,9 @@ impl Step {
         let _ = done.done(result);
     }
 
-    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun: the thread
-    /// would sleep for it. At once in a worker of that pool, which waits instead of doing it; after a while in others,
-    /// since the pool's threads may all wait, for this one perhaps.
+    /// Begins here a kernel that may block, of this run or one inside of it, which its pool has not begun. The calling
+    /// thread would only sleep for it. A worker of that pool does it at once, since it waits instead of doing it. Other
+    /// threads do it after a while: the pool's threads may all wait, and for the calling one perhaps.
     pub(super) fn begin_blocking(&self) -> Begun {
         let mut most = Begun::Nothing;
         if let Some(pool) = &self.layout.blocking_pool {

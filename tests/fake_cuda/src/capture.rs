@@ -74,7 +74,7 @@ fn is_unsafe(name: &str) -> bool {
     )
 }
 
-/// What puts work into a stream, and what a driver never forbids.
+/// Functions that put work into a stream, and others that a driver never forbids.
 fn is_safe(name: &str) -> bool {
     name.ends_with("Async")
         || name.ends_with("Async_v2")

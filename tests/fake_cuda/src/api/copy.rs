@@ -11,7 +11,7 @@ use crate::status::{Code, Result};
 use crate::world::{World, lock};
 use std::ffi::c_void;
 
-/// What copies between devices are counted as that the driver takes through the host's memory.
+/// The name under which copies between devices are counted that go through the host's memory.
 const STAGED: &str = "staged copy";
 
 /// Whether the device that copies cannot reach both sides.

@@ -233,7 +233,7 @@ impl Thread {
                 Op::FrameAddress { d, offset } => at!(d) = reach.frame + u64::from(offset),
                 Op::Clock { d, wide, real } => {
                     let now = if real {
-                        // Who asks for the time waits for it: the processor is others' meanwhile, as a GPU's would be.
+                        // A kernel asks for the time to let some pass: the processor is others' meanwhile.
                         std::thread::sleep(std::time::Duration::from_micros(20));
                         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
                         since.unwrap_or_default().as_nanos() as u64
