@@ -369,7 +369,7 @@ static void let_play(caller *c) {
 static void await(caller *c) {
     if (c->plan->where == OUTSIDE) pthread_join(c->thread, NULL);
     if (c->plan->where == STREAM_TASK) MUST(weir_stream_synchronize(c->carrier, WEIR_TIMEOUT_INFINITE));
-    while (!atomic_load(&c->over)) doze_us(20);
+    for (int us = 20; !atomic_load(&c->over);) doze_longer(&us);
     c->inside = false;
 }
 

@@ -201,12 +201,13 @@ void check_notices(const caller *c) {
     uint64_t limit = clock_ns() + watch_limit_ns();
     for (int i = 0; i < c->plan->num_acts; i++) {
         pending *p = (pending *)&c->pendings[i];
+        int pause_us = 20;
         while (p->asks && (atomic_load(&p->releases) == 0 || atomic_load(&p->tells) < p->will_tell)) {
             if (clock_ns() > limit) {
                 finding("notice", "a%d: told %d times, expected %d, released %d times", p->act->id, atomic_load(&p->tells), p->will_tell,
                         atomic_load(&p->releases));
             }
-            doze_us(30);
+            doze_longer(&pause_us);
         }
         if (p->asks && atomic_load(&p->tells) != p->will_tell) finding("notice", "a%d: told of what was not begun", p->act->id);
     }

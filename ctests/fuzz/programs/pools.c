@@ -276,10 +276,11 @@ void own_pool_post(own_pool *p, void (*job)(void *), void *arg) {
 }
 
 void own_pool_end(own_pool *p) {
+    int pause_us = 20;
     uint64_t limit = clock_ns() + watch_limit_ns();
     while (atomic_load(&p->released) == 0) {
         weir_threadpool_release(NULL);
-        doze_us(50);
+        doze_longer(&pause_us);
         if (clock_ns() > limit) finding("pool-release", "a pool is not released");
     }
     pthread_mutex_lock(&p->mutex);

@@ -54,6 +54,7 @@ static void check_effects(world *w) {
 
 static void check_released(const weir_runtime_info *before) {
     uint64_t end = clock_ns() + watch_limit_ns();
+    int pause_us = 20;
     for (;;) {
         weir_runtime_info now = info_now();
         const char *left = now.runs > before->runs           ? "runs"
@@ -71,7 +72,7 @@ static void check_released(const weir_runtime_info *before) {
                                                                        : NULL;
         if (left == NULL) return;
         if (clock_ns() > end) finding("leak", "%s are left", left);
-        doze_us(50);
+        doze_longer(&pause_us);
     }
 }
 
@@ -99,7 +100,7 @@ void try_program(const plan *p) {
         atomic_fetch_add(&told->skipped, 1);
     }
     watch_phase("completions are waited for");
-    while (atomic_load(&w->left) > 0) doze_us(20);
+    for (int us = 20; atomic_load(&w->left) > 0;) doze_longer(&us);
     watch_phase("release");
     end_world(w);
     watch_phase("threads that complete later end");

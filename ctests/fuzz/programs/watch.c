@@ -48,6 +48,11 @@ void doze_us(int us) {
     nanosleep(&time, NULL);
 }
 
+void doze_longer(int *us) {
+    doze_us(*us);
+    if (*us < 2000) *us *= 2;
+}
+
 void watch_progress(void) {
     atomic_fetch_add(&progress, 1);
 }

@@ -43,6 +43,7 @@ bool is_planted(const char *what);
 
 uint64_t clock_ns(void);
 void doze_us(int us);
+void doze_longer(int *us); /* from call to call, so that a long wait is no spin */
 
 /* A call of weir that has no reason to fail. */
 #define MUST(call) must((call), #call)
