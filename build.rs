@@ -1,4 +1,5 @@
-//! Generates `include/weir.h` from `src/abi` and `src/ffi`, and gives the shared library its soname.
+//! Generates `include/weir.h` from `src/abi` and `src/ffi`, compresses the modules of CUDA kernels, and gives the shared
+//! library its soname.
 //!
 //! The header is always written to OUT_DIR. It is copied to `include/` when it differs; with WEIR_HEADER_CHECK=1
 //! (tests, packaging) a difference is an error instead.
@@ -282,11 +283,29 @@ fn main() {
         let level = if checking() { "error" } else { "warning" };
         println!("cargo::{level}=weir.h was not generated: {error}");
     }
+    #[cfg(feature = "cuda")]
+    compress_modules(&root).expect("the modules of src/device/cuda/kernels can be read, and OUT_DIR written");
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
         // Threads may still be inside the library, and thread-local destructors point into it: it is never unloaded.
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
+}
+
+/// The text of the CUDA kernels is the larger part of what the library would carry for them.
+#[cfg(feature = "cuda")]
+fn compress_modules(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let folder = root.join("src/device/cuda/kernels");
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for file in fs::read_dir(folder)? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == "ptx") {
+            let compressed = miniz_oxide::deflate::compress_to_vec(&fs::read(&path)?, 9);
+            fs::write(out.join(path.file_name().ok_or("no name")?).with_extension("ptx.deflate"), compressed)?;
+        }
+    }
+    Ok(())
 }
 
 fn header(root: &Path) -> Result<(), Box<dyn std::error::Error>> {

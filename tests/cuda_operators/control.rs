@@ -22,7 +22,7 @@ const AT: u64 = 0x7_0000_0000;
 
 /// The value that a kernel sets, with parameters behind the handle and the address of `data`.
 fn set(name: &std::ffi::CStr, data: &mut [u64], params: &[u8]) -> u64 {
-    let module = Module::parse(CONTROL_MODULE.ptx.to_str().unwrap()).unwrap();
+    let module = Module::parse(&CONTROL_MODULE.ptx().unwrap()).unwrap();
     let params = [&HANDLE.to_le_bytes()[..], &AT.to_le_bytes(), params].concat();
     let (mut memory, mut conditions) = (Slice::new(), Conditions::default());
     memory.add(AT, data);
@@ -118,7 +118,7 @@ fn a_loop_compares_as_the_host_does() {
 
 #[test]
 fn bytes_are_filled_from_any_address_and_no_others() {
-    let module = Module::parse(CONTROL_MODULE.ptx.to_str().unwrap()).unwrap();
+    let module = Module::parse(&CONTROL_MODULE.ptx().unwrap()).unwrap();
     let entry = module.entry(FILL.to_str().unwrap()).unwrap();
     for (from, count) in [(0, 0), (0, 1), (16, 16), (0, 159), (3, 40), (32, 67), (15, 17)] {
         for blocks in [1, 3] {

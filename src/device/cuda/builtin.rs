@@ -1,71 +1,79 @@
-//! Built-in operations on a device: the library's own modules, loaded, and the launches that `operators` asks for.
+//! Built-in operations on a device: the launches that `operators` asks for, and the library's own kernels, loaded.
 //!
-//! A module is loaded into a context when somebody first wants a kernel of it, and stays as long as the device or a
-//! kernel that uses it.
+//! A kernel is loaded into a context when somebody first launches it, alone: the driver compiles nothing that nobody
+//! uses. It stays as long as the device or something that may use it.
 
 use super::blas::{Plans, Prepared, Products};
 use super::context::{Context, Handle};
+use super::images::{ENTRIES, Entry};
 use super::inbox::{Ticket, Tickets};
 use super::kernel::Piece;
 use super::module::Module;
 use super::operators::operator;
-use super::plan::{Entry, Image, KernelLaunch, Operator, Params};
+use super::plan::{KernelLaunch, Operator, Params};
 use super::stream::{Arguments, Grid};
 use super::table::CUfunction;
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::device::{Launch, Recipe};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, OnceLock};
 use std::sync::Arc;
 
-/// The modules of a context that were loaded so far.
+/// The library's kernels in a context, those that were launched so far.
 #[derive(Debug)]
-pub(super) struct Modules {
+pub(super) struct Kernels {
     context: Arc<Context>,
-    loaded: Mutex<Vec<(&'static str, Arc<Module>)>>,
+    /// By the numbers of their entries.
+    loaded: Vec<OnceLock<Loaded>>,
+    /// Who loads: others wait, rather than to have the same compiled again.
+    turn: Mutex<()>,
 }
 
-impl Modules {
-    pub(super) fn new(context: &Arc<Context>) -> Modules {
-        Modules { context: Arc::clone(context), loaded: Mutex::default() }
+#[derive(Debug)]
+struct Loaded {
+    function: Handle<CUfunction>,
+    _module: Module,
+}
+
+impl Kernels {
+    pub(super) fn new(context: &Arc<Context>) -> Arc<Kernels> {
+        let loaded = ENTRIES.iter().map(|_| OnceLock::new()).collect();
+        Arc::new(Kernels { context: Arc::clone(context), loaded, turn: Mutex::default() })
     }
 
-    pub(super) fn get(&self, image: &'static Image) -> Result<Arc<Module>> {
-        // Under the lock: others wait, rather than to have it compiled again.
-        let mut loaded = self.loaded.lock();
-        if let Some((_, module)) = loaded.iter().find(|(name, _)| *name == image.name) {
-            return Ok(Arc::clone(module));
+    #[inline]
+    fn function(&self, entry: &'static Entry) -> Result<Handle<CUfunction>> {
+        match self.loaded[entry.index].get() {
+            Some(loaded) => Ok(loaded.function),
+            None => self.load(entry),
         }
-        let what = format!("module '{}'", image.name);
-        let module = Arc::new(Module::load(&self.context, image.ptx.to_bytes_with_nul(), &what)?);
-        loaded.push((image.name, Arc::clone(&module)));
-        Ok(module)
+    }
+
+    #[cold]
+    fn load(&self, entry: &'static Entry) -> Result<Handle<CUfunction>> {
+        let _turn = self.turn.lock();
+        if let Some(loaded) = self.loaded[entry.index].get() {
+            return Ok(loaded.function);
+        }
+        let module = Module::load_ptx(&self.context, entry.ptx()?, &format!("kernel {:?}", entry.name))?;
+        let function = module.function(entry.name)?;
+        Ok(self.loaded[entry.index].get_or_init(|| Loaded { function, _module: module }).function)
     }
 }
 
-/// An operation, with the functions that its launches may take.
+/// An operation.
 #[derive(Debug)]
 pub(super) struct Builtin {
     operator: Box<dyn Operator>,
-    /// By the numbers of their entries.
-    functions: Vec<(usize, Handle<CUfunction>)>,
-    _modules: Vec<Arc<Module>>,
+    kernels: Arc<Kernels>,
     /// Those that a library does.
     products: Option<Plans>,
 }
 
 impl Builtin {
-    pub(super) fn new(modules: &Modules, products: &Products, recipe: &Recipe<'_>) -> Result<Builtin> {
+    pub(super) fn new(kernels: &Arc<Kernels>, products: &Products, recipe: &Recipe<'_>) -> Result<Builtin> {
         let operator = operator(recipe)?;
         let blas = if operator.has_products() { products.get()? } else { None };
-        let after: &[&Entry] = if blas.is_some() { operator.entries_after_product() } else { &[] };
-        let (mut functions, mut held) = (Vec::new(), Vec::new());
-        for entry in operator.entries().iter().chain(after) {
-            let module = modules.get(entry.image)?;
-            functions.push((entry.index, module.function(entry.name)?));
-            held.push(module);
-        }
-        let products = blas.as_ref().map(Plans::new);
-        Ok(Builtin { operator, functions, _modules: held, products })
+        Ok(Builtin { operator, kernels: Arc::clone(kernels), products: blas.as_ref().map(Plans::new) })
     }
 
     pub(super) fn in_place(&self) -> bool {
@@ -112,10 +120,7 @@ impl Builtin {
         tickets: &dyn Tickets,
         take: impl FnOnce(&Grid, Arguments<'_>) -> Result<()>,
     ) -> Result<()> {
-        let function = self.functions.iter().find(|(index, _)| *index == kernel.entry.index);
-        let &(_, function) = function.ok_or_else(|| {
-            Error::internal(format!("{:?} is none of the kernels of {:?}", kernel.entry.name, self.operator))
-        })?;
+        let function = self.kernels.function(kernel.entry)?;
         let (grid, block, shared_bytes) = (kernel.grid, kernel.block, kernel.shared_bytes);
         let with_ticket;
         let params = match &kernel.check {

@@ -111,7 +111,7 @@ impl Conditionals {
             _ => Error::new(Code::Unimplemented, format!("{driver} {does}: {}", error.message())),
         };
         let loads = "does not load the kernels that set conditions";
-        let module = Module::load(context, CONTROL_MODULE.ptx.to_bytes_with_nul(), "module 'control'");
+        let module = Module::load_ptx(context, CONTROL_MODULE.ptx()?, "module 'control'");
         let module = module.map_err(|error| refuse(loads, error))?;
         let function = |name| module.function(name).map_err(|error| refuse(loads, error));
         let control = Control {

@@ -1,7 +1,7 @@
 //! A CUDA device behind the traits of this room.
 
 use super::blas::Products;
-use super::builtin::Modules;
+use super::builtin::Kernels;
 use super::conditional::{Conditionals, has_control_flow};
 use super::context::{Context, exposed};
 use super::driver::Driver;
@@ -29,7 +29,7 @@ pub struct CudaDevice {
     host: Host,
     spare: Arc<Spare>,
     watch: Watch,
-    modules: Modules,
+    kernels: Arc<Kernels>,
     conditionals: Conditionals,
     products: Products,
     context: Arc<Context>,
@@ -50,7 +50,7 @@ impl CudaDevice {
             host: Host(Arc::clone(&context)),
             spare: Spare::new(&context),
             watch: Watch::new(format!("cuda:{index}")),
-            modules: Modules::new(&context),
+            kernels: Kernels::new(&context),
             conditionals: Conditionals::new(&context),
             context,
             _presence: Presence::default(),
@@ -162,7 +162,7 @@ impl Accelerator for CudaDevice {
     }
 
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
-        Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.modules, &self.products, recipe)?))
+        Ok(Arc::new(CudaKernel::new(&self.context, &self.facts, &self.kernels, &self.products, recipe)?))
     }
 
     fn can_record(&self) -> bool {

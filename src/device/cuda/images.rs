@@ -1,13 +1,22 @@
 //! The modules that ship with the library, and their kernels.
 #![forbid(unsafe_code)]
 
+use crate::base::{Error, Result};
 use std::ffi::CStr;
 
-/// A module that ships with the library: PTX, which ends with a NUL.
+/// A module that ships with the library: PTX, compressed by `build.rs`.
 #[derive(Debug)]
 pub struct Image {
     pub name: &'static str,
-    pub ptx: &'static CStr,
+    compressed: &'static [u8],
+}
+
+impl Image {
+    pub fn ptx(&self) -> Result<String> {
+        let text = miniz_oxide::inflate::decompress_to_vec(self.compressed).ok();
+        let text = text.and_then(|text| String::from_utf8(text).ok());
+        text.ok_or_else(|| Error::internal(format!("module '{}' of the library is damaged", self.name)))
+    }
 }
 
 /// A kernel of a module.
@@ -19,15 +28,28 @@ pub struct Entry {
     pub index: usize,
 }
 
+impl Entry {
+    /// PTX of this kernel alone: what its module declares, all of which stands before the first kernel, and the kernel.
+    pub fn ptx(&self) -> Result<String> {
+        const BEGIN: &str = ".visible .entry ";
+        let (text, name) = (self.image.ptx()?, self.name.to_string_lossy());
+        let mut parts = text.split(BEGIN);
+        let declared = parts.next().unwrap_or_default();
+        let own = parts.find(|part| part.split(['(', '\n']).next().map(str::trim) == Some(&name));
+        let own = own.ok_or_else(|| Error::internal(format!("module '{}' has no kernel '{name}'", self.image.name)))?;
+        Ok([declared, BEGIN, own].concat())
+    }
+}
+
+macro_rules! image {
+    ($name:literal) => {
+        Image { name: $name, compressed: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".ptx.deflate")) }
+    };
+}
+
 macro_rules! images {
     ($($image:ident $file:literal { $($entry:ident $name:literal)* })*) => {
-        $(pub static $image: Image = Image {
-            name: $file,
-            ptx: match CStr::from_bytes_with_nul(concat!(include_str!(concat!("kernels/", $file, ".ptx")), "\0").as_bytes()) {
-                Ok(ptx) => ptx,
-                Err(_) => panic!("there is a NUL in PTX"),
-            },
-        };)*
+        $(pub static $image: Image = image!($file);)*
 
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers of the statics below")]
         enum Number { $($($entry,)*)* }
@@ -116,13 +138,7 @@ images! {
 }
 
 /// Control flow inside of CUDA graphs. Drivers before 12.3 do not load it.
-pub static CONTROL_MODULE: Image = Image {
-    name: "control",
-    ptx: match CStr::from_bytes_with_nul(concat!(include_str!("kernels/control.ptx"), "\0").as_bytes()) {
-        Ok(ptx) => ptx,
-        Err(_) => panic!("there is a NUL in PTX"),
-    },
-};
+pub static CONTROL_MODULE: Image = image!("control");
 /// The names of its kernels; their parameters are said in the module.
 pub const SET_IF: &CStr = c"weir_set_if";
 pub const SET_CASE: &CStr = c"weir_set_case";

@@ -1,7 +1,7 @@
 //! Kernels in the form that a CUDA device runs: what the driver is to launch for a call.
 
 use super::blas::{Prepared, Products};
-use super::builtin::{Builtin, Modules};
+use super::builtin::{Builtin, Kernels};
 use super::context::Context;
 use super::custom::Custom;
 use super::downcast::downcast;
@@ -54,14 +54,14 @@ impl CudaKernel {
     pub(super) fn new(
         context: &Arc<Context>,
         facts: &Facts,
-        modules: &Modules,
+        kernels: &Arc<Kernels>,
         products: &Products,
         recipe: &Recipe<'_>,
     ) -> Result<CudaKernel> {
         let form = match recipe.operation {
             // SAFETY: what `ffi` was given for this operation, and has checked to be as documented.
             CUDA_KERNEL => Form::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
-            _ => Form::Builtin(Builtin::new(modules, products, recipe)?),
+            _ => Form::Builtin(Builtin::new(kernels, products, recipe)?),
         };
         Ok(CudaKernel { context: Arc::clone(context), form })
     }

@@ -1,5 +1,4 @@
-//! Modules: images of kernels, loaded into a context. Functions are looked up when a kernel is made: a driver that
-//! loads lazily loads a kernel as it is looked up, not in the middle of a launch.
+//! Modules: images of kernels, loaded into a context.
 
 use super::context::{Context, Handle};
 use super::table::{CUfunction, CUmodule};
@@ -19,6 +18,11 @@ pub(super) struct Module {
 }
 
 impl Module {
+    pub(super) fn load_ptx(context: &Arc<Context>, mut ptx: String, what: &str) -> Result<Module> {
+        ptx.push('\0');
+        Module::load(context, ptx.as_bytes(), what)
+    }
+
     /// Loads PTX, which ends with a NUL, or an image of another form.
     pub(super) fn load(context: &Arc<Context>, image: &[u8], what: &str) -> Result<Module> {
         let mut log = [0u8; LOG];

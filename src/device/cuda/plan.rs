@@ -41,9 +41,6 @@ pub type Emit<'a> = dyn FnMut(&KernelLaunch<'_>) -> Result<()> + 'a;
 
 /// A built-in operation with its settings.
 pub trait Operator: Send + Sync + Debug {
-    /// The kernels that calls may launch: whoever loads them does so before the first.
-    fn entries(&self) -> &'static [&'static Entry];
-
     /// The launches of a call with these views, which fit the operation, with addresses of the device's. Allocates
     /// nothing unless it refuses: with UNIMPLEMENTED what the kernels cannot do.
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()>;
@@ -62,11 +59,6 @@ pub trait Operator: Send + Sync + Debug {
     /// The product that a call is, or is but for what `after_product` launches; None if it is none that means the same.
     fn product(&self, _inputs: &[View], _outputs: &[View]) -> Result<Option<Product>> {
         Ok(None)
-    }
-
-    /// The kernels of `after_product`.
-    fn entries_after_product(&self) -> &'static [&'static Entry] {
-        &[]
     }
 
     /// What has to follow a product.

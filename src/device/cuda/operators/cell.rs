@@ -7,7 +7,7 @@ use crate::abi::weir_gru_flags::{WEIR_GRU_BIAS, WEIR_GRU_LINEAR_BEFORE_RESET};
 use crate::abi::{weir_gru_desc, weir_lstm_desc};
 use crate::base::Result;
 use crate::device::cuda::images::{GRU, GRU_LINEAR, LSTM};
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small, unimplemented};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, small, unimplemented};
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -49,10 +49,6 @@ impl Lstm {
 }
 
 impl Operator for Lstm {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&LSTM] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let units = count(outputs[0].desc())? as usize;
         let (params, ..) = cell(inputs, outputs, 2, self.bias, self.gates)?;
@@ -82,10 +78,6 @@ impl Gru {
 }
 
 impl Operator for Gru {
-    fn entries(&self) -> &'static [&'static Entry] {
-        if self.linear_before_reset { const { &[&GRU_LINEAR] } } else { const { &[&GRU] } }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let units = count(outputs[0].desc())? as usize;
         if units == 0 {

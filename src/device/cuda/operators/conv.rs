@@ -8,7 +8,7 @@ use crate::abi::weir_reduce_op_value::{WEIR_REDUCE_MAX, WEIR_REDUCE_MEAN};
 use crate::abi::{weir_conv_desc, weir_pooling_desc};
 use crate::base::{Desc, Result};
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -72,10 +72,6 @@ impl Conv {
 }
 
 impl Operator for Conv {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&CONV_16, &CONV_64, &CONV_DIRECT, &CONV_DOT] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, weights, y) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         if count(y)? == 0 {
@@ -136,10 +132,6 @@ impl Pooling {
 }
 
 impl Operator for Pooling {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&POOLING, &REDUCE_ROWS, &REDUCE_COLUMNS] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
         if self.whole {

@@ -7,7 +7,7 @@ use crate::abi::weir_eltwise_op_value::*;
 use crate::abi::{weir_binary_desc, weir_eltwise_desc, weir_eltwise_op_value};
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{BINARY, BINARY_INTEGERS, ELTWISE, SELECT};
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count};
+use crate::device::cuda::plan::{Emit, Operator, Params, count};
 use crate::device::cuda::walk::Walk;
 use crate::memory::View;
 use std::mem::offset_of;
@@ -70,10 +70,6 @@ impl Eltwise {
 }
 
 impl Operator for Eltwise {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&ELTWISE] }
-    }
-
     fn in_place(&self) -> bool {
         true
     }
@@ -107,10 +103,6 @@ impl Binary {
 const _: () = assert!(WEIR_BINARY_EQ as u32 == 8);
 
 impl Operator for Binary {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&BINARY, &BINARY_INTEGERS] }
-    }
-
     fn in_place(&self) -> bool {
         true
     }
@@ -130,10 +122,6 @@ impl Operator for Binary {
 pub struct Select;
 
 impl Operator for Select {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&SELECT] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let y = outputs[0].desc();
         let count = count(y)?;

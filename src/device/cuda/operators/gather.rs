@@ -6,11 +6,9 @@ use super::place;
 use crate::abi::weir_gather_desc;
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Check, Emit, Entry, Operator, Params, count, small};
+use crate::device::cuda::plan::{Check, Emit, Operator, Params, count, small};
 use crate::memory::View;
 use std::mem::offset_of;
-
-const ALL: &[&Entry] = &[&GATHER_1, &GATHER_2, &GATHER_4, &GATHER_8, &GATHER_16];
 
 /// As the processor's, but that rows of zeros stand where an index is none of the table's; the failure is told behind
 /// it.
@@ -26,10 +24,6 @@ impl Gather {
 }
 
 impl Operator for Gather {
-    fn entries(&self) -> &'static [&'static Entry] {
-        ALL
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let ([table, indices], y) = ([&inputs[0], &inputs[1]], &outputs[0]);
         let axis = place(self.axis, table.desc())?;

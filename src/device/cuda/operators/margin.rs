@@ -6,7 +6,7 @@ use crate::abi::weir_pad_desc;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{PAD_1, PAD_2, PAD_4, PAD_8};
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -57,10 +57,6 @@ fn narrow(value: f64, exponent_bits: u32, fraction_bits: u32) -> u16 {
 }
 
 impl Operator for Pad {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&PAD_1, &PAD_2, &PAD_4, &PAD_8] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
         let count = count(y)?;

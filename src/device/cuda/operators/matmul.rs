@@ -151,20 +151,6 @@ impl Matmul {
 }
 
 impl Operator for Matmul {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const {
-            &[
-                &MATMUL_128_F32,
-                &MATMUL_64_F32,
-                &MATMUL_64_F16,
-                &MATMUL_64_BF16,
-                &MATMUL_16_F32,
-                &MATMUL_16_F16,
-                &MATMUL_16_BF16,
-            ]
-        }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         if count(c)? == 0 {
@@ -205,10 +191,6 @@ impl Operator for Matmul {
         let addend = address(self.sum.then(|| &inputs[inputs.len() - 1]));
         let [a, b, c] = [&inputs[0], &inputs[1], &outputs[0]].map(|view| address(Some(view)));
         Ok(Some(Product::new(shape, [a, b, c, bias, addend])))
-    }
-
-    fn entries_after_product(&self) -> &'static [&'static Entry] {
-        if self.after().is_some() { const { &[&ELTWISE] } } else { &[] }
     }
 
     fn after_product(&self, outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
@@ -252,10 +234,6 @@ impl MatmulInt8 {
 }
 
 impl Operator for MatmulInt8 {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&MATMUL_INT8] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         let elements = count(c)? as usize;

@@ -7,13 +7,11 @@ use crate::abi::{weir_concat_desc, weir_slice_desc, weir_transpose_desc};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
 use crate::device::cuda::walk::Walk;
 use crate::memory::View;
 use std::mem::offset_of;
 
-/// Kernels that copy, one for each size of a unit.
-pub const COPIES: usize = 5;
 /// Least sizes of both dimensions that squares are worth it for.
 const WORTH_SQUARES: usize = 8;
 
@@ -85,8 +83,6 @@ impl Copy {
     }
 }
 
-const ALL_COPIES: &[&Entry] = &[&COPY_1, &COPY_2, &COPY_4, &COPY_8, &COPY_16, &TURN_1, &TURN_2, &TURN_4, &TURN_8];
-
 /// The same bytes elsewhere; nothing if that is where they are.
 pub fn copy_bytes(x: &View, y: &View, emit: &mut Emit<'_>) -> Result<()> {
     let (elements, bytes) = (count(y.desc())? as usize, dtype::size(y.desc().dtype)?);
@@ -139,10 +135,6 @@ impl Transpose {
 }
 
 impl Operator for Transpose {
-    fn entries(&self) -> &'static [&'static Entry] {
-        ALL_COPIES
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let of_x = strides(inputs[0].desc());
         let rank = inputs[0].desc().shape().len();
@@ -167,10 +159,6 @@ impl Concat {
 }
 
 impl Operator for Concat {
-    fn entries(&self) -> &'static [&'static Entry] {
-        ALL_COPIES
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let y = outputs[0].desc();
         let axis = place(self.axis, y)?;
@@ -211,10 +199,6 @@ impl Slice {
 }
 
 impl Operator for Slice {
-    fn entries(&self) -> &'static [&'static Entry] {
-        ALL_COPIES
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
         if count(y)? == 0 {
@@ -240,10 +224,6 @@ impl Operator for Slice {
 pub struct Reshape;
 
 impl Operator for Reshape {
-    fn entries(&self) -> &'static [&'static Entry] {
-        ALL_COPIES
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         copy_bytes(&inputs[0], &outputs[0], emit)
     }

@@ -8,7 +8,7 @@ use crate::abi::weir_norm_flags::{WEIR_NORM_SCALE, WEIR_NORM_SHIFT};
 use crate::abi::weir_norm_op_value::{WEIR_NORM_BATCH, WEIR_NORM_GROUP, WEIR_NORM_RMS};
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{NORM_CHANNELS, NORM_ROWS};
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, row_threads, small};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, row_threads, small};
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -42,10 +42,6 @@ impl Norm {
 }
 
 impl Operator for Norm {
-    fn entries(&self) -> &'static [&'static Entry] {
-        if self.is(WEIR_NORM_BATCH) { const { &[&NORM_CHANNELS] } } else { const { &[&NORM_ROWS] } }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let x = inputs[0].desc();
         let elements = count(x)? as usize;

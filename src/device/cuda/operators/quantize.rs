@@ -3,11 +3,11 @@
 
 use super::Columns;
 use super::attributes::Attributes;
-use super::movement::{COPIES, copy_bytes};
+use super::movement::copy_bytes;
 use crate::abi::{weir_convert_desc, weir_dequantize_desc, weir_quantize_desc};
 use crate::base::{Result, dtype};
-use crate::device::cuda::images::{CONVERT, COPY_1, COPY_2, COPY_4, COPY_8, COPY_16, DEQUANTIZE, QUANTIZE};
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, small};
+use crate::device::cuda::images::{CONVERT, DEQUANTIZE, QUANTIZE};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
 use crate::memory::View;
 use std::mem::offset_of;
 
@@ -27,11 +27,6 @@ impl Convert {
 }
 
 impl Operator for Convert {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { assert!(COPIES == 5) };
-        const { &[&CONVERT, &COPY_1, &COPY_2, &COPY_4, &COPY_8, &COPY_16] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (from, to) = (inputs[0].desc().dtype, outputs[0].desc().dtype);
         let plain = self.scale == 1.0 && self.shift == 0.0;
@@ -64,10 +59,6 @@ impl Quantization {
 }
 
 impl Operator for Quantization {
-    fn entries(&self) -> &'static [&'static Entry] {
-        if self.forth { const { &[&QUANTIZE] } } else { const { &[&DEQUANTIZE] } }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
         let count = count(y)?;
@@ -79,6 +70,6 @@ impl Operator for Quantization {
         let mut params = Params::new();
         params.view(&inputs[0]).view(&inputs[1]).optional(inputs.get(2)).view(&outputs[0]);
         params.word(count).word(x.dtype).word(y.dtype).word(small(&[channels])?).word(small(&[inner])?).word(0);
-        params.launch_each(emit, self.entries()[0], count)
+        params.launch_each(emit, if self.forth { &QUANTIZE } else { &DEQUANTIZE }, count)
     }
 }

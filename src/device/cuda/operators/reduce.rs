@@ -8,7 +8,7 @@ use crate::abi::{weir_argmax_desc, weir_reduce_desc, weir_softmax_desc};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Emit, Entry, Operator, Params, count, row_threads, small};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, row_threads, small};
 use crate::device::cuda::walk::Walk;
 use crate::memory::View;
 use std::mem::offset_of;
@@ -61,14 +61,6 @@ impl Reduce {
 }
 
 impl Operator for Reduce {
-    fn entries(&self) -> &'static [&'static Entry] {
-        if self.gives_places() {
-            const { &[&PLACE_ROWS, &PLACE_COLUMNS] }
-        } else {
-            const { &[&REDUCE_ROWS, &REDUCE_COLUMNS] }
-        }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
         let outputs_count = count(y)?;
@@ -94,7 +86,8 @@ impl Operator for Reduce {
         let mut params = Params::new();
         params.view(&inputs[0]).view(&outputs[0]).word(x.dtype).word(self.op).flag(self.squares);
         params.word(outputs_count).word(small(&[reduced])?).word(0).double(self.eps.into()).walk(&kept).walk(&runs);
-        let [rows, columns] = [self.entries()[0], self.entries()[1]];
+        let [rows, columns] =
+            if self.gives_places() { [&PLACE_ROWS, &PLACE_COLUMNS] } else { [&REDUCE_ROWS, &REDUCE_COLUMNS] };
         if by_columns(outputs_count as usize, reduced, side_by_side == Some(true)) {
             return params.launch_each(emit, columns, outputs_count);
         }
@@ -119,10 +112,6 @@ impl Softmax {
 }
 
 impl Operator for Softmax {
-    fn entries(&self) -> &'static [&'static Entry] {
-        const { &[&SOFTMAX_ROWS, &SOFTMAX_COLUMNS] }
-    }
-
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let x = inputs[0].desc();
         if count(x)? == 0 {
