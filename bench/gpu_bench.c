@@ -76,7 +76,8 @@ int main(int argc, char **argv) {
                     {"graphs", bench_graphs}, {"dags", bench_dags},
                     {"updates", bench_updates}, {"loops", bench_loops},
                     {"branches", bench_branches}, {"memory", bench_memory},
-                    {"products", bench_products}, {"hold", hold}};
+                    {"products", bench_products}, {"kernels", bench_kernels},
+                    {"hold", hold}};
     enum { SECTIONS = sizeof sections / sizeof *sections, ALL = SECTIONS - 1 };
     int wanted[SECTIONS] = {0}, any = 0;
     /* What was measured is there, whatever becomes of the rest. */

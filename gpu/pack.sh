@@ -46,7 +46,8 @@ cp -r examples/digits examples/voice "$kit/examples/"
 fake=$(find "${CARGO_TARGET_DIR:-target}/checked" -maxdepth 2 -name 'libfake_cuda.so' | head -n 1)
 [ -n "$fake" ] || { echo "gpu/pack.sh: no fake driver below target/checked" >&2; exit 1; }
 cp "$fake" "$kit/fake/libcuda.so.1"
-cp "$fake" "$kit/fake/libcuda.so"
+# One driver in a process, under whichever name it is asked for.
+ln -s libcuda.so.1 "$kit/fake/libcuda.so"
 blas=$(find "${CARGO_TARGET_DIR:-target}/checked" -maxdepth 2 -name 'libfake_blas.so' | head -n 1)
 [ -n "$blas" ] || { echo "gpu/pack.sh: no fake cuBLASLt below target/checked" >&2; exit 1; }
 cp "$blas" "$kit/fake/libcublasLt.so"

@@ -48,5 +48,6 @@ void bench_loops(raw_device *device);
 void bench_branches(raw_device *device);
 void bench_memory(raw_device *device);
 void bench_products(raw_device *device);
+void bench_kernels(raw_device *device);
 
 #endif

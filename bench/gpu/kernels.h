@@ -122,6 +122,71 @@
     "  ret;\n" \
     "}\n"
 
+/* Numbers of a mixed index: the first `count` from `base` on. kind 0: f32 from -1 to 1; 1: the same, cut to bf16; 2: bytes; 3: words of 16
+ * bits with a sign, as s32. `drawn` of kernels.c says the same. */
+#define PTX_RANDOM \
+    ".visible .entry draw(.param .u64 to, .param .u32 count, .param .u32 base, .param .u32 kind)\n" \
+    "{\n" \
+    "  .reg .pred %p;\n" \
+    "  .reg .b32 %r<10>;\n" \
+    "  .reg .f32 %f<1>;\n" \
+    "  .reg .b64 %rd<2>;\n" \
+    "  ld.param.u64 %rd0, [to];\n" \
+    "  ld.param.u32 %r0, [count];\n" \
+    "  ld.param.u32 %r1, [base];\n" \
+    "  ld.param.u32 %r2, [kind];\n" \
+    "  cvta.to.global.u64 %rd0, %rd0;\n" \
+    "  mov.u32 %r3, %ctaid.x;\n" \
+    "  mov.u32 %r4, %ntid.x;\n" \
+    "  mov.u32 %r5, %tid.x;\n" \
+    "  mad.lo.s32 %r6, %r3, %r4, %r5;\n" \
+    "  mov.u32 %r7, %nctaid.x;\n" \
+    "  mul.lo.u32 %r7, %r7, %r4;\n" \
+    "AGAIN:\n" \
+    "  setp.ge.u32 %p, %r6, %r0;\n" \
+    "  @%p bra DONE;\n" \
+    "  add.u32 %r8, %r6, %r1;\n" \
+    "  shr.u32 %r9, %r8, 16;\n" \
+    "  xor.b32 %r8, %r8, %r9;\n" \
+    "  mul.lo.u32 %r8, %r8, 0x7feb352d;\n" \
+    "  shr.u32 %r9, %r8, 15;\n" \
+    "  xor.b32 %r8, %r8, %r9;\n" \
+    "  mul.lo.u32 %r8, %r8, 0x846ca68b;\n" \
+    "  shr.u32 %r9, %r8, 16;\n" \
+    "  xor.b32 %r8, %r8, %r9;\n" \
+    "  setp.eq.u32 %p, %r2, 2;\n" \
+    "  @%p bra BYTES;\n" \
+    "  shr.s32 %r9, %r8, 16;\n" \
+    "  setp.eq.u32 %p, %r2, 3;\n" \
+    "  @%p bra WORDS;\n" \
+    "  shr.s32 %r9, %r8, 8;\n" \
+    "  cvt.rn.f32.s32 %f0, %r9;\n" \
+    "  mul.rn.f32 %f0, %f0, 0f34000000;\n" \
+    "  mov.b32 %r9, %f0;\n" \
+    "  setp.eq.u32 %p, %r2, 1;\n" \
+    "  @%p bra HALVES;\n" \
+    "WORDS:\n" \
+    "  mul.wide.u32 %rd1, %r6, 4;\n" \
+    "  add.u64 %rd1, %rd0, %rd1;\n" \
+    "  st.global.u32 [%rd1], %r9;\n" \
+    "  bra NEXT;\n" \
+    "HALVES:\n" \
+    "  shr.u32 %r9, %r9, 16;\n" \
+    "  mul.wide.u32 %rd1, %r6, 2;\n" \
+    "  add.u64 %rd1, %rd0, %rd1;\n" \
+    "  st.global.u16 [%rd1], %r9;\n" \
+    "  bra NEXT;\n" \
+    "BYTES:\n" \
+    "  cvt.u64.u32 %rd1, %r6;\n" \
+    "  add.u64 %rd1, %rd0, %rd1;\n" \
+    "  st.global.u8 [%rd1], %r8;\n" \
+    "NEXT:\n" \
+    "  add.u32 %r6, %r6, %r7;\n" \
+    "  bra AGAIN;\n" \
+    "DONE:\n" \
+    "  ret;\n" \
+    "}\n"
+
 /* The condition becomes what lies at `value`. */
 #define PTX_SET_CONDITION \
     ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n" \
@@ -166,6 +231,7 @@
     "}\n"
 
 #define PTX_PLAIN PTX_HEAD("6.3", "sm_75") PTX_EMPTY PTX_ADD_ONE PTX_SPIN PTX_SPIN_MEASURED PTX_LESS
+#define PTX_DRAW PTX_HEAD("6.3", "sm_75") PTX_RANDOM
 #define PTX_OLD PTX_HEAD("6.0", "sm_52") PTX_EMPTY
 #define PTX_CONDITIONS PTX_HEAD("6.3", "sm_75") PTX_SET_CONDITION PTX_COUNT_DOWN
 
