@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #include <dlfcn.h>
+#include <math.h>
 #include <string.h>
 
 #include "bench.h"
@@ -90,7 +91,7 @@ typedef struct products {
     /* The one that is measured. */
     void *operation, *factor, *result;
     lt_proposal proposal;
-    int is_whole, calls;
+    int is_whole, calls, rows, rows_of_same_bits;
     weir_kernel *kernel;
     weir_tensor *a, *b, *c;
     raw_pointer raw_a, raw_b, raw_c;
@@ -208,6 +209,46 @@ static int prepare(products *all, const product *of, int64_t batch, int64_t n) {
     return status == 0 && found > 0;
 }
 
+static double number(weir_dtype type, const char *data, size_t at) {
+    uint32_t bits = 0;
+    float x;
+    memcpy(&bits, data + at * (type == WEIR_BF16 ? 2 : 4), type == WEIR_BF16 ? 2 : 4);
+    if (type == WEIR_S32) return (int32_t)bits;
+    if (type == WEIR_BF16) bits <<= 16;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+/* What both sides made of the same factors: all of it, or pieces of a large result, the first and the last among them. 2: the same bits;
+ * 1: the same but for rounding, if the library took another algorithm; 0: not the same. */
+static int same(products *all, const product *of, const char *what, int64_t batch, int64_t n) {
+    enum { PIECE = 1 << 16, PIECES = 16 };
+    static char by_hand[4 * PIECE], by_weir[4 * PIECE];
+    const size_t count = (size_t)(batch * n * n), bytes = of->result == WEIR_BF16 ? 2 : 4;
+    const size_t pieces = (count + PIECE - 1) / PIECE, looked_at = pieces < PIECES ? pieces : PIECES;
+    /* Factors are below 1. A sum is rounded with each of n products, TF32 rounds the factors, and bf16 the result. */
+    const double of_sums = of->result == WEIR_S32 ? 0 : of->flags & WEIR_MATMUL_ALLOW_TF32 ? 1e-3 * sqrt((double)n) : 2e-6 * (double)n;
+    int same_bits = 1;
+    for (size_t i = 0; i < looked_at; i++) {
+        const size_t from = (looked_at == 1 ? 0 : i * (pieces - 1) / (looked_at - 1)) * PIECE, length = count - from < PIECE ? count - from : PIECE;
+        RAW(cuMemcpyDtoHAsync_v2(by_hand, all->raw_c + from * bytes, length * bytes, all->raw_stream));
+        RAW(cuMemcpyDtoHAsync_v2(by_weir, address_of(all->c) + from * bytes, length * bytes, all->raw_stream));
+        RAW(cuStreamSynchronize(all->raw_stream));
+        if (memcmp(by_hand, by_weir, length * bytes) == 0) continue;
+        same_bits = 0;
+        for (size_t at = 0; at < length; at++) {
+            const double x = number(of->result, by_hand, at), y = number(of->result, by_weir, at);
+            const double most = of_sums + (of->result == WEIR_BF16 ? 0x1p-7 * fmax(fabs(x), fabs(y)) : 0);
+            /* So that a NaN is wrong, too. */
+            if (fabs(x - y) <= most) continue;
+            printf("WRONG: %s: element %zu is %.9g by weir and %.9g by hand, which may differ by %.2g\n", what, from + at, y, x, most);
+            wrong = 1;
+            return 0;
+        }
+    }
+    return 1 + same_bits;
+}
+
 static void measure(products *all, const product *of, int64_t batch, int64_t n) {
     const double operations = 2 * (double)batch * (double)n * (double)n * (double)n;
     char what[96];
@@ -222,6 +263,9 @@ static void measure(products *all, const product *of, int64_t batch, int64_t n) 
         all->b = matrices(all, of->factors, batch, n, &all->raw_b);
         all->c = matrices(all, of->result, batch, n, &all->raw_c);
         compare(what, raw_products, weir_products, all, 11);
+        const int how = same(all, of, what, batch, n);
+        all->rows++;
+        all->rows_of_same_bits += how == 2;
         if (!quick && n >= 4096) {
             const double raw_ns = alone(raw_products, all, 5), weir_ns = alone(weir_products, all, 5);
             printf("<!-- %s, %lld^3: %.0f TOP/s by hand, %.0f by weir -->\n", of->name, (long long)n, operations / raw_ns / 1e3,
@@ -271,6 +315,7 @@ void bench_products(raw_device *device) {
         }
         if (kinds[kind].factors != WEIR_S8) measure(&all, &kinds[kind], 64, quick ? 8 : 128);
     }
+    printf("\nThe same bits on both sides in %d of %d rows; the others are compared within what rounding makes.\n", all.rows_of_same_bits, all.rows);
     LT(cublasLtDestroy(all.handle));
     RAW(cuMemFree_v2(all.workspace));
     RAW(cuStreamDestroy_v2(all.raw_stream));
