@@ -54,7 +54,7 @@ cp "$blas" "$kit/fake/libcublasLt.so"
 # The tests have built this, too, if they were run.
 nvrtc=$(find "${CARGO_TARGET_DIR:-target}/checked" -name libnvrtc.so -path '*fake-nvrtc*' | head -n 1)
 [ -z "$nvrtc" ] || { mkdir "$kit/fake-nvrtc" && cp "$nvrtc" "$kit/fake-nvrtc/"; }
-cp gpu/test.sh gpu/interop.py "$kit/gpu/"
+cp gpu/test.sh gpu/interop.py gpu/torch_kernels.py "$kit/gpu/"
 strip -s "$kit"/bin/* "$kit"/tests/* "$kit"/fake/*
 strip -g "$kit"/lib/*
 # In one file, to travel.

@@ -144,7 +144,7 @@ Q
         while IFS=$'\t' read -r name result seconds; do
             [ -s "$said/$name.log" ] || continue
             case $name in
-            load* | conditions | questions | bench-* | interop-*)
+            load* | conditions | questions | bench-* | kernels-torch | interop-*)
                 echo
                 echo "<!-- $name -->"
                 grep -v '^<!-- answer' "$said/$name.log"
@@ -180,7 +180,7 @@ step() {
     local result=passed
     case $code in
     0) grep -q '^SKIPPED' "$said/$name.log" && result="skipped: $(grep -m1 '^SKIPPED' "$said/$name.log" | cut -c10-)" ;;
-    77) result=skipped ;;
+    77) result=skipped$(sed -n 's/^SKIPPED\(: .*\)/\1/p' "$said/$name.log" | head -n 1) ;;
     # 137: it did not end when it was asked to.
     124 | 137) result="out of time ($most s)" ;;
     *) result="FAILED ($code)" ;;
@@ -210,8 +210,8 @@ step load-again 15 bin/gpu_bench info
 step smoke 15 bin/gpu_bench smoke
 step conditions 20 "${bench[@]}" conditions
 step questions 20 "${bench[@]}" questions
-for section in latency calls graphs loops products dags memory; do
-    case $section in graphs | dags) most=30 ;; products) most=25 ;; *) most=15 ;; esac
+for section in latency calls graphs loops products kernels dags memory; do
+    case $section in graphs | dags | kernels) most=30 ;; products) most=25 ;; *) most=15 ;; esac
     step "bench-$section" $most "${bench[@]}" $section
 done
 # Everything that is asked is answered by now.
@@ -220,10 +220,12 @@ for test in cuda_operators cuda_networks cuda; do
     [ -x "tests/$test" ] && step "test-$test" 50 bash gpu/test.sh "tests/$test"
 done
 if have python3; then
+    LD_LIBRARY_PATH=$interop_path step kernels-torch 40 python3 gpu/torch_kernels.py ${fake:+--fake} "$said/bench-kernels.log"
     for package in torch cupy jax; do
         LD_LIBRARY_PATH=$interop_path step "interop-$package" 25 python3 gpu/interop.py ${fake:+--fake} $package
     done
 else
+    note kernels-torch "not run: no python3" 0
     note interop "not run: no python3" 0
 fi
 for section in updates branches; do
