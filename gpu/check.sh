@@ -60,6 +60,46 @@ WEIR_GPU_SECONDS=0 gpu/run.sh --fake "$work/kit" "$work/out" >"$work/said" 2>&1 
 [ $code = 1 ] || fail "run.sh left with $code, not with 1"
 says '^\| bench-memory \| not run: no time left \|'
 
+# A program of tests that crashes in the middle, or hangs, loses that test and no other.
+cat >"$work/program" <<'P'
+#!/bin/bash
+tests=(images::a well::a well::skips spoilt::b well::b wrong::b)
+[[ " $* " == *" --list "* ]] && { printf '%s: test\n' "${tests[@]}"; exit 0; }
+one=$1
+[[ $one == --* ]] && one=
+[ -n "$one" ] && [ -z "${WEIR_TEST_ALONE:-}" ] && exit 3
+code=0
+for test in "${tests[@]:1}"; do
+    [ -z "$one" ] || [ "$test" = "$one" ] || continue
+    printf 'test %s ... ' "$test"
+    case $test in
+    *skips) printf 'SKIPPED: by intent\nok\n' ;;
+    spoilt*) printf 'the word look\n'; eval "$SPOIL" ;;
+    wrong*) printf 'a panic\nFAILED\n'; code=101 ;;
+    *) echo ok ;;
+    esac
+done
+printf '\ntest result: so so\n'
+exit $code
+P
+chmod +x "$work/program"
+# tests_say <how one is spoilt> <line>...: lines that gpu/test.sh says of it.
+tests_say() {
+    local code=0 line
+    SPOIL=$1 WEIR_TEST_PATIENCE=2 bash gpu/test.sh "$work/program" >"$work/tests" 2>&1 || code=$?
+    shift
+    [ $code = 1 ] || { cat "$work/tests" >&2; echo "gpu/check.sh: test.sh left with $code, not with 1" >&2; exit 1; }
+    for line in "$@"; do
+        grep -qxF "$line" "$work/tests" || { cat "$work/tests" >&2; echo "gpu/check.sh: test.sh has no line '$line'" >&2; exit 1; }
+    done
+}
+others=("well::a: passed" "well::skips: skipped" "well::b: passed, alone" "wrong::b: FAILED (101), alone" "the word look"
+    "2 passed, 2 failed, 1 skipped")
+tests_say 'kill -SEGV $$' "spoilt::b: FAILED (the process of all ended with 139)" "${others[@]}"
+tests_say 'sleep 60' "spoilt::b: FAILED (the process of all said nothing for 2 s)" "${others[@]}"
+tests_say 'exit 0' "well::a: passed" "spoilt::b: passed, alone" "3 passed, 1 failed, 1 skipped"
+tests_say 'echo ok' "well::b: passed" "wrong::b: FAILED" "a panic" "3 passed, 1 failed, 1 skipped"
+
 # Tests on machines as they are: without Rust, with the one library that a driver must bring, with a compiler of CUDA's
 # and without.
 mkdir "$work/driver"

@@ -1,5 +1,5 @@
-/* weir's kernels one by one: the time of a call, and how near that is to what the device can do. Some results of each are compared with what
- * the host makes of the same numbers in double precision.
+/* weir's kernels one by one: the time of a call, and how near that is to what the device can do. Some results of each
+ * are compared with what the host makes of the same numbers in double precision.
  *
  * The names say operation, types and shapes, and gpu/torch_kernels.py does what they say with another library.
  *
@@ -469,8 +469,8 @@ static void products(kernels *all) {
         made = weir_kernel_create_matmul(all->engine, &desc, NULL, &w.kernel);
         measure(all, &w, made);
     }
-    /* Attention with keys and values that a group of heads shares: scores, sums of values, and scores of one new token, which are as fast as
-     * the keys are read. */
+    /* Attention with keys and values that a group of heads shares: scores, sums of values, and scores of one new token,
+     * which are as fast as the keys are read. */
     const int64_t batch = quick ? 2 : 4, heads = quick ? 2 : 8, group = quick ? 3 : 4, length = quick ? 9 : 1024, size = quick ? 16 : 128;
     const int64_t later = quick ? 1 : 16, past = quick ? 40 : 4096;
     for (int i = 0; i < 3; i++) {
@@ -528,8 +528,8 @@ static void convolutions(kernels *all, int64_t images) {
 
 /* ---- What the device can do -------------------------------------------------------------------------- */
 
-/* Operations of tensor cores in a multiprocessor and a cycle, dense; 0 where they are not known, or not the same for all devices of that
- * capability. */
+/* Operations of tensor cores in a multiprocessor and a cycle, dense; 0 where they are not known, or not the same for all
+ * devices of that capability. */
 static int tensor_rate(const raw_device *device, weir_dtype type) {
     static const struct {
         int capability, bf16;
@@ -565,8 +565,8 @@ static void find_peaks(kernels *all, const raw_device *device) {
     all->f32_peak = cycles * 2 * lanes;
     all->bf16_peak = cycles * tensor_rate(device, WEIR_BF16);
     all->s8_peak = cycles * tensor_rate(device, WEIR_S8);
-    printf("\nPeaks, at the clocks that the driver names: memory %.0f GB/s%s, f32 %.1f TFLOP/s (%d lanes in a multiprocessor)", all->memory_peak / 1e9,
-           is_copied ? " (it names none: what a copy of the driver's reads and writes)" : "", all->f32_peak / 1e12, lanes);
+    printf("\nPeaks, at the clocks that the driver names: memory %.0f GB/s%s, f32 %.1f TFLOP/s (%d lanes in a multiprocessor)",
+           all->memory_peak / 1e9, is_copied ? " (it names none: what a copy of the driver's reads and writes)" : "", all->f32_peak / 1e12, lanes);
     if (all->bf16_peak > 0) {
         printf(", tensor cores %.0f TFLOP/s in bf16 and %.0f TOP/s in s8, dense.\n", all->bf16_peak / 1e12, all->s8_peak / 1e12);
     } else {

@@ -122,8 +122,8 @@
     "  ret;\n" \
     "}\n"
 
-/* Numbers of a mixed index: the first `count` from `base` on. kind 0: f32 from -1 to 1; 1: the same, cut to bf16; 2: bytes; 3: words of 16
- * bits with a sign, as s32. `drawn` of kernels.c says the same. */
+/* Numbers of a mixed index: the first `count` from `base` on. kind 0: f32 from -1 to 1; 1: the same, cut to bf16; 2:
+ * bytes; 3: words of 16 bits with a sign, as s32. `element` of kernels.c says the same. */
 #define PTX_RANDOM \
     ".visible .entry draw(.param .u64 to, .param .u32 count, .param .u32 base, .param .u32 kind)\n" \
     "{\n" \

@@ -219,8 +219,8 @@ static double number(weir_dtype type, const char *data, size_t at) {
     return x;
 }
 
-/* What both sides made of the same factors: all of it, or pieces of a large result, the first and the last among them. 2: the same bits;
- * 1: the same but for rounding, if the library took another algorithm; 0: not the same. */
+/* What both sides made of the same factors: all of it, or pieces of a large result, the first and the last among them.
+ * 2: the same bits; 1: the same but for rounding, if the library took another algorithm; 0: not the same. */
 static int same(products *all, const product *of, const char *what, int64_t batch, int64_t n) {
     enum { PIECE = 1 << 16, PIECES = 16 };
     static char by_hand[4 * PIECE], by_weir[4 * PIECE];
@@ -230,7 +230,8 @@ static int same(products *all, const product *of, const char *what, int64_t batc
     const double of_sums = of->result == WEIR_S32 ? 0 : of->flags & WEIR_MATMUL_ALLOW_TF32 ? 1e-3 * sqrt((double)n) : 2e-6 * (double)n;
     int same_bits = 1;
     for (size_t i = 0; i < looked_at; i++) {
-        const size_t from = (looked_at == 1 ? 0 : i * (pieces - 1) / (looked_at - 1)) * PIECE, length = count - from < PIECE ? count - from : PIECE;
+        const size_t from = (looked_at == 1 ? 0 : i * (pieces - 1) / (looked_at - 1)) * PIECE;
+        const size_t length = count - from < PIECE ? count - from : PIECE;
         RAW(cuMemcpyDtoHAsync_v2(by_hand, all->raw_c + from * bytes, length * bytes, all->raw_stream));
         RAW(cuMemcpyDtoHAsync_v2(by_weir, address_of(all->c) + from * bytes, length * bytes, all->raw_stream));
         RAW(cuStreamSynchronize(all->raw_stream));
@@ -315,7 +316,8 @@ void bench_products(raw_device *device) {
         }
         if (kinds[kind].factors != WEIR_S8) measure(&all, &kinds[kind], 64, quick ? 8 : 128);
     }
-    printf("\nThe same bits on both sides in %d of %d rows; the others are compared within what rounding makes.\n", all.rows_of_same_bits, all.rows);
+    printf("\nThe same bits on both sides in %d of %d rows; the others are compared within what rounding makes.\n",
+           all.rows_of_same_bits, all.rows);
     LT(cublasLtDestroy(all.handle));
     RAW(cuMemFree_v2(all.workspace));
     RAW(cuStreamDestroy_v2(all.raw_stream));

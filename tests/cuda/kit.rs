@@ -3,12 +3,15 @@
 
 use fake_cuda::testing::Driver;
 use std::ffi::{CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Says that tests run on the driver that the loader finds, a real one; each in a process of its own, as gpu/test.sh
-/// does.
+/// Says that tests run on the driver that the loader finds, a real one, one after the other in one process or in one
+/// each, as gpu/test.sh does.
 const REAL: &str = "WEIR_TEST_CUDA";
+/// Says that the process is of one test.
+const ALONE: &str = "WEIR_TEST_ALONE";
 const NO_DRIVER: &str = "WEIR_TEST_NO_DRIVER";
 /// Longer than anything takes that is to come.
 const LONG: Duration = Duration::from_secs(30);
@@ -17,21 +20,52 @@ fn this_test() -> String {
     std::thread::current().name().unwrap().to_owned()
 }
 
+/// What a test that is skipped unwinds with, so that it gives back what it has.
+struct Skipped;
+
+/// With a real driver: runs `body` here, or in a process of its own if it loses the device or has settings for weir,
+/// which reads them once.
+fn with_real_driver(settings: &[(&str, &str)], body: impl FnOnce()) {
+    // It is of its own version, takes what order it likes, and does not look for leaks.
+    let is_any = |name: &str| name.starts_with("WEIR_") || matches!(name, "VERSION" | "SEED" | "LEAKS");
+    if settings.iter().any(|(name, _)| !is_any(name)) {
+        return say_skipped();
+    }
+    let is_for_one = settings.iter().any(|(name, _)| name.starts_with("WEIR_") || *name == "LEAKS");
+    if is_for_one && std::env::var_os(ALONE).is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([&this_test(), "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, "1");
+        let output = command.output().unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        // Whoever reads what this process prints takes no line of that one's for one of this.
+        let text = text.replace('\n', "\n    ");
+        assert!(output.status.success() && text.contains("1 passed"), "{}:\n    {text}", output.status);
+        if text.contains(SKIPPED) {
+            say_skipped();
+        }
+        return;
+    }
+    // The processor's bits are those of the built-in kernels.
+    let of_weir = settings.iter().filter(|(name, _)| name.starts_with("WEIR_"));
+    for (name, value) in [("WEIR_CUDA_BLAS", "0")].iter().chain(of_weir) {
+        if std::env::var_os(name).is_none_or(|is| is != *value) {
+            // SAFETY: the first test of the process, which has no other thread that asks for variables.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+        if !payload.is::<Skipped>() {
+            resume_unwind(payload);
+        }
+        say_skipped();
+    }
+}
+
 /// Runs `body` in a process of its own with the fake driver of these settings: "VERSION", "SEED", ..., or other
 /// variables in full. What the process has written is given back; in that process, nothing.
 pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if !is_fake() {
-        // A real one is of its own version, takes what order it likes, and does not look for leaks.
-        let is_any = |name: &str| name.starts_with("WEIR_") || matches!(name, "VERSION" | "SEED" | "LEAKS");
-        if settings.iter().any(|(name, _)| !is_any(name)) {
-            skip();
-        }
-        // The processor's bits are those of the built-in kernels. SAFETY: the test's own process, before it has another
-        // thread.
-        unsafe { std::env::set_var("WEIR_CUDA_BLAS", "0") };
-        // SAFETY: as above.
-        settings.iter().for_each(|(name, value)| unsafe { std::env::set_var(name, value) });
-        body();
+        with_real_driver(settings, body);
         return None;
     }
     let mut driver = Driver::new().set("LEAKS", "abort").set("RACES", "abort").set("OTHERS", "capture");
@@ -68,22 +102,32 @@ pub fn is_fake() -> bool {
     std::env::var_os(REAL).is_none()
 }
 
-/// What follows is about drivers of other versions than the one that is there.
-pub fn only_with_the_fake() {
+/// Whether what follows can be tested, which is about drivers of other versions than the one that is there; says so if
+/// not.
+#[must_use]
+pub fn only_with_the_fake() -> bool {
     if !is_fake() {
-        skip();
+        say_skipped();
     }
+    is_fake()
 }
 
-/// Ends the process of a test that is about the fake driver.
+const SKIPPED: &str = "SKIPPED: about the fake driver alone";
+
+fn say_skipped() {
+    println!("{SKIPPED}");
+}
+
+/// Ends a test that is about the fake driver. No panic: nobody is told of it but `with_real_driver`.
 fn skip() -> ! {
-    println!("SKIPPED: about the fake driver alone");
-    std::process::exit(0)
+    resume_unwind(Box::new(Skipped))
 }
 
 /// Runs `body` in a process of its own without the fake driver.
 pub fn without_driver(body: impl FnOnce()) {
-    only_with_the_fake();
+    if !only_with_the_fake() {
+        return;
+    }
     if std::env::var_os(NO_DRIVER).is_some() {
         return body();
     }

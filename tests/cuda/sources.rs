@@ -29,7 +29,9 @@ fn compiler() -> PathBuf {
 /// In a process that has the driver and, with a folder, the compiler, and keeps its work in a folder that is empty at
 /// first.
 fn with_compiler(name: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
-    only_with_the_fake();
+    if !only_with_the_fake() {
+        return;
+    }
     let is_child = std::env::var_os("FAKE_CUDA_CHILD").is_some();
     let kept = std::env::temp_dir().join(format!("weir-cuda-{name}-{}", std::process::id()));
     let folder = if is_child { PathBuf::new() } else { compiler() };
@@ -69,7 +71,9 @@ fn fills(bench: &Bench, source: &str, value: u32) {
 
 #[test]
 fn without_a_compiler_sources_are_refused_and_say_why() {
-    only_with_the_fake();
+    if !only_with_the_fake() {
+        return;
+    }
     with_driver(&[], || {
         let error = fill(&Bench::new(), SOURCE, 1).map(drop).unwrap_err();
         assert_eq!(error.code(), Code::Unavailable, "{error}");
