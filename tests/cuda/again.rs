@@ -3,7 +3,7 @@
 
 use crate::bench::Bench;
 use crate::direct::{LOOK, calls, chain, check, enter, floats, run};
-use crate::kit::with_driver;
+use crate::kit::{is_fake, only_with_the_fake, with_driver};
 use std::sync::Arc;
 use std::thread;
 
@@ -11,6 +11,10 @@ const TIMES: usize = 150;
 
 #[test]
 fn what_is_given_again_is_held_once_until_all_is_over() {
+    // It goes by what was asked of the driver, and by when that is done.
+    if !only_with_the_fake() {
+        return;
+    }
     for seed in ["1", "2"] {
         with_driver(&[("SEED", seed)], || {
             let bench = Bench::new();
@@ -62,7 +66,9 @@ fn values_are_those_of_their_call() {
                         stream.enqueue(add.clone(), vec![x.clone(), x.clone()], vec![sum.clone()]).unwrap();
                     }
                 }
-                assert_eq!(calls(&mut at).iter().filter(|call| *call == "cuLaunchKernel").count(), 40);
+                let asked = calls(&mut at);
+                let launches = asked.iter().filter(|call| *call == "cuLaunchKernel").count();
+                assert!(launches == 40 || !is_fake(), "{asked:?}");
                 stream.synchronize(u64::MAX).unwrap();
                 check(&bench, &sums[0], |_| 14.0);
                 check(&bench, &sums[1], |_| 2.0);
@@ -159,7 +165,7 @@ fn threads_give_the_same_call_side_by_side() {
         });
         stream.synchronize(u64::MAX).unwrap();
         let launches = calls(&mut at).iter().filter(|call| *call == "cuLaunchKernel").count();
-        assert_eq!(launches, 4 * TIMES);
+        assert!(launches == 4 * TIMES || !is_fake(), "{launches}");
         assert_eq!([Arc::strong_count(&x), Arc::strong_count(&y)], before);
         check(&bench, &y, |i| 2.0 * (i + 2.0));
     });

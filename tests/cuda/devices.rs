@@ -63,7 +63,8 @@ fn streams_wait_for_one_another_without_the_host() {
         let bench = Bench::new();
         let (other, event) = (bench.stream("other"), bench.event());
         let x = bench.on_device().unwrap();
-        let syncs = fake::count("cuEventSynchronize") + fake::count("cuStreamSynchronize");
+        let syncs = || fake::counted("cuEventSynchronize") + fake::counted("cuStreamSynchronize");
+        let before = syncs();
         bench.stream.enqueue_fill(x.clone(), 1).unwrap();
         event.record(&bench.stream).unwrap();
         other.wait_event(&event).unwrap();
@@ -72,7 +73,7 @@ fn streams_wait_for_one_another_without_the_host() {
         back.record(&other).unwrap();
         bench.stream.wait_event(&back).unwrap();
         bench.stream.enqueue_copy(x, host.clone()).unwrap();
-        assert_eq!(fake::count("cuEventSynchronize") + fake::count("cuStreamSynchronize"), syncs);
+        assert_eq!(syncs(), before);
         bench.wait().unwrap();
         assert_eq!(values(&host), vec![0x0202_0202; LEN]);
     });

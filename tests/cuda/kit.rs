@@ -26,12 +26,16 @@ struct Skipped;
 /// With a real driver: runs `body` here, or in a process of its own if it loses the device or has settings for weir,
 /// which reads them once.
 fn with_real_driver(settings: &[(&str, &str)], body: impl FnOnce()) {
-    // It is of its own version, takes what order it likes, and does not look for leaks.
-    let is_any = |name: &str| name.starts_with("WEIR_") || matches!(name, "VERSION" | "SEED" | "LEAKS");
+    // It is of its own version, takes what order it likes, does not look for leaks, and has its own library of products.
+    let is_any = |name: &str| {
+        name.starts_with("WEIR_") || matches!(name, "VERSION" | "SEED" | "LEAKS" | "BLAS" | "FAKE_STREAMS" | "ALONE")
+    };
     if settings.iter().any(|(name, _)| !is_any(name)) {
         return say_skipped();
     }
-    let is_for_one = settings.iter().any(|(name, _)| name.starts_with("WEIR_") || *name == "LEAKS");
+    let has = |wanted: &str| settings.iter().any(|(name, _)| *name == wanted);
+    let is_of_weir = |name: &str| name.starts_with("WEIR_") || name == "FAKE_STREAMS";
+    let is_for_one = has("LEAKS") || has("BLAS") || has("ALONE") || settings.iter().any(|(name, _)| is_of_weir(name));
     if is_for_one && std::env::var_os(ALONE).is_none() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([&this_test(), "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, "1");
@@ -40,14 +44,14 @@ fn with_real_driver(settings: &[(&str, &str)], body: impl FnOnce()) {
         // Whoever reads what this process prints takes no line of that one's for one of this.
         let text = text.replace('\n', "\n    ");
         assert!(output.status.success() && text.contains("1 passed"), "{}:\n    {text}", output.status);
-        if text.contains(SKIPPED) {
-            say_skipped();
-        }
+        text.lines()
+            .filter_map(|line| line.find("SKIPPED: ").map(|at| &line[at..]))
+            .for_each(|line| println!("{line}"));
         return;
     }
     // The processor's bits are those of the built-in kernels.
-    let of_weir = settings.iter().filter(|(name, _)| name.starts_with("WEIR_"));
-    for (name, value) in [("WEIR_CUDA_BLAS", "0")].iter().chain(of_weir) {
+    let products = [("WEIR_CUDA_BLAS", if has("BLAS") { "" } else { "0" })];
+    for (name, value) in products.iter().chain(settings.iter().filter(|(name, _)| is_of_weir(name))) {
         if std::env::var_os(name).is_none_or(|is| is != *value) {
             // SAFETY: the first test of the process, which has no other thread that asks for variables.
             unsafe { std::env::set_var(name, value) };
@@ -57,12 +61,12 @@ fn with_real_driver(settings: &[(&str, &str)], body: impl FnOnce()) {
         if !payload.is::<Skipped>() {
             resume_unwind(payload);
         }
-        say_skipped();
     }
 }
 
 /// Runs `body` in a process of its own with the fake driver of these settings: "VERSION", "SEED", ..., or other
-/// variables in full. What the process has written is given back; in that process, nothing.
+/// variables in full; "ALONE" for a process of its own with a real driver, too. What the process has written is given
+/// back; in that process, nothing.
 pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if !is_fake() {
         with_real_driver(settings, body);
@@ -75,6 +79,7 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
             "WITHOUT" => driver.without(value),
             // A library of products, of this version; one that lacks a function.
             "BLAS" => driver.library(fake_blas::BUILT_AS, &format!("libcublasLt.so.{value}"), &[]),
+            "ALONE" => driver,
             "BLAS_WITHOUT" => driver.library(fake_blas::BUILT_AS, "libcublasLt.so.13", &[value]),
             // A folder of other libraries.
             "PATH" => {
@@ -118,8 +123,21 @@ fn say_skipped() {
     println!("{SKIPPED}");
 }
 
+/// Ends a test that needs what is not there.
+pub fn skip_without(what: &str) -> ! {
+    println!("SKIPPED: there is no {what}");
+    resume_unwind(Box::new(Skipped))
+}
+
+/// Ends a test that asks a fake library for what a real one does not have.
+pub fn only_the_fakes() -> ! {
+    assert!(!is_fake(), "no function of a fake library's");
+    skip()
+}
+
 /// Ends a test that is about the fake driver. No panic: nobody is told of it but `with_real_driver`.
 fn skip() -> ! {
+    say_skipped();
     resume_unwind(Box::new(Skipped))
 }
 
@@ -209,6 +227,11 @@ pub mod fake {
         unsafe { function(text(name).as_ptr()) }
     }
 
+    /// The same; 0 with a real driver, of which nothing is to be asserted then.
+    pub fn counted(name: &str) -> u64 {
+        if is_fake() { count(name) } else { 0 }
+    }
+
     /// How often each function was called that was.
     pub fn counts() -> Vec<(String, u64)> {
         // SAFETY: the fake driver's function of this type.
@@ -224,8 +247,11 @@ pub mod fake {
         counted.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// What is drawn from now on is what follows this seed.
+    /// What is drawn from now on is what follows this seed. A real driver takes what order it likes.
     pub fn reseed(seed: u64) {
+        if !is_fake() {
+            return;
+        }
         // SAFETY: the fake driver's function of this type.
         let function: unsafe extern "C" fn(u64) = unsafe { std::mem::transmute(symbol("fakeCudaSeed")) };
         // SAFETY: takes any number.

@@ -1,8 +1,8 @@
 //! Branches and loops of programs on drivers with conditional nodes and without: the same bits, and what is asked of
 //! the driver.
 
-use crate::direct::{LOOK, calls, enter};
-use crate::kit::{eventually, fake, with_driver};
+use crate::direct::{LOOK, allocates_nothing_later, asked, calls, enter};
+use crate::kit::{eventually, fake, is_fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, run, words};
 use std::sync::Arc;
 use weir::abi::weir_binary_desc;
@@ -87,7 +87,7 @@ fn outputs(program: &Ref<Program>, n: usize) -> Vec<u32> {
 fn a_loop_has_the_same_bits_in_all_ways_and_is_one_launch_where_the_device_decides() {
     let expected = expected();
     for version in ["12000", "12040", "12080", "13000"] {
-        with_driver(&[("VERSION", version)], || {
+        let ran = with_driver(&[("VERSION", version)], || {
             for way in 0..3 {
                 let options = CompileOptions {
                     without_device_control: way == 1,
@@ -96,8 +96,13 @@ fn a_loop_has_the_same_bits_in_all_ways_and_is_one_launch_where_the_device_decid
                 };
                 check(&options, way, &expected);
             }
-            eventually("everything is given back", || fake::live(None) == 0);
+            if is_fake() {
+                eventually("everything is given back", || fake::live(None) == 0);
+            }
         });
+        if ran.is_none() {
+            return;
+        }
     }
 }
 
@@ -111,10 +116,10 @@ fn check(options: &CompileOptions, way: usize, expected: &[Vec<u32>]) {
     assert!(report.contains(who), "way {way}: {report}");
     for n in [3, 5, 0, 7, 1] {
         let names = ["cuGraphLaunch", "cuLaunchKernel", "cuStreamSynchronize", "cuMemAlloc_v2"];
-        let before = names.map(fake::count);
+        let before = names.map(fake::counted);
         assert_eq!(outputs(&program, n), expected[n], "way {way}, {n} iterations");
-        let calls: Vec<u64> = names.iter().zip(before).map(|(name, before)| fake::count(name) - before).collect();
-        if is_by_device {
+        let calls: Vec<u64> = names.iter().zip(before).map(|(name, before)| fake::counted(name) - before).collect();
+        if is_by_device && is_fake() {
             assert_eq!(calls[..2], [1, 0], "{n} iterations");
         }
         if n != 3 {
@@ -211,7 +216,7 @@ fn on_a_stream_a_loop_is_one_look_and_one_launch_whatever_the_iterations() {
                 calls(&mut at);
                 there.run(&first).unwrap();
                 if is_direct {
-                    assert_eq!(calls(&mut at), [LOOK, "cuGraphLaunch"], "{n} iterations");
+                    asked(&mut at, &[LOOK, "cuGraphLaunch"]);
                 }
                 assert_eq!(there.read(&first), expected[n], "{n} iterations");
             }
@@ -219,13 +224,13 @@ fn on_a_stream_a_loop_is_one_look_and_one_launch_whatever_the_iterations() {
                 there.fill(&second, n);
                 calls(&mut at);
                 there.run(&second).unwrap();
-                if is_direct && n == 2 {
+                if is_direct && n == 2 && is_fake() {
                     // Other inputs and outputs, of which each has a copy of its own.
                     let made = calls(&mut at);
                     let sets = made.iter().filter(|call| *call == "cuGraphExecMemcpyNodeSetParams").count();
                     assert_eq!((sets, made.len(), made[made.len() - 1].as_str()), (8, 10, "cuGraphLaunch"), "{made:?}");
                 } else if is_direct {
-                    assert_eq!(calls(&mut at), [LOOK, "cuGraphLaunch"], "{n} iterations");
+                    asked(&mut at, &[LOOK, "cuGraphLaunch"]);
                 }
                 assert_eq!(there.read(&second), expected[n], "{n} iterations");
             }
@@ -234,7 +239,9 @@ fn on_a_stream_a_loop_is_one_look_and_one_launch_whatever_the_iterations() {
                 false => there
                     .says("\"direct_why\":\"no, it has branches or loops that the host decides\",\"direct_runs\":0,"),
             }
-            assert_eq!(is_direct, std::env::var("FAKE_CUDA_VERSION").unwrap() != "12000");
+            if let Ok(version) = std::env::var("FAKE_CUDA_VERSION") {
+                assert_eq!(is_direct, version != "12000");
+            }
         });
         if ran.is_none() {
             return;
@@ -254,8 +261,7 @@ fn later_runs_of_a_loop_on_a_stream_allocate_nothing() {
             there.stream.synchronize(u64::MAX).unwrap();
             heap::allocations() - before
         };
-        let took = [go(), go(), go()];
-        assert_eq!(took[2], 0, "{took:?}");
+        allocates_nothing_later(&go);
         assert_eq!(there.read(&given), expected()[3]);
     });
 }

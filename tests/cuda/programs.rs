@@ -1,7 +1,7 @@
 //! Programs with nodes on a CUDA engine, against the processor: the digits network.
 
 use crate::digits::{CLASSES, Digits, PIXELS};
-use crate::kit::{fake, with_driver};
+use crate::kit::{fake, is_fake, with_driver};
 use std::sync::Arc;
 use weir::abi::{weir_argmax_desc, weir_matmul_desc, weir_softmax_desc};
 use weir::base::{Desc, Ref, dtype};
@@ -185,7 +185,7 @@ fn digits_are_read_as_by_the_processor() {
             check_like(&alone, &expected);
             assert_eq!(by_kernels(&digits, &gpu(1)), alone, "a program and its kernels one by one");
             check_like(&by_program(&digits, &[gpu(2), cpu()]), &expected);
-            assert!(fake::count("cuLaunchKernel") >= 15);
+            assert!(fake::counted("cuLaunchKernel") >= 15 || !is_fake());
         });
         if ran.is_none() {
             return;

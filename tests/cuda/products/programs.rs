@@ -55,10 +55,13 @@ fn programs_have_the_same_bits_with_segments_and_without() {
             let mut attr = EngineAttr::new(weir::device::DeviceKind::CUDA);
             attr.set_max_streams(std::env::var("FAKE_STREAMS").unwrap().parse().unwrap()).unwrap();
             let bench = Bench::with(Some(&attr)).unwrap();
+            needs_the_library(&bench);
             recorded_as_issued(&bench);
-            assert_eq!(fake::count("cuGraphInstantiateWithFlags"), 1);
-            assert!(fake::count("cuGraphExecChildGraphNodeSetParams") > 0);
-            assert_eq!(fake::count("cuGraphAddChildGraphNode"), 6);
+            if is_fake() {
+                assert_eq!(fake::count("cuGraphInstantiateWithFlags"), 1);
+                assert!(fake::count("cuGraphExecChildGraphNodeSetParams") > 0);
+                assert_eq!(fake::count("cuGraphAddChildGraphNode"), 6);
+            }
         });
         if out.is_none() {
             return;
@@ -100,6 +103,7 @@ fn products_inside_of_loops_have_the_same_bits() {
     for version in ["12000", "12040", "13000"] {
         let out = with_driver(&[WITH, ("VERSION", version), ("SEED", "4")], || {
             let bench = Bench::new();
+            needs_the_library(&bench);
             let [x, other, y, want] = [1, 2, 3, 4].map(|seed| Matrix::on(&bench, &[20, 20], seed));
             let [device, host, issued] =
                 [(false, false), (true, false), (false, true)].map(|(by_host, without_segments)| {
@@ -121,22 +125,26 @@ fn products_inside_of_loops_have_the_same_bits() {
                 }
             }
             // On a stream too, in one launch if the device decides.
-            let before = [fake::count("cuGraphLaunch"), blas::count("cublasLtMatmul")];
+            let before = [fake::counted("cuGraphLaunch"), blas::counted("cublasLtMatmul")];
             for _ in 0..3 {
                 run_on(&device, Some(&bench.stream), &x, &y);
                 assert!(y.read(&bench) == want.read(&bench));
             }
             let report = device.report(weir::graph::ReportFormat::Json);
-            if std::env::var("FAKE_CUDA_VERSION").unwrap() != "12000" {
-                assert_eq!(fake::count("cuGraphLaunch") - before[0], 3);
+            if device_decides(&bench) {
+                assert!(fake::counted("cuGraphLaunch") - before[0] == 3 || !is_fake());
                 assert!(report.contains("\"direct_runs\":3,"), "{report}");
             }
-            assert!(blas::count("cublasLtMatmul") >= before[1] && before[1] > 0);
+            assert!(blas::counted("cublasLtMatmul") >= before[1] && (before[1] > 0 || !is_fake()));
         });
         if out.is_none() {
             return;
         }
     }
+}
+
+fn device_decides(bench: &Bench) -> bool {
+    bench.engine.accelerator().unwrap().control_flow().is_ok()
 }
 
 fn are_numbers(numbers: &[f32]) -> bool {
