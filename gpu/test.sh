@@ -18,7 +18,15 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT
-trap 'exit 143' TERM INT
+# Whoever has no more time for it still learns what is known.
+trap 'so_far; exit 143' TERM INT
+so_far() {
+    [ -n "$all" ] || return
+    of_each | while read -r test how; do
+        case $how in ok) how=passed ;; unknown) how="had begun" ;; esac
+        echo "$test: $how"
+    done
+}
 
 # The output of all, test by test: what one has printed, or how each went, as far as it is known. A test begins with
 # "test name ... ", behind which is all that it prints, and then a line "ok" or "FAILED".
@@ -51,7 +59,7 @@ all=$!
 set +m
 size=-1 quiet_since=$SECONDS why=
 while kill -0 "$all" 2>/dev/null; do
-    now=$(stat -c %s "$work/all")
+    now=$(stat -c %s "$work/all" 2>/dev/null)
     if [ "$now" != "$size" ]; then
         size=$now quiet_since=$SECONDS
     elif [ $((SECONDS - quiet_since)) -ge "$patience" ]; then

@@ -57,10 +57,9 @@ fn with_real_driver(settings: &[(&str, &str)], body: impl FnOnce()) {
             unsafe { std::env::set_var(name, value) };
         }
     }
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
-        if !payload.is::<Skipped>() {
-            resume_unwind(payload);
-        }
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Err(payload) if !payload.is::<Skipped>() => resume_unwind(payload),
+        _ => {}
     }
 }
 
