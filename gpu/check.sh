@@ -98,7 +98,7 @@ others=("well::a: passed" "well::skips: skipped" "well::b: passed, alone" "wrong
 tests_say 'kill -SEGV $$' "spoilt::b: FAILED (the process of all ended with 139)" "${others[@]}"
 tests_say 'sleep 60' "spoilt::b: FAILED (the process of all said nothing for 2 s)" "${others[@]}"
 tests_say 'exit 0' "well::a: passed" "spoilt::b: passed, alone" "3 passed, 1 failed, 1 skipped"
-tests_say 'echo ok' "well::b: passed" "wrong::b: FAILED" "a panic" "3 passed, 1 failed, 1 skipped"
+tests_say 'echo ok' "well::b: passed" "wrong::b: FAILED" "a panic" "wrong::b: fails alone, too" "3 passed, 1 failed, 1 skipped"
 
 # Tests on machines as they are: without Rust, with the one library that a driver must bring, with a compiler of CUDA's
 # and without.

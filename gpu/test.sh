@@ -9,6 +9,7 @@
 
 set -u
 export WEIR_TEST_CUDA=1 WEIR_TEST_EXAMPLES=$PWD/examples
+program=$1
 # Seconds without a word, and of a test that is alone.
 patience=${WEIR_TEST_PATIENCE:-20}
 work=$(mktemp -d)
@@ -51,10 +52,10 @@ of_each() {
 }
 
 # Tests of the images compare files of the repository.
-"$1" --list --format terse | sed -n '/^images::/d; s/: test$//p' >"$work/names"
+"$program" --list --format terse | sed -n '/^images::/d; s/: test$//p' >"$work/names"
 # A group of processes, so that none of its own outlives it.
 set -m
-"$1" --test-threads=1 --nocapture --skip images:: >"$work/all" 2>&1 </dev/null &
+"$program" --test-threads=1 --nocapture --skip images:: >"$work/all" 2>&1 </dev/null &
 all=$!
 set +m
 size=-1 quiet_since=$SECONDS why=
@@ -86,13 +87,19 @@ count() {
     esac
 }
 
+# run_alone <test>: its output is in $work/output.
+run_alone() {
+    WEIR_TEST_ALONE=1 timeout --foreground -k 1 "$patience" "$program" "$1" --exact --nocapture --test-threads=1 \
+        >"$work/output" 2>&1 </dev/null
+}
+
 of_each >"$work/known"
 culprit=$(sed -n 's/ unknown$//p' "$work/known" | tail -n 1)
 while read -r test; do
     how=$(awk -v test="$test" '$1 == test { how = $2 } END { print how }' "$work/known")
     case $how in
     ok | skipped) count "$test" $how "" ;;
-    FAILED) of_each "$test" >"$work/output" && count "$test" FAILED "" <"$work/output" ;;
+    FAILED) of_each "$test" >"$work/output" && count "$test" FAILED "" <"$work/output" && echo "$test" >>"$work/again" ;;
     *) echo "$test" >>"$work/unknown" ;;
     esac
 done <"$work/names"
@@ -108,13 +115,18 @@ touch "$work/unknown"
 while read -r test; do
     [ "$test" != "$culprit" ] || [ -z "$why" ] || continue
     alone=$((alone + 1))
-    WEIR_TEST_ALONE=1 timeout --foreground -k 1 "$patience" "$1" "$test" --exact --nocapture --test-threads=1 >"$work/output" 2>&1 </dev/null
+    run_alone "$test"
     code=$?
     how=ok
     if [ $code != 0 ]; then how=FAILED; elif grep -q 'SKIPPED: ' "$work/output"; then how=skipped; fi
     [ $code = 0 ] && words=", alone" || words=" ($code), alone"
     count "$test" $how "$words" <"$work/output"
 done <"$work/unknown"
+# One failure may bring others with it: whoever looks for the first wants to know.
+touch "$work/again"
+head -n 10 "$work/again" | while read -r test; do
+    run_alone "$test" && echo "$test: passes alone" || echo "$test: fails alone, too"
+done
 [ $alone = 0 ] || echo "$alone of them alone, since the process of all ${why:-left early}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]

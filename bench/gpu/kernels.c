@@ -566,14 +566,15 @@ static void find_peaks(kernels *all, const raw_device *device) {
     all->bf16_peak = cycles * tensor_rate(device, WEIR_BF16);
     all->s8_peak = cycles * tensor_rate(device, WEIR_S8);
     printf("\nPeaks, at the clocks that the driver names: memory %.0f GB/s%s, f32 %.1f TFLOP/s (%d lanes in a multiprocessor)",
-           all->memory_peak / 1e9, is_copied ? " (it names none: what a copy of the driver's reads and writes)" : "", all->f32_peak / 1e12, lanes);
+           all->memory_peak / 1e9, is_copied ? " (it names none: what a copy of the driver's reads and writes)" : "",
+           all->f32_peak / 1e12, lanes);
     if (all->bf16_peak > 0) {
         printf(", tensor cores %.0f TFLOP/s in bf16 and %.0f TOP/s in s8, dense.\n", all->bf16_peak / 1e12, all->s8_peak / 1e12);
     } else {
         printf(". Rows in bf16 and s8 are compared with the peak of f32, too: the rate of the tensor cores is not known.\n");
     }
-    printf("Bytes are those that must be read and written once. Calls are issued one behind the other on the same tensors: what fits into a cache\n"
-           "may stay there, and a call cannot take less time than the host needs to issue it.\n\n");
+    printf("Bytes are those that must be read and written once. Calls are issued one behind the other on the same tensors: what\n"
+           "fits into a cache may stay there, and a call cannot take less time than the host needs to issue it.\n\n");
 }
 
 void bench_kernels(raw_device *device) {
