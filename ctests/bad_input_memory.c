@@ -145,6 +145,15 @@ static void rows_of_pinned(void) {
     ROW(weir_engine_attr_set_pinned_limit, (NULL, 1), INVALID, "attr is NULL");
     ROW(weir_engine_attr_set_pinned_limit, (good.engine_attr, 1), PRECONDITION, "attr is for a cpu engine");
     ROW(weir_engine_attr_get_pinned_limit, (of_device, NULL), INVALID, "out_bytes is NULL");
+    weir_wait_policy policy = 0;
+    ROW(weir_engine_attr_set_wait_policy, (NULL, WEIR_WAIT_BLOCK, 0), INVALID, "attr is NULL");
+    ROW(weir_engine_attr_set_wait_policy, (good.engine_attr, WEIR_WAIT_BLOCK, 0), PRECONDITION, "attr is for a cpu engine, which has no device");
+    ROW(weir_engine_attr_set_wait_policy, (of_device, 3, 0), INVALID, "policy is 3, which is no wait policy");
+    ROW(weir_engine_attr_set_wait_policy, (of_device, WEIR_WAIT_DEFAULT, 5), INVALID, "spin_ns is 5, WEIR_WAIT_DEFAULT takes none");
+    ROW(weir_engine_attr_set_wait_policy, (of_device, WEIR_WAIT_YIELD, 1000000001), INVALID, "spin_ns is 1000000001, expected at most");
+    ROW(weir_engine_attr_get_wait_policy, (of_device, NULL, &out.u64), INVALID, "out_policy is NULL");
+    ROW(weir_engine_attr_get_wait_policy, (of_device, &policy, NULL), INVALID, "out_spin_ns is NULL");
+    ROW(weir_engine_attr_get_wait_policy, (good.engine_attr, &policy, &out.u64), PRECONDITION, "attr is for a cpu engine");
     ROW(weir_engine_attr_get_pinned_limit, (good.engine_attr, &out.u64), PRECONDITION, "attr is for a cpu engine");
     weir_engine_release(device);
     weir_engine_attr_destroy(of_device);

@@ -1185,6 +1185,9 @@ typedef uint32_t weir_engine_kind;
 /** Where the threads of an engine come from: one of enum weir_thread_mode_value. */
 typedef uint32_t weir_thread_mode;
 
+/** How threads wait for the device of an engine: one of enum weir_wait_policy_value. */
+typedef uint32_t weir_wait_policy;
+
 /** Facts about an engine. */
 typedef struct weir_engine_info {
   /** sizeof(weir_engine_info), set by the caller before the call. */
@@ -3247,6 +3250,33 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr,
                                              uint32_t *out_count);
+
+/**
+ * How threads wait for work on the engine's device, whatever they wait with: they look for spin_ns nanoseconds, at most
+ * one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and takes no spin_ns: a CUDA device is
+ * asked for 30 us, which is shorter than it takes to be woken, before a thread sleeps. What a stream looks besides,
+ * weir_stream_attr_set_spin_ns says.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
+ * unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_set_wait_policy(struct weir_engine_attr *attr,
+                                             weir_wait_policy policy,
+                                             uint64_t spin_ns);
+
+/**
+ * What weir_engine_attr_set_wait_policy set.
+ *
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+ * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_engine_attr_get_wait_policy(const struct weir_engine_attr *attr,
+                                             weir_wait_policy *out_policy,
+                                             uint64_t *out_spin_ns);
 
 /**
  * How many engines of a kind this machine offers. A kind that this build or machine lacks has 0; that is no error.

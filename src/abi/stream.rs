@@ -22,6 +22,22 @@ pub enum weir_engine_kind_value {
 /// process (weir_engine_kind_from_name).
 pub const WEIR_ENGINE_PLUGIN_FIRST: weir_engine_kind = 4096;
 
+/// How threads wait for the device of an engine: one of enum weir_wait_policy_value.
+pub type weir_wait_policy = u32;
+
+/// What a thread does that waits for a device, once it has looked for long enough.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_wait_policy_value {
+    /// Looks and sleeps as is best with the device.
+    WEIR_WAIT_DEFAULT = 0,
+    /// Sleeps until the device wakes it.
+    WEIR_WAIT_BLOCK = 1,
+    /// Goes on looking, and gives its processor away in between to whoever wants it: least latency, and a processor at
+    /// work all the time that it waits.
+    WEIR_WAIT_YIELD = 2,
+}
+
 /// Where the threads of an engine come from: one of enum weir_thread_mode_value.
 pub type weir_thread_mode = u32;
 

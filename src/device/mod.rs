@@ -25,12 +25,14 @@ mod kind;
 pub mod plugin;
 mod recording;
 mod registry;
+mod waiting;
 mod watch;
 
 pub use comparison::{Comparison, Relation};
 pub use kind::DeviceKind;
 pub use recording::{Branch, Executable, Integer, Loop, Predicate, Recording, Step, Work};
 pub use registry::{OWN_PRIORITY, Presence, count, kinds, open, register, replace, unregister};
+pub use waiting::Waiting;
 pub use watch::Watch;
 
 use crate::base::time::Deadline;
@@ -123,6 +125,9 @@ pub trait Accelerator: Send + Sync {
 
     /// Gives it back. Nothing that was issued uses it any more.
     fn deallocate(&self, address: usize, bytes: usize);
+
+    /// Keeps at most so many bytes of what it was given back.
+    fn trim(&self, _keep: usize) {}
 
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
 
@@ -283,6 +288,11 @@ pub trait DeviceStream: Send + Sync + Debug {
         Ok(false)
     }
 
+    /// Keeps something until what the host collects now can be done no more. It is let go of some time after that.
+    fn keep(&self, _what: Box<dyn Any + Send>) -> Result<()> {
+        Err(Error::internal("a stream that nobody captures"))
+    }
+
     /// Whether it can be asked `is_idle`.
     fn tells_idle(&self) -> bool {
         false
@@ -307,8 +317,13 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
     /// Whether it was reached. An error is the failure of the stream up to there: it counts as reached.
     fn is_reached(&self) -> Result<bool>;
 
-    /// Waits until it is reached; false if the deadline comes first.
+    /// Waits until it is reached, as is best with this device; false if the deadline comes first.
     fn synchronize(&self, deadline: Deadline) -> Result<bool>;
+
+    /// The same for who has looked for long enough.
+    fn block(&self, deadline: Deadline) -> Result<bool> {
+        self.synchronize(deadline)
+    }
 
     /// Nanoseconds from an earlier one to this, both with timing and reached.
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64>;
@@ -316,6 +331,14 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
     /// What the interface below calls it.
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
+    }
+}
+
+impl dyn DeviceEvent {
+    /// Waits until it is reached, in this way if one was asked for; false if the deadline comes first.
+    pub fn wait(&self, waiting: Option<Waiting>, deadline: Deadline) -> Result<bool> {
+        let Some(waiting) = waiting else { return self.synchronize(deadline) };
+        waiting.look(self, deadline)?.map_or_else(|| self.block(deadline), Ok)
     }
 }
 

@@ -4,11 +4,11 @@ use super::memory::MemoryMode;
 use super::threads::ThreadMode;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Ref, Result, live, with_article};
-use crate::device::DeviceKind;
 use crate::device::emulated::Emulation;
+use crate::device::{DeviceKind, Waiting};
 use crate::memory::HostAllocator;
 use crate::stream::{Domain, check_name};
-use crate::threadpool::{PoolAttr, ThreadPool};
+use crate::threadpool::{PoolAttr, ThreadPool, checked_spin_ns};
 
 /// Most streams of an engine that a program's work may be spread over.
 const MAX_STREAMS: u32 = 64;
@@ -23,6 +23,8 @@ pub struct EngineAttr {
     thread_count: Option<usize>,
     /// How the device is emulated, where it is.
     pub emulation: Option<Emulation>,
+    /// How threads wait for the device; None = as is best with it.
+    pub(super) waiting: Option<Waiting>,
     /// A context of the host's to work in, by what the interface below calls it.
     pub context: Option<u64>,
     /// Streams that a program's work may be spread over; 0 = as the work asks for.
@@ -79,6 +81,7 @@ impl EngineAttr {
             thread_mode: None,
             thread_count: None,
             emulation: None,
+            waiting: None,
             context: None,
             max_streams: 1,
             allocator: None,
@@ -128,22 +131,35 @@ impl EngineAttr {
 
     /// Most bytes of the host's memory for copies; None = no limit.
     pub fn set_pinned_limit(&mut self, limit: Option<u64>) -> Result<()> {
-        self.check_device()?;
+        self.check_device("whose memory weir_engine_attr_set_memory_limit bounds")?;
         self.pinned_limit = limit;
         Ok(())
     }
 
     pub fn pinned_limit(&self) -> Result<Option<u64>> {
-        self.check_device()?;
+        self.check_device("whose memory weir_engine_attr_set_memory_limit bounds")?;
         Ok(self.pinned_limit)
     }
 
-    /// A CPU engine copies nothing: all that it has is the host's memory.
-    fn check_device(&self) -> Result<()> {
+    /// How threads wait for the device; None = as is best with it.
+    pub fn set_waiting(&mut self, waiting: Option<Waiting>) -> Result<()> {
+        self.check_device("which has no device to wait for")?;
+        if let Some(Waiting { spin_ns, .. }) = waiting {
+            checked_spin_ns(spin_ns)?;
+        }
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    pub fn waiting(&self) -> Result<Option<Waiting>> {
+        self.check_device("which has no device to wait for")?;
+        Ok(self.waiting)
+    }
+
+    /// Not a CPU engine: all that it has is the host's, threads and memory.
+    fn check_device(&self, why: &str) -> Result<()> {
         match self.kind {
-            DeviceKind::CPU => Err(Error::precondition(
-                "attr is for a cpu engine, whose memory weir_engine_attr_set_memory_limit bounds",
-            )),
+            DeviceKind::CPU => Err(Error::precondition(format!("attr is for a cpu engine, {why}"))),
             _ => Ok(()),
         }
     }

@@ -89,8 +89,8 @@ impl Engine {
         }
         fork::arm();
         let account = match attr.name() {
-            "" => Account::open_engine(&device::label(&*device), attr.domain.as_ref(), false),
-            given => Account::open_engine(given, attr.domain.as_ref(), true),
+            "" => Account::open_engine(&device::label(&*device), attr.domain.as_ref(), false, attr.waiting),
+            given => Account::open_engine(given, attr.domain.as_ref(), true, attr.waiting),
         };
         let pool = threads::settle(&mut attr, index)?;
         let memory = memory::open(&mut attr, &device, account.label())?;

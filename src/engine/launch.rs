@@ -5,7 +5,7 @@ use super::call::{self, Borrowed};
 use super::kernel::BoundKernel;
 use super::stream::Stream;
 use super::tensor::Tensor;
-use crate::base::{Desc, Error, Kind, Ref, Result};
+use crate::base::{Code, Desc, Error, Kind, Ref, Result};
 use crate::device::{DeviceKernel, DeviceStream, HostFunction, Launch, PreparedLaunch};
 use crate::kernel::{Issuer, Kernel, KernelContext, NEVER, Scratch};
 use crate::memory::{Buffer, View};
@@ -114,6 +114,15 @@ impl Work for DeviceCall {
 
     fn give(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         Some(self.issue(queue))
+    }
+
+    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+        if self.kernel.on_device().is_none() {
+            // A variable or a table may be elsewhere the next time.
+            let text = format!("kernel '{}' cannot be captured, as it takes the host each time", self.kernel.label());
+            return Err(Error::new(Code::Unimplemented, text));
+        }
+        self.issue(queue)
     }
 
     /// Tensors, kernel and stream are those that were found right before, and none of them changes.

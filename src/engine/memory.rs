@@ -63,6 +63,12 @@ impl Source for DeviceMemory {
         }
     }
 
+    fn trim(&self, keep: usize) {
+        if let Ok(accelerator) = self.accelerator() {
+            accelerator.trim(keep);
+        }
+    }
+
     fn is_zeroed(&self) -> bool {
         false
     }

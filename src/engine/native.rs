@@ -55,11 +55,21 @@ struct ForeignEvent {
     records: bool,
 }
 
-impl Work for ForeignEvent {
-    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        Poll::Ready(match queue.line() {
+impl ForeignEvent {
+    fn issue(&self, queue: &Queue) -> Result<()> {
+        match queue.line() {
             Some(line) => line.stream().foreign_event(self.event, self.records),
             None => Err(Error::internal("an event of a device's on a stream of the host's")),
-        })
+        }
+    }
+}
+
+impl Work for ForeignEvent {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        Poll::Ready(self.issue(queue))
+    }
+
+    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+        self.issue(queue)
     }
 }

@@ -111,22 +111,32 @@ fn place<'a>(tensor: &'a Tensor, line: &crate::stream::Line) -> Place<'a> {
     }
 }
 
-impl Work for Copy {
-    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+impl Copy {
+    fn issue(&self, queue: &Queue) -> Result<()> {
         let (source, target) = (&*self.source, &*self.target);
         let Some(line) = queue.line() else {
             target.view().copy_from(source.view());
-            return Poll::Ready(Ok(()));
+            return Ok(());
         };
         let name = "copy";
         let transfer = Transfer { name, to: place(target, line), from: place(source, line), bytes: source.bytes() };
         if source.bytes() == 0 {
-            return Poll::Ready(Ok(()));
+            return Ok(());
         }
-        Poll::Ready(line.stream().copy(&transfer).map_err(|error| {
+        line.stream().copy(&transfer).map_err(|error| {
             let what = format!("copy of {} from {} to {}", source.desc().text(), of(source), of(target));
             error.within(what)
-        }))
+        })
+    }
+}
+
+impl Work for Copy {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        Poll::Ready(self.issue(queue))
+    }
+
+    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+        self.issue(queue)
     }
 }
 
@@ -134,20 +144,28 @@ fn of(tensor: &Tensor) -> String {
     label(&**tensor.engine().device())
 }
 
-impl Work for Filled {
-    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+impl Filled {
+    fn issue(&self, queue: &Queue) -> Result<()> {
         let tensor = &*self.tensor;
         let Some(line) = queue.line() else {
             tensor.view().fill(self.value);
-            return Poll::Ready(Ok(()));
+            return Ok(());
         };
         if tensor.bytes() == 0 {
-            return Poll::Ready(Ok(()));
+            return Ok(());
         }
         let (address, bytes) = (tensor.data() as usize, tensor.bytes());
         let fill = Fill { name: "fill", address, bytes, value: self.value };
-        Poll::Ready(
-            line.stream().fill(&fill).map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text()))),
-        )
+        line.stream().fill(&fill).map_err(|error| error.within(format_args!("fill of {}", tensor.desc().text())))
+    }
+}
+
+impl Work for Filled {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        Poll::Ready(self.issue(queue))
+    }
+
+    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+        self.issue(queue)
     }
 }

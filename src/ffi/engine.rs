@@ -4,6 +4,8 @@ use super::argument::{out_const, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, versioned};
 use crate::abi::*;
+use crate::base::Error;
+use crate::device::Waiting;
 use crate::engine::{self, Engine, EngineAttr, ThreadMode};
 
 /// Makes settings for engines of one kind, all default.
@@ -200,6 +202,66 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
         // SAFETY: the caller's pointers, as documented.
         let (out, attr) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(attr, "attr")?) };
         out.set(attr.max_streams as u32);
+        Ok(())
+    })
+}
+
+/// How threads wait for work on the engine's device, whatever they wait with: they look for spin_ns nanoseconds, at most
+/// one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and takes no spin_ns: a CUDA device is
+/// asked for 30 us, which is shorter than it takes to be woken, before a thread sleeps. What a stream looks besides,
+/// weir_stream_attr_set_spin_ns says.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
+/// unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_set_wait_policy(
+    attr: *mut weir_engine_attr,
+    policy: weir_wait_policy,
+    spin_ns: u64,
+) -> weir_status {
+    guard("weir_engine_attr_set_wait_policy", || {
+        use weir_wait_policy_value::*;
+        let waiting = |yields| Some(Waiting { spin_ns, yields });
+        // SAFETY: the caller's handle, as documented.
+        let attr = unsafe { handle::borrow_mut(attr, "attr") }?;
+        attr.set_waiting(match policy {
+            policy if policy == WEIR_WAIT_DEFAULT as u32 && spin_ns == 0 => None,
+            policy if policy == WEIR_WAIT_DEFAULT as u32 => {
+                return Err(Error::invalid(format!("spin_ns is {spin_ns}, WEIR_WAIT_DEFAULT takes none")));
+            }
+            policy if policy == WEIR_WAIT_BLOCK as u32 => waiting(false),
+            policy if policy == WEIR_WAIT_YIELD as u32 => waiting(true),
+            _ => return Err(Error::invalid(format!("policy is {policy}, which is no wait policy"))),
+        })
+    })
+}
+
+/// What weir_engine_attr_set_wait_policy set.
+///
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
+/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_engine_attr_get_wait_policy(
+    attr: *const weir_engine_attr,
+    out_policy: *mut weir_wait_policy,
+    out_spin_ns: *mut u64,
+) -> weir_status {
+    guard("weir_engine_attr_get_wait_policy", || {
+        use weir_wait_policy_value::*;
+        // SAFETY: the caller's pointers, as documented.
+        let (policy, spin_ns, attr) = unsafe {
+            let policy = out_value(out_policy, "out_policy")?;
+            (policy, out_value(out_spin_ns, "out_spin_ns")?, handle::borrow(attr, "attr")?)
+        };
+        let (waits, looks) = match attr.waiting()? {
+            None => (WEIR_WAIT_DEFAULT, 0),
+            Some(Waiting { spin_ns, yields: false }) => (WEIR_WAIT_BLOCK, spin_ns),
+            Some(Waiting { spin_ns, yields: true }) => (WEIR_WAIT_YIELD, spin_ns),
+        };
+        policy.set(waits as u32);
+        spin_ns.set(looks);
         Ok(())
     })
 }

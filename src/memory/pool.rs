@@ -256,6 +256,9 @@ impl Pool {
     /// is free.
     pub fn trim(&self, keep: usize) {
         while self.state.lock().usage.reserved > keep && self.give_back_one() {}
+        // Not under the lock: the source may have things dropped that give blocks back.
+        let reserved = self.state.lock().usage.reserved;
+        self.source.trim(keep.saturating_sub(reserved));
     }
 
     /// Takes a block back. `last`: work up to this mark of this lane may still use it.

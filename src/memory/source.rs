@@ -19,6 +19,9 @@ pub trait Source: Send + Sync + Debug {
     /// Takes back what `allocate` gave for these numbers.
     fn deallocate(&self, address: usize, bytes: usize, alignment: usize);
 
+    /// Keeps at most so many bytes of what it was given back.
+    fn trim(&self, _keep: usize) {}
+
     /// Whether what `allocate` gives is zero.
     fn is_zeroed(&self) -> bool;
 

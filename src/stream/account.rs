@@ -8,6 +8,7 @@ use super::snapshot::{Aside, Snapshot};
 use super::together::refuse_inside;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
+use crate::device::Waiting;
 use crate::sync::{Global, Mutex, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -21,6 +22,8 @@ pub struct Account {
     /// The engine is there. ORDERING: Relaxed; whether a name has become free just now does not matter.
     is_open: AtomicBool,
     domain: DomainId,
+    /// How its device is waited for, if that was said.
+    waiting: Option<Waiting>,
     queues: Mutex<Vec<Weak<Queue>>>,
     failures: Failures,
     asides: Mutex<Vec<Weak<dyn Aside>>>,
@@ -97,12 +100,17 @@ impl Account {
     /// Of a thing that is no engine's.
     pub fn open(label: String) -> Arc<Account> {
         let mut all = ACCOUNTS.lock();
-        Account::add_to(&mut all, label, DomainId::DEFAULT)
+        Account::add_to(&mut all, label, DomainId::DEFAULT, None)
     }
 
     /// Of an engine of this name, behind the domain's. If it `is_unique` and another engine of the domain has it, a
     /// number follows.
-    pub fn open_engine(name: &str, domain: Option<&Ref<Domain>>, is_unique: bool) -> Arc<Account> {
+    pub fn open_engine(
+        name: &str,
+        domain: Option<&Ref<Domain>>,
+        is_unique: bool,
+        waiting: Option<Waiting>,
+    ) -> Arc<Account> {
         let label = match domain {
             None => format!("{ENGINE}{name}"),
             Some(domain) => format!("{ENGINE}{}/{name}", domain.name()),
@@ -113,17 +121,17 @@ impl Account {
             all.iter().filter(|entry| entry.domain == domain).filter_map(|entry| entry.account.upgrade()).collect();
         let is_taken = |label: &str| others.iter().any(|other| other.label == label && other.is_open.load(Relaxed));
         let label = if is_unique { numbered(label, is_taken) } else { label };
-        let account = Account::add_to(&mut all, label, domain);
+        let account = Account::add_to(&mut all, label, domain, waiting);
         // One of the others may end here, and not under the lock.
         drop(all);
         account
     }
 
-    fn add_to(all: &mut Vec<Entry>, label: String, domain: DomainId) -> Arc<Account> {
+    fn add_to(all: &mut Vec<Entry>, label: String, domain: DomainId, waiting: Option<Waiting>) -> Arc<Account> {
         let (queues, asides) = (Mutex::default(), Mutex::default());
         let (is_open, failures) = (AtomicBool::new(true), Failures::default());
         let notices = OnceLock::new();
-        let account = Arc::new(Account { label, is_open, domain, queues, failures, asides, notices });
+        let account = Arc::new(Account { label, is_open, domain, waiting, queues, failures, asides, notices });
         all.retain(|entry| entry.account.strong_count() > 0);
         static LAST: AtomicU64 = AtomicU64::new(0);
         // ORDERING: Relaxed; the list's lock orders the numbers.
@@ -140,6 +148,10 @@ impl Account {
     /// "cpu:0"
     pub fn name(&self) -> &str {
         self.label.strip_prefix(ENGINE).unwrap_or(&self.label)
+    }
+
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        self.waiting
     }
 
     /// The engine goes, and its name with it; its queues may be there for a moment longer.

@@ -12,7 +12,7 @@
 use super::line::Line;
 use super::notice::tell_put_off;
 use super::queue::{Items, Joined, Mode, Op, Queue, Work};
-use crate::base::{Ref, Result};
+use crate::base::{Error, Ref, Result};
 use crate::sync::{TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
@@ -255,12 +255,53 @@ impl Queue {
         None
     }
 
+    /// Gives an item to a stream that the host captures. It becomes part of what the host collects, which keeps what it
+    /// holds, and is none of the queue's.
+    #[cold]
+    pub(super) fn capture(self: &Arc<Self>, line: &Line, op: Op) -> Result<()> {
+        let refuse = |why: &str| Error::precondition(format!("it is being captured: {why}"));
+        let turn = self.turn().hold().filter(|turn| turn.is_empty() && self.has_no_news());
+        let turn = turn.ok_or_else(|| refuse("its device has not been given all that came before"));
+        let turn = turn.map_err(|error| error.within(format_args!("stream '{}'", self.name())))?;
+        let _frame = ambient::enter(ambient::Work::Queue(self.id()));
+        let issued = self.named(|| match &op {
+            Op::Record(mark) => {
+                mark.issue(line.device(), line.record_mark(mark.has_timing())?);
+                Ok(())
+            }
+            Op::Wait(mark) => match mark.event_on(line.device()) {
+                Some(event) => line.stream().wait(event),
+                None if mark.is_reached() => mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))),
+                None => Err(refuse("an event of the host's or of another device cannot be waited for in it")),
+            },
+            Op::Task(_) => Err(refuse("a function of the host's cannot be part of it")),
+            Op::Work(work) => Arc::clone(work).capture(self),
+        });
+        self.leave(line, turn);
+        issued?;
+        self.named(|| line.stream().keep(Box::new(Captured(Some(op)))))
+    }
+
+    /// Refuses to wait for a stream that the host captures.
+    pub(super) fn check_not_captured(&self) -> Result<()> {
+        match self.line() {
+            Some(line) if line.stream().is_capturing()? => Err(Error::precondition(format!(
+                "stream '{}' is being captured: what it is given is not done now, and nobody can say how far it is with what came before",
+                self.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Gives work to the device once more that stands under this key, if nothing is in front of it. False if it does
     /// not stand, or cannot be given now.
     #[inline]
     pub fn submit_again(self: &Arc<Self>, key: &[usize]) -> bool {
         let Some(line) = self.line() else { return false };
         if key.is_empty() || line.standing().is_empty() || !self.has_no_news() {
+            return false;
+        }
+        if !matches!(line.stream().is_capturing(), Ok(false)) {
             return false;
         }
         let Some(mut turn) = self.turn().hold() else { return false };
@@ -340,6 +381,17 @@ impl Queue {
             drop(turn.pop_front());
             self.complete_one();
             tell_put_off();
+        }
+    }
+}
+
+/// What the host has captured holds this.
+struct Captured(Option<Op>);
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        if let Some(Op::Work(work)) = self.0.take() {
+            work.over(true);
         }
     }
 }

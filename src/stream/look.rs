@@ -9,6 +9,7 @@ use crate::base::{Code, Error};
 use crate::sync::{AllLook, Look, Milestone, MutexGuard, ambient};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// So many items are taken out under one lock, and count as completed together.
 const AT_ONCE: usize = 16;
@@ -44,6 +45,11 @@ impl Queue {
         }
         if self.look_at_all(line) && self.completed() >= target {
             return true;
+        }
+        // No event can be had of a stream that the host captures.
+        if matches!(line.stream().is_capturing(), Ok(true)) {
+            self.retire(line);
+            return self.completed() >= target;
         }
         if let Err(error) = line.ask(target) {
             self.give_up(line, error, target);
@@ -214,9 +220,13 @@ impl Queue {
                 line.wait_issued(target, spin_ns, deadline);
                 continue;
             }
-            if let Some(event) = line.milestone_for(target) {
+            let milestone = line.milestone_for(target);
+            if milestone.is_none() && matches!(line.stream().is_capturing(), Ok(true)) {
+                std::thread::sleep(Duration::from_nanos(LOOK_AGAIN_NS).min(deadline.left().unwrap_or(Duration::MAX)));
+            }
+            if let Some(event) = milestone {
                 // A failure is found by the look.
-                let _ = event.synchronize(deadline);
+                let _ = event.wait(self.account().waiting(), deadline);
             }
             if !self.look(line, target) && line.is_retiring() {
                 // Another thread is at it, and has our word.

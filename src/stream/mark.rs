@@ -5,7 +5,7 @@ use super::queue::Queue;
 use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent, Then};
+use crate::device::{Device, DeviceEvent, Then, Waiting};
 use crate::sync::{Gate, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -33,6 +33,7 @@ const REACHED: u64 = 2;
 struct OnDevice {
     device: Arc<dyn Device>,
     event: Arc<dyn DeviceEvent>,
+    waiting: Option<Waiting>,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +89,8 @@ impl Mark {
 
     /// A device has been told to record it.
     pub(super) fn issue(self: &Arc<Self>, device: &Arc<dyn Device>, event: Arc<dyn DeviceEvent>) {
-        let _ = self.on_device.set(OnDevice { device: Arc::clone(device), event });
+        let waiting = self.queue.upgrade().and_then(|queue| queue.account().waiting());
+        let _ = self.on_device.set(OnDevice { device: Arc::clone(device), event, waiting });
         let (queues, must_watch) = {
             let mut waiters = self.waiters.lock();
             if self.gate.reached() < ISSUED {
@@ -219,7 +221,7 @@ impl Mark {
             }
             match self.on_device.get() {
                 // A failure is found by the look.
-                Some(on) => drop(on.event.synchronize(deadline)),
+                Some(on) => drop(on.event.wait(on.waiting, deadline)),
                 None => drop(self.gate.wait(ISSUED, spin_ns, deadline)),
             }
         }

@@ -11,7 +11,7 @@ use super::look::Brief;
 use super::mark::Mark;
 use super::wait;
 use crate::base::time::Deadline;
-use crate::base::{Error, Fifo, Ref, Result};
+use crate::base::{Code, Error, Fifo, Ref, Result};
 use crate::device::Device;
 use crate::kernel::Task;
 use crate::sync::{Gate, Giver, Inbox, Mutex, OnceLock, Turn, TurnGuard};
@@ -43,6 +43,12 @@ pub trait Work: Send + Sync {
     /// On a queue whose work a device does: whether it is done by the host's hands when the device has got there.
     fn is_hosts(&self) -> bool {
         false
+    }
+
+    /// On a stream of a device's that the host captures: gives the device all that there is to it, to be done as often
+    /// as the host has that done.
+    fn capture(self: Arc<Self>, _queue: &Arc<Queue>) -> Result<()> {
+        Err(Error::new(Code::Unimplemented, "this cannot be captured, as it takes the host each time"))
     }
 
     /// It will not run, because the queue failed before.
@@ -451,7 +457,7 @@ impl Queue {
     }
 
     /// Adds an item. On a synchronous queue it runs now, and its error comes back; on an asynchronous one nothing
-    /// can fail here.
+    /// can fail here, unless the host captures the device's stream.
     pub fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
         self.submit_as(op, &[])
     }
@@ -461,6 +467,11 @@ impl Queue {
     pub fn submit_as(self: &Arc<Self>, op: Op, key: &[usize]) -> Result<()> {
         if self.is_synchronous() {
             return self.run_now(op);
+        }
+        if let Some(line) = self.line()
+            && line.stream().is_capturing()?
+        {
+            return self.capture(line, op);
         }
         self.count_submitted();
         let op = match self.line() {
@@ -561,6 +572,9 @@ impl Queue {
 
     fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let done = || self.has_completed(target);
+        if !done() {
+            self.check_not_captured()?;
+        }
         let sleep = |spin_ns, deadline| match (self.line(), &self.pool) {
             (None, None) => self.completed.wait(target, spin_ns, deadline),
             (None, Some(pool)) => pool.watched(deadline, |deadline| self.completed.wait(target, spin_ns, deadline)),
@@ -573,6 +587,7 @@ impl Queue {
 
     /// Waits for everything submitted so far, and reports the failure once.
     pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
+        self.check_not_captured()?;
         let (target, deadline) = (self.submitted(), Deadline::after(timeout_ns));
         let brief = self.line().map_or(Brief::No, |line| self.look_briefly(line, target, deadline));
         if brief != Brief::Done {

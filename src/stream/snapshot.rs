@@ -5,7 +5,7 @@ use super::account::Account;
 use super::queue::Queue;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::device::DeviceEvent;
+use crate::device::{DeviceEvent, Waiting};
 use std::sync::Arc;
 
 /// Work that devices were given past all queues, as programs do with theirs.
@@ -27,7 +27,7 @@ pub(super) struct Snapshot {
     first: [Option<(Arc<Queue>, u64)>; 32],
     len: usize,
     rest: Vec<(Arc<Queue>, u64)>,
-    aside: Vec<(Arc<dyn Aside>, Arc<dyn DeviceEvent>)>,
+    aside: Vec<(Arc<dyn Aside>, Arc<dyn DeviceEvent>, Option<Waiting>)>,
     /// A device did not say how far it is.
     failure: Option<Error>,
 }
@@ -38,7 +38,10 @@ impl Snapshot {
         account.each_queue(|queue| self.push(queue));
         for aside in account.busy_asides() {
             match aside.outstanding(account) {
-                Ok(events) => self.aside.extend(events.into_iter().map(|event| (Arc::clone(&aside), event))),
+                Ok(events) => {
+                    let waiting = account.waiting();
+                    self.aside.extend(events.into_iter().map(|event| (Arc::clone(&aside), event, waiting)));
+                }
                 // Then it is over.
                 Err(error) if error.code() == Code::DeviceLost => {}
                 Err(error) => self.failure = Some(error.within(account.label())),
@@ -73,8 +76,8 @@ impl Snapshot {
     pub fn wait(mut self, deadline: Deadline) -> Result<()> {
         let mut queues = self.first.iter().flatten().chain(&self.rest);
         queues.try_for_each(|(queue, target)| queue.wait(*target, deadline))?;
-        for (aside, event) in &self.aside {
-            if let Ok(false) = event.synchronize(deadline) {
+        for (aside, event, waiting) in &self.aside {
+            if let Ok(false) = event.wait(*waiting, deadline) {
                 let text = format!("the time to wait for the work of {} on a device has passed", aside.owner());
                 return Err(Error::new(Code::DeadlineExceeded, text));
             }

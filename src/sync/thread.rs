@@ -119,6 +119,7 @@ pub fn spawn(group: &Arc<Group>, index: Option<usize>, run: impl FnOnce() + Send
         let entry = Entry(itself);
         // ORDERING: Relaxed; a number for people, nothing is read on the strength of it.
         entry.0.os_id.store(os_id(), Relaxed);
+        IS_OWN.set(true);
         run();
     };
     let mut list = list();
@@ -127,6 +128,15 @@ pub fn spawn(group: &Arc<Group>, index: Option<usize>, run: impl FnOnce() + Send
     list.started += 1;
     list.running.push(thread);
     Ok(())
+}
+
+thread_local! {
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is one that the library has started.
+pub fn is_own() -> bool {
+    IS_OWN.get()
 }
 
 /// Made and dropped by the thread that it stands for.

@@ -58,15 +58,15 @@ fn refusal(values: [i32; COUNT]) -> String {
     text[text.find("input 1").unwrap()..].to_owned()
 }
 
-struct Lookup {
-    engine: Ref<Engine>,
+pub struct Lookup {
+    pub engine: Ref<Engine>,
     kernel: Ref<BoundKernel>,
     table: Ref<Tensor>,
     out: Ref<Tensor>,
 }
 
 impl Lookup {
-    fn new() -> (Lookup, Ref<Stream>) {
+    pub fn new() -> (Lookup, Ref<Stream>) {
         let engine = gpu(1);
         let there = |desc| Tensor::create(engine.clone(), desc).unwrap();
         let dims = [ROWS as i64, WIDTH as i64];
@@ -83,12 +83,27 @@ impl Lookup {
     }
 
     fn enqueue(&self, stream: &Ref<Stream>, values: [i32; COUNT]) -> Result<()> {
-        let there = Tensor::create(self.engine.clone(), of_indices()).unwrap();
-        stream.enqueue_copy(indices(values), there.clone())?;
-        stream.enqueue(self.kernel.clone(), vec![self.table.clone(), there], vec![self.out.clone()])
+        let there = self.indices(stream, values)?;
+        self.enqueue_from(stream, &there)
     }
 
-    fn check(&self, stream: &Ref<Stream>, values: [i32; COUNT]) {
+    /// Indices on the device.
+    pub fn indices(&self, stream: &Ref<Stream>, values: [i32; COUNT]) -> Result<Ref<Tensor>> {
+        let there = Tensor::create(self.engine.clone(), of_indices()).unwrap();
+        stream.enqueue_copy(indices(values), there.clone()).map(|()| there)
+    }
+
+    pub fn enqueue_from(&self, stream: &Ref<Stream>, indices: &Ref<Tensor>) -> Result<()> {
+        stream.enqueue(self.kernel.clone(), vec![self.table.clone(), indices.clone()], vec![self.out.clone()])
+    }
+
+    /// Other indices in their place.
+    pub fn set(&self, stream: &Ref<Stream>, there: &Ref<Tensor>, values: [i32; COUNT]) {
+        stream.enqueue_copy(indices(values), there.clone()).unwrap();
+        stream.synchronize(u64::MAX).unwrap();
+    }
+
+    pub fn check(&self, stream: &Ref<Stream>, values: [i32; COUNT]) {
         let here = Tensor::create(cpu(), of_rows()).unwrap();
         stream.enqueue_copy(self.out.clone(), here.clone()).unwrap();
         stream.synchronize(u64::MAX).unwrap();

@@ -95,7 +95,11 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
             body();
             if !settings.contains(&("LEAKS", "off")) {
                 // A thread that has told somebody may hold the last of it for a moment longer.
-                eventually("something is not given back", || fake::live(None) == 0);
+                eventually("something is not given back", || {
+                    // What graphs of the host's have let go of.
+                    weir::device::cuda::sweep();
+                    fake::live(None) == 0
+                });
             }
             None
         }

@@ -130,20 +130,20 @@ fn check(options: &CompileOptions, way: usize, expected: &[Vec<u32>]) {
 }
 
 /// The loop with all tensors on the engine, for runs on streams of it.
-struct There {
+pub struct There {
     engine: Ref<Engine>,
     stream: Ref<Stream>,
     program: Ref<Program>,
 }
 
 /// A run's tensors.
-struct Given {
+pub struct Given {
     inputs: Vec<Ref<Tensor>>,
     outputs: Vec<Ref<Tensor>>,
 }
 
 impl There {
-    fn new() -> There {
+    pub fn new() -> There {
         let engine = gpu(1);
         let mut graph = recurrent(&engine);
         (0..5).for_each(|input| graph.set_input_engine(input, Some(engine.clone())).unwrap());
@@ -153,7 +153,7 @@ impl There {
         There { engine, stream, program }
     }
 
-    fn given(&self) -> Given {
+    pub fn given(&self) -> Given {
         let there = |tensor: &Ref<Tensor>| Tensor::create(self.engine.clone(), *tensor.desc()).unwrap();
         let inputs: Vec<_> = tensors(0).iter().map(there).collect();
         Given { outputs: inputs[..3].iter().map(there).collect(), inputs }
@@ -167,9 +167,13 @@ impl There {
     }
 
     fn run(&self, given: &Given) -> Result<()> {
+        self.run_on(&self.stream, given)
+    }
+
+    pub fn run_on(&self, stream: &Ref<Stream>, given: &Given) -> Result<()> {
         let Given { inputs, outputs } = given;
         let (get_in, get_out) = (|i: usize| Ok(lend(&inputs[i])), |o: usize| Ok(lend(&outputs[o])));
-        Program::bind(&self.program, (5, &get_in), (3, &get_out))?.run(Some(&self.stream), Some(&RunOptions::default()))
+        Program::bind(&self.program, (5, &get_in), (3, &get_out))?.run(Some(stream), Some(&RunOptions::default()))
     }
 
     fn read(&self, given: &Given) -> Vec<u32> {

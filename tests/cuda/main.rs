@@ -5,6 +5,7 @@
 mod absence;
 mod again;
 mod bench;
+mod captured;
 mod captures;
 mod control;
 mod devices;

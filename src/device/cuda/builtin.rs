@@ -85,7 +85,7 @@ impl Builtin {
         &self,
         launch: &Launch<'_>,
         tickets: &dyn Tickets,
-        takes_products: &dyn Fn() -> Result<bool>,
+        takes_products: bool,
         issue: &mut dyn FnMut(Piece<'_>) -> Result<()>,
     ) -> Result<()> {
         let (inputs, outputs) = (launch.inputs, launch.outputs);
@@ -93,7 +93,7 @@ impl Builtin {
             self.with_grid(launch.name, kernel, tickets, |grid, arguments| issue(Piece::Grid(grid, arguments)))
         };
         if self.products.is_some()
-            && takes_products()?
+            && takes_products
             && self.product(launch, &mut |prepared| issue(Piece::Product(prepared)))?
         {
             return self.operator.after_product(outputs, &mut |kernel| issue_kernel(kernel, issue));

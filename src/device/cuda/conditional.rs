@@ -130,7 +130,7 @@ impl Conditionals {
         let predicate = Integer { address: 0, dtype: dtype::U8 }.into();
         let again = Work::Loop(Loop { name: "a loop", predicate, body: &[], behind: None });
         let recording = Recording { name: "trial", steps: &[Step { work: again, after: &[] }] };
-        match CudaGraph::new(context, &recording, Some(Arc::clone(&control))) {
+        match CudaGraph::new(context, &recording, Some(Arc::clone(&control)), None) {
             Ok(_) => Ok(control),
             Err(error) => Err(refuse("makes no conditional nodes", error)),
         }

@@ -12,7 +12,7 @@
 //! threads to ask, wait, allocate or load meanwhile, and its capture fails if they do
 //! (`cuThreadExchangeStreamCaptureMode` in the driver's reference). A thread that has declared itself relaxed is not
 //! meant by that. So each call but those that put work into a stream, which are never forbidden, is made in that mode,
-//! and the host's is put back.
+//! and the host's is put back. Threads of weir's own stay relaxed.
 //!
 //! *A device that is lost.* After some failures a context gives nothing but the same failure. The first one is kept
 //! with what was asked for; from then on the driver is asked for nothing, and everybody is told that one. What is
@@ -27,7 +27,7 @@ use super::inbox::Pages;
 use super::status;
 use super::table::{CUcontext, CUdevice, Status, Table};
 use crate::base::{Code, Error, Result};
-use crate::sync::{OnceLock, fork};
+use crate::sync::{OnceLock, fork, thread};
 use cudarc::driver::sys::CUstreamCaptureMode_enum as F;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -58,16 +58,20 @@ pub struct Context {
 /// Until this is dropped, captures in other threads neither forbid nor suffer from the calls of this one.
 pub(super) struct Relaxed {
     table: &'static Table,
-    /// None: the driver has ended, which the call that follows tells.
+    /// None: the thread stays relaxed, or the driver has ended, which the call that follows tells.
     before: Option<c_int>,
 }
 
 impl Relaxed {
     pub(super) fn new(table: &'static Table) -> Relaxed {
+        if STAYS_RELAXED.get() {
+            return Relaxed { table, before: None };
+        }
         let mut mode = F::CU_STREAM_CAPTURE_MODE_RELAXED as c_int;
         // SAFETY: the driver's function, with the new mode in the place for the one of before.
         let status = unsafe { (table.thread_exchange_stream_capture_mode)(&raw mut mode) };
-        Relaxed { table, before: (status == status::SUCCESS).then_some(mode) }
+        STAYS_RELAXED.set(status == status::SUCCESS && thread::is_own());
+        Relaxed { table, before: (status == status::SUCCESS && !STAYS_RELAXED.get()).then_some(mode) }
     }
 }
 
@@ -90,6 +94,8 @@ pub(super) struct Entered<'a> {
 thread_local! {
     /// The context whose scope this thread is in.
     static SCOPE: Cell<*const Context> = const { Cell::new(std::ptr::null()) };
+    /// This thread is weir's own, and relaxed.
+    static STAYS_RELAXED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The context stays current in this thread until this is dropped: calls need not look.

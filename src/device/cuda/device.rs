@@ -2,6 +2,7 @@
 
 use super::blas::Products;
 use super::builtin::Kernels;
+use super::capture::sweep;
 use super::conditional::{Conditionals, has_control_flow};
 use super::context::{Context, exposed};
 use super::driver::Driver;
@@ -144,6 +145,11 @@ impl Accelerator for CudaDevice {
         self.memory.deallocate(address as u64);
     }
 
+    fn trim(&self, keep: usize) {
+        sweep();
+        self.memory.trim(keep);
+    }
+
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>> {
         Ok(Box::new(CudaStream::new(&self.context, attr)?))
     }
@@ -175,7 +181,7 @@ impl Accelerator for CudaDevice {
 
     fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
         let control = if has_control_flow(recording) { Some(self.conditionals.get()?) } else { None };
-        Ok(Arc::new(CudaGraph::new(&self.context, recording, control)?))
+        Ok(Arc::new(CudaGraph::new(&self.context, recording, control, self.memory.stream())?))
     }
 
     fn when_reached(&self, event: &Arc<dyn DeviceEvent>, then: Then) {

@@ -22,7 +22,7 @@ use super::status;
 use super::table::{CUevent, Status};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
-use crate::device::DeviceEvent;
+use crate::device::{DeviceEvent, Waiting};
 use crate::sync::{Mutex, fork};
 use cudarc::driver::sys::CUevent_flags_enum as F;
 use std::ffi::c_uint;
@@ -32,8 +32,9 @@ use std::time::Duration;
 
 /// So many events of each sort are kept.
 const KEPT: usize = 256;
-/// How long a wait looks without a pause, and the shortest and the longest pause after that.
-const LOOK_NS: u64 = 30_000;
+/// How a wait begins.
+const LOOK: Waiting = Waiting { spin_ns: 30_000, yields: false };
+/// The shortest and the longest pause of a wait with a limit.
 const FIRST_PAUSE_NS: u64 = 10_000;
 const LAST_PAUSE_NS: u64 = 500_000;
 
@@ -99,6 +100,11 @@ impl CudaEvent {
             .ok_or_else(|| Error::internal("a stream was given an event of another device's"))
     }
 
+    /// Recorded last into a capture.
+    pub(super) fn is_captured(&self) -> bool {
+        self.captured.load(Relaxed)
+    }
+
     pub(super) fn raw(&self) -> CUevent {
         self.raw.0
     }
@@ -158,7 +164,7 @@ impl DeviceEvent for CudaEvent {
         if self.reached.load(Acquire) == recorded {
             return Ok(true);
         }
-        if self.captured.load(Relaxed) {
+        if self.is_captured() {
             return Ok(false);
         }
         self.failed(recorded)?;
@@ -177,6 +183,10 @@ impl DeviceEvent for CudaEvent {
     }
 
     fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+        LOOK.look(self, deadline)?.map_or_else(|| self.block(deadline), Ok)
+    }
+
+    fn block(&self, deadline: Deadline) -> Result<bool> {
         let begin = now_ns();
         loop {
             if self.is_reached()? {
@@ -185,13 +195,8 @@ impl DeviceEvent for CudaEvent {
             if deadline.is_past() {
                 return Ok(false);
             }
-            if self.captured.load(Relaxed) {
+            if self.is_captured() {
                 return Err(Error::precondition("the event was recorded into a capture, which does not reach it"));
-            }
-            let passed = now_ns() - begin;
-            if passed < LOOK_NS {
-                std::hint::spin_loop();
-                continue;
             }
             let Some(left) = deadline.left() else {
                 let recorded = self.recorded.load(Acquire);
@@ -203,7 +208,7 @@ impl DeviceEvent for CudaEvent {
                 self.know(recorded)?;
                 return Ok(true);
             };
-            let pause = (passed / 16).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS);
+            let pause = ((now_ns() - begin) / 16).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS);
             std::thread::sleep(Duration::from_nanos(pause).min(left));
         }
     }

@@ -183,7 +183,7 @@ impl Filler<'_> {
             Work::Launch(launch) => {
                 let mut made = Made::default();
                 let kernel = CudaKernel::of(launch, self.context)?;
-                kernel.launches(launch, self.tickets, &|| Ok(true), &mut |piece| {
+                kernel.launches(launch, self.tickets, true, &mut |piece| {
                     let before = made.nodes.last().map_or(after, std::slice::from_ref);
                     let new = match piece {
                         Piece::Grid(grid, arguments) => self.kernel(to, what, before, grid, arguments.places)?,
@@ -248,11 +248,13 @@ impl Filler<'_> {
 }
 
 impl CudaGraph {
-    /// `control` is what a recording with branches or loops takes.
+    /// `control` is what a recording with branches or loops takes. It is brought to the device in the stream `uploads`,
+    /// if there is one, so that the first launch has not to do that.
     pub(super) fn new(
         context: &Arc<Context>,
         recording: &Recording<'_>,
         control: Option<Arc<Control>>,
+        uploads: Option<CUstream>,
     ) -> Result<CudaGraph> {
         recording.check()?;
         let functions = Functions::of(context.table())
@@ -299,6 +301,11 @@ impl CudaGraph {
             unsafe { (functions.instantiate)(&raw mut exec, raw, 0) }
         })?;
         graph.exec = Handle(exec);
+        if let (Some(stream), Some(upload)) = (uploads, context.table().graph_upload) {
+            // What fails here fails at the first launch, or does not matter.
+            // SAFETY: the driver's function with objects of this context.
+            context.take_back("cuGraphUpload", |_| unsafe { upload(exec, stream) });
+        }
         Ok(graph)
     }
 
@@ -351,7 +358,7 @@ impl Executable for CudaGraph {
             Work::Launch(launch) => {
                 let mut left = nodes.iter();
                 let other = || Error::precondition("the step takes another number of launches now");
-                CudaKernel::of(launch, &self.context)?.launches(launch, self, &|| Ok(true), &mut |piece| {
+                CudaKernel::of(launch, &self.context)?.launches(launch, self, true, &mut |piece| {
                     let node = left.next().ok_or_else(other)?.0;
                     let (grid, arguments) = match piece {
                         Piece::Grid(grid, arguments) => (grid, arguments.places),

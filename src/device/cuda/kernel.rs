@@ -66,13 +66,13 @@ impl CudaKernel {
         Ok(CudaKernel { context: Arc::clone(context), form })
     }
 
-    /// Has `issue` take what a call is made of, one after the other. `takes_products` is asked whether a library's may
-    /// be among it, if the call can be one. Allocates nothing but what a library remembers of new shapes.
+    /// Has `issue` take what a call is made of, one after the other. `takes_products`: a library's
+    /// may be among it. Allocates nothing but what a library remembers of new shapes.
     pub(super) fn launches(
         &self,
         launch: &Launch<'_>,
         tickets: &dyn Tickets,
-        takes_products: &dyn Fn() -> Result<bool>,
+        takes_products: bool,
         issue: &mut dyn FnMut(Piece<'_>) -> Result<()>,
     ) -> Result<()> {
         match &self.form {
@@ -95,7 +95,7 @@ impl CudaKernel {
 
     /// Puts a call's launches into `ready`, if they are the same each time, and weir's own.
     pub(super) fn prepare(&self, launch: &Launch<'_>, ready: &mut Ready) -> Result<()> {
-        self.launches(launch, &NoTickets, &|| Ok(true), &mut |piece| match piece {
+        self.launches(launch, &NoTickets, true, &mut |piece| match piece {
             Piece::Grid(grid, arguments) => {
                 ready.push(grid, &arguments);
                 Ok(())
@@ -105,7 +105,7 @@ impl CudaKernel {
     }
 
     pub(super) fn issue(&self, stream: &CudaStream, launch: &Launch<'_>) -> Result<()> {
-        self.launches(launch, stream, &|| stream.takes_products(), &mut |piece| match piece {
+        self.launches(launch, stream, stream.takes_products(), &mut |piece| match piece {
             Piece::Grid(grid, arguments) => stream.launch_on(&launch.name, grid, arguments.places),
             Piece::Product(prepared) => prepared.issue(stream, &launch.name),
         })

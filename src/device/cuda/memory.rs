@@ -2,8 +2,8 @@
 //!
 //! What asks here is the pool of an engine (`memory::Pool`), for regions of a megabyte and more, or for each block in
 //! its mode "direct". Regions come from a pool of the driver's where there are such: giving one back there does not
-//! wait for the device. The driver's pool gives back what nobody has as soon as its stream is waited for, so that what
-//! weir trims is there for others.
+//! wait for the device. The driver's pool keeps what it was given back, mapped for the next, until it is trimmed; or
+//! until another engine of the device finds no memory left.
 //!
 //! *Other devices.* Memory can be reached from each other device that is open, where the machine can do that. Else the
 //! driver takes copies between the two through the host's memory. `cuCtxEnablePeerAccess` does not apply to memory of
@@ -99,7 +99,14 @@ impl Memory {
                     unsafe { (table.mem_alloc)(&raw mut address, wanted) }
                 })
                 .map_err(short)?,
-            Some(pooled) => pooled.allocate(context, wanted, &mut address).map_err(short)?,
+            Some(pooled) => {
+                let mut allocated = pooled.allocate(context, wanted, &mut address);
+                if allocated.as_ref().is_err_and(|error| error.code() == Code::ResourceExhausted) {
+                    self.trim_all();
+                    allocated = pooled.allocate(context, wanted, &mut address);
+                }
+                allocated.map_err(short)?;
+            }
         }
         match usize::try_from(address) {
             Ok(at) if at != 0 && at.is_multiple_of(ALIGNMENT) => Ok(at),
@@ -111,6 +118,24 @@ impl Memory {
                 ))
             }
         }
+    }
+
+    /// A stream that nothing else is done in, where there is one.
+    pub(super) fn stream(&self) -> Option<CUstream> {
+        self.pooled.as_ref().map(|pooled| pooled.stream.0)
+    }
+
+    /// What was given back goes to the driver, but for so many bytes.
+    pub(super) fn trim(&self, keep: usize) {
+        if let Some(pooled) = &self.pooled {
+            pooled.trim(&self.context, keep);
+        }
+    }
+
+    /// The same with all of the device's that are open.
+    fn trim_all(&self) {
+        let others: Vec<_> = OPEN.lock().iter().filter_map(Weak::upgrade).collect();
+        others.iter().filter(|other| other.context.device() == self.context.device()).for_each(|other| other.trim(0));
     }
 
     pub(super) fn deallocate(&self, address: CUdeviceptr) {
@@ -158,6 +183,7 @@ impl Pooled {
             unsafe { (table.stream_create_with_priority)(&raw mut stream, flags, 0) }
         });
         let pooled = Pooled { pool: Handle(pool), stream: Handle(stream), turn: Mutex::default() };
+        pooled.keep_all(context);
         if made.is_err() {
             pooled.end(context);
         }
@@ -184,6 +210,28 @@ impl Pooled {
             });
         }
         there
+    }
+
+    /// The pool keeps all that it is given back. If it cannot, that costs time and nothing else.
+    fn keep_all(&self, context: &Context) {
+        let which = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD as c_int;
+        let mut bytes = u64::MAX;
+        context.take_back("cuMemPoolSetAttribute", |table| match table.mem_pool_set_attribute {
+            // SAFETY: the driver's function with a pool of this context, and a 64-bit number as this attribute is.
+            Some(set) => unsafe { set(self.pool.0, which, (&raw mut bytes).cast()) },
+            None => status::SUCCESS,
+        });
+    }
+
+    fn trim(&self, context: &Context, keep: usize) {
+        // What comes back is the pool's when the stream has got there.
+        // SAFETY: the driver's function with a stream of this context.
+        context.take_back("cuStreamSynchronize", |table| unsafe { (table.stream_synchronize)(self.stream.0) });
+        context.take_back("cuMemPoolTrimTo", |table| match table.mem_pool_trim_to {
+            // SAFETY: the driver's function with a pool of this context.
+            Some(trim) => unsafe { trim(self.pool.0, keep) },
+            None => status::SUCCESS,
+        });
     }
 
     fn end(&self, context: &Context) {

@@ -3,6 +3,7 @@
 //! - `table`, `driver`, `status`: the driver's functions, found when somebody first asks; what its answers mean.
 //! - `context`: whose context is current, calls, and what happens when a device is lost.
 //! - `stream`, `event`, `memory`, `host`: what their names say; `host` is the host's memory, pinned.
+//! - `capture`: what the host captures from a stream of its own.
 //! - `kernel`, `ready`, `custom`, `module`, `nvrtc`, `compiled`, `disk`: kernels and their launches, also such as are
 //!   kept; those of the host's, from source to image.
 //! - `builtin`, `operators`, `plan`, `walk`, `images`: the built-in operations; what each launches, and the modules
@@ -17,6 +18,7 @@
 
 mod blas;
 mod builtin;
+mod capture;
 mod compiled;
 mod conditional;
 mod context;
@@ -48,6 +50,7 @@ mod stream;
 mod table;
 mod walk;
 
+pub use capture::sweep;
 pub use device::{CudaDevice, Devices};
 pub use facts::Facts;
 pub use operators::operator;

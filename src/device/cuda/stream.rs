@@ -6,6 +6,7 @@
 //! With WEIR_CUDA_SYNC=1 each call waits until its work is done, so that a failure names the work that failed.
 
 use super::blas::Workspace;
+use super::capture::{self, Capture};
 use super::context::{Context, Handle, exposed};
 use super::event::CudaEvent;
 use super::graph::CudaGraph;
@@ -21,9 +22,11 @@ use crate::device::{
 };
 use crate::sync::Mutex;
 use cudarc::driver::sys::CUstream_flags_enum as F;
+use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::{self, Display};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 /// The priorities of weir's attributes.
 const LEAST_PRIORITY: i32 = -100;
@@ -39,6 +42,12 @@ pub struct CudaStream {
     is_own: bool,
     name: Box<str>,
     workspace: Mutex<Option<Workspace>>,
+    /// It may take part in captures: it is the host's, or somebody has its handle, or it has waited for an event that
+    /// may be part of one. ORDERING: Relaxed; who has had it join in knows.
+    may_capture: AtomicBool,
+    captured: Mutex<capture::Shared>,
+    /// Of captures that may be done yet.
+    heard: Mutex<Vec<Weak<Inbox>>>,
     /// What kernels that were launched here, or in front of events that were waited for, may have found.
     reports: Reports,
     inbox: Mutex<Option<Arc<Inbox>>>,
@@ -81,6 +90,7 @@ impl fmt::Debug for CudaStream {
 
 impl CudaStream {
     pub(super) fn new(context: &Arc<Context>, attr: &StreamAttr<'_>) -> Result<CudaStream> {
+        capture::sweep();
         let (mut least, mut most) = (0, 0);
         let what = format!("stream '{}'", attr.name);
         context.call("cuCtxGetStreamPriorityRange", &what, |table| {
@@ -122,6 +132,9 @@ impl CudaStream {
             context: Arc::clone(context),
             raw: Handle(raw),
             is_own,
+            may_capture: AtomicBool::new(!is_own),
+            captured: Mutex::default(),
+            heard: Mutex::default(),
             name: name.into(),
             workspace: Mutex::default(),
             reports: Reports::default(),
@@ -153,17 +166,51 @@ impl CudaStream {
         &self.workspace
     }
 
-    /// Whether products can have the stream's workspace. Not if it is as many streams as there are threads; nor while
-    /// the host captures it: what comes of that may run beside the stream.
-    pub(super) fn takes_products(&self) -> Result<bool> {
-        if exposed(self.raw()) == PER_THREAD {
-            return Ok(false);
-        }
-        self.captures().map(|captures| !captures)
+    /// Whether products can have the stream's workspace. Not if it is as many streams as there are threads.
+    pub(super) fn takes_products(&self) -> bool {
+        exposed(self.raw()) != PER_THREAD
     }
 
-    /// Whether the host captures the stream; one of weir's, too, whose handle it has.
+    /// What products that the host captures use, one after the other; `make` makes it.
+    pub(super) fn captured_workspace(&self, make: impl FnOnce() -> Result<Workspace>) -> Result<Arc<Workspace>> {
+        let capture = self.capture()?;
+        let mut shared = self.captured.lock();
+        if shared.id != capture.id {
+            *shared = capture::Shared { id: capture.id, ..Default::default() };
+        }
+        if let Some(workspace) = &shared.workspace {
+            return Ok(Arc::clone(workspace));
+        }
+        let made = Arc::new(make()?);
+        capture.keep(&self.context, Box::new(Arc::clone(&made)))?;
+        Ok(Arc::clone(shared.workspace.insert(made)))
+    }
+
+    /// Where kernels that the host captures write what they find.
+    fn captured_inbox(&self) -> Result<Arc<Inbox>> {
+        let capture = self.capture()?;
+        let mut shared = self.captured.lock();
+        if shared.id != capture.id {
+            *shared = capture::Shared { id: capture.id, ..Default::default() };
+        }
+        if let Some(inbox) = &shared.inbox {
+            return Ok(Arc::clone(inbox));
+        }
+        let made = Inbox::new(&self.context)?;
+        capture.keep(&self.context, Box::new(Arc::clone(&made)))?;
+        self.heard.lock().push(Arc::downgrade(&made));
+        Ok(Arc::clone(shared.inbox.insert(made)))
+    }
+
+    fn capture(&self) -> Result<Capture> {
+        Capture::of(&self.context, self.raw(), &On(&"a capture", &self.name))
+    }
+
+    /// Whether the host captures the stream.
     fn captures(&self) -> Result<bool> {
+        if !self.may_capture.load(Relaxed) {
+            return Ok(false);
+        }
         let mut capturing = 0;
         self.context.issue("cuStreamIsCapturing", &On(&"whether it is captured", &self.name), |table| {
             // SAFETY: the driver's function with a stream of this context, and a place for the answer.
@@ -311,15 +358,22 @@ impl DeviceStream for CudaStream {
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let event = CudaEvent::of(&**event, &self.context)?;
         self.reports.join(&event.reports);
+        if event.is_captured() {
+            self.may_capture.store(true, Relaxed);
+        }
         // SAFETY: the driver's function with a stream and an event of this context.
         self.issue("cuStreamWaitEvent", &"a wait", |table, stream| unsafe {
             (table.stream_wait_event)(stream, event.raw(), 0)
         })
     }
 
-    /// Streams of weir's are not asked.
+    #[inline]
     fn is_capturing(&self) -> Result<bool> {
-        if self.is_own { Ok(false) } else { self.captures() }
+        self.captures()
+    }
+
+    fn keep(&self, what: Box<dyn Any + Send>) -> Result<()> {
+        self.capture()?.keep(&self.context, what)
     }
 
     /// The caller may be capturing a stream of its own, which must not be asked then.
@@ -328,6 +382,10 @@ impl DeviceStream for CudaStream {
     }
 
     fn is_idle(&self) -> bool {
+        // One that is captured must not be asked.
+        if !matches!(self.captures(), Ok(false)) {
+            return false;
+        }
         let mut asked = status::NOT_READY;
         let call = self.context.call("cuStreamQuery", &On(&"its work", &self.name), |table| {
             // SAFETY: the driver's function, with a stream of this context.
@@ -339,6 +397,15 @@ impl DeviceStream for CudaStream {
 
     fn clear_error(&self) {
         self.reports.clear();
+        // What was captured may be done again.
+        self.heard.lock().retain(|inbox| match inbox.upgrade() {
+            None => false,
+            Some(inbox) => {
+                inbox.empty();
+                self.reports.add(&inbox, u64::MAX);
+                true
+            }
+        });
         let Some(inbox) = self.inbox.lock().take() else { return };
         let mut left = self.left.lock();
         left.push(inbox);
@@ -355,6 +422,7 @@ impl DeviceStream for CudaStream {
                 (table.event_record)(event, stream)
             });
         }
+        self.may_capture.store(true, Relaxed);
         // SAFETY: as above.
         self.issue("cuStreamWaitEvent", &"an event of the host's", |table, stream| unsafe {
             (table.stream_wait_event)(stream, event, 0)
@@ -362,12 +430,18 @@ impl DeviceStream for CudaStream {
     }
 
     fn native_handle(&self) -> Result<u64> {
+        self.may_capture.store(true, Relaxed);
         Ok(exposed(self.raw()))
     }
 }
 
 impl Tickets for CudaStream {
     fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket> {
+        if self.captures()? {
+            let inbox = self.captured_inbox()?;
+            self.reports.add(&inbox, u64::MAX);
+            return Ok(inbox.ticket(name, check, true));
+        }
         let mut own = self.inbox.lock();
         let inbox = match &*own {
             Some(inbox) => inbox,
@@ -396,6 +470,7 @@ impl CudaStream {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
+        capture::sweep();
         drop(self.workspace.lock().take());
         if self.is_own {
             // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the

@@ -17,7 +17,7 @@ pub use sys::{
 };
 pub use sys::{
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemAccessDesc,
-    CUmemPoolProps, CUmemoryPool, CUmodule, CUstream,
+    CUmemPoolProps, CUmemoryPool, CUmodule, CUstream, CUuserObject,
 };
 
 /// What a function of the driver returns.
@@ -170,6 +170,8 @@ table! {
     optional {
         mem_pool_create = "cuMemPoolCreate" (*mut CUmemoryPool, *const CUmemPoolProps);
         mem_pool_destroy = "cuMemPoolDestroy" (CUmemoryPool);
+        mem_pool_set_attribute = "cuMemPoolSetAttribute" (CUmemoryPool, c_int, *mut c_void);
+        mem_pool_trim_to = "cuMemPoolTrimTo" (CUmemoryPool, usize);
         mem_pool_set_access = "cuMemPoolSetAccess" (CUmemoryPool, *const CUmemAccessDesc, usize);
         mem_alloc_from_pool_async = "cuMemAllocFromPoolAsync" (*mut CUdeviceptr, usize, CUmemoryPool, CUstream);
         mem_free_async = "cuMemFreeAsync" (CUdeviceptr, CUstream);
@@ -183,6 +185,7 @@ table! {
             (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const FillNode, CUcontext);
         graph_add_empty_node = "cuGraphAddEmptyNode" (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize);
         graph_instantiate = "cuGraphInstantiateWithFlags" (*mut CUgraphExec, CUgraph, u64);
+        graph_upload = "cuGraphUpload" (CUgraphExec, CUstream);
         graph_exec_destroy = "cuGraphExecDestroy" (CUgraphExec);
         graph_launch = "cuGraphLaunch" (CUgraphExec, CUstream);
         graph_exec_kernel_node_set_params = "cuGraphExecKernelNodeSetParams_v2"
@@ -199,6 +202,12 @@ table! {
             (*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, CUgraph);
         graph_exec_child_graph_node_set_params = "cuGraphExecChildGraphNodeSetParams"
             (CUgraphExec, CUgraphNode, CUgraph);
+        stream_get_capture_info = "cuStreamGetCaptureInfo_v2"
+            (CUstream, *mut c_int, *mut u64, *mut CUgraph, *mut *const CUgraphNode, *mut usize);
+        user_object_create = "cuUserObjectCreate"
+            (*mut CUuserObject, *mut c_void, unsafe extern "C" fn(*mut c_void), c_uint, c_uint);
+        user_object_release = "cuUserObjectRelease" (CUuserObject, c_uint);
+        graph_retain_user_object = "cuGraphRetainUserObject" (CUgraph, CUuserObject, c_uint, c_uint);
         stream_begin_capture = "cuStreamBeginCapture_v2" (CUstream, c_int);
         stream_end_capture = "cuStreamEndCapture" (CUstream, *mut CUgraph);
         func_get_param_info = "cuFuncGetParamInfo" (CUfunction, usize, *mut usize, *mut usize);

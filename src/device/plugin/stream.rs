@@ -2,9 +2,9 @@
 
 use super::opened::Opened;
 use crate::abi::{weir_device_launch, weir_device_object, weir_tensor_view};
-use crate::base::time::{Deadline, now_ns};
+use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
-use crate::device::{Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, Transfer};
+use crate::device::{Accelerator, DeviceEvent, DeviceKernel, DeviceStream, Fill, Launch, Place, Transfer, Waiting};
 use crate::sync::Mutex;
 use std::any::Any;
 use std::ffi::c_void;
@@ -258,8 +258,8 @@ impl PluginStream {
     }
 }
 
-/// How long event_query is called without a pause, and the shortest and the longest pause after that.
-const LOOK_NS: u64 = 20_000;
+/// How a wait that asks begins, and its shortest and its longest pause.
+const LOOK: Waiting = Waiting { spin_ns: 20_000, yields: false };
 const FIRST_PAUSE_NS: u64 = 20_000;
 const LAST_PAUSE_NS: u64 = 500_000;
 
@@ -275,7 +275,10 @@ impl DeviceEvent for PluginEvent {
     fn synchronize(&self, deadline: Deadline) -> Result<bool> {
         let Owned { device, handle } = &self.owned;
         let Some(synchronize) = device.functions().event_synchronize.filter(|_| device.may_block()) else {
-            return self.poll(deadline);
+            return match LOOK.look(self, deadline)? {
+                Some(reached) => Ok(reached),
+                None => self.poll(deadline),
+            };
         };
         loop {
             let timeout = deadline.left().map_or(u64::MAX, |left| left.as_nanos() as u64);
@@ -312,7 +315,6 @@ impl DeviceEvent for PluginEvent {
 impl PluginEvent {
     /// Waits by asking.
     fn poll(&self, deadline: Deadline) -> Result<bool> {
-        let begin = now_ns();
         let mut pause = FIRST_PAUSE_NS;
         loop {
             if self.is_reached()? {
@@ -320,10 +322,6 @@ impl PluginEvent {
             }
             if deadline.is_past() {
                 return Ok(false);
-            }
-            if now_ns() - begin < LOOK_NS {
-                std::hint::spin_loop();
-                continue;
             }
             let left = deadline.left().map_or(u64::MAX, |left| left.as_nanos() as u64);
             std::thread::sleep(Duration::from_nanos(pause.min(left)));

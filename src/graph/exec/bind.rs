@@ -1,7 +1,6 @@
 //! A run's tensors: checked, and put where the step's arguments point.
 
 use super::admission::{Admitted, Asks};
-use super::direct;
 use super::dynamic;
 use super::one_by_one;
 use super::orders::Orders;
@@ -315,9 +314,12 @@ impl Bound<'_> {
         if orders.is_some_and(|orders| orders.is_serial()) {
             one_by_one::check_stream(stream.queue(), &self.program.layout)?;
         }
-        direct::check_capture(stream)?;
+        let is_direct = handle.is_none() && orders.is_none() && self.is_direct_on(stream)?;
+        if !is_direct || listener.is_some() {
+            self.check_not_captured(stream)?;
+        }
         let notice = listener.map(|listener| Notice::on(stream.queue(), listener)).transpose()?;
-        if handle.is_none() && orders.is_none() && self.is_direct_on(stream)? {
+        if is_direct {
             return self.submit_direct(stream, notice);
         }
         // On a synchronous stream it is now, and the place is held until `submit` is back; before the stream's turn is,

@@ -8,8 +8,8 @@
 
 use super::bind::{Bound, Lookup};
 use super::flight::not_begun;
-use crate::base::{Code, Error, Ref, Result};
-use crate::device::{DeviceEvent, Reached, Then};
+use crate::base::{Error, Ref, Result};
+use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Key, Stream, Tensor};
 use crate::graph::Program;
 use crate::graph::place::{Direct, Lent};
@@ -66,6 +66,21 @@ struct Held {
 }
 
 impl Held {
+    /// Gives the run to its queue's stream.
+    fn given(
+        &mut self,
+        queue: &Queue,
+        give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut Lent) -> Result<()>,
+    ) -> Result<()> {
+        let Held { program, tensors, lent, .. } = self;
+        let direct = program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
+        let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
+            return Err(Error::internal("a run on a stream that is not its engine's"));
+        };
+        let given = give(direct, line.stream(), tensors, lent);
+        given.map_err(|error| error.within(format_args!("program '{}'", program.name())))
+    }
+
     /// The run's end is to be told. Before it is issued.
     fn announce(&mut self, stream: &Stream, notice: Notice) -> Result<()> {
         // One whose device has not let go of it yet is that of a run before.
@@ -129,6 +144,21 @@ impl Bound<'_> {
         }
     }
 
+    /// Refuses a run that is not issued as a kernel is, if the host captures the stream.
+    pub(super) fn check_not_captured(&self, stream: &Stream) -> Result<()> {
+        let queue = stream.queue();
+        match queue.line() {
+            Some(line) if line.stream().is_capturing()? => {}
+            _ => return Ok(()),
+        }
+        let direct = self.program.layout.report.placement.direct.text();
+        let why = direct.strip_prefix("no, ").unwrap_or("it has a handle or options, tells of its end, or is counted");
+        let (program, name) = (self.program.name(), queue.name());
+        Err(Error::precondition(format!(
+            "program '{program}': stream '{name}' is being captured, and the run cannot be part of that: {why}"
+        )))
+    }
+
     #[cold]
     fn try_out(&self, direct: &Direct, stream: &Stream) -> Result<bool> {
         let mut tensors = Tensors::new();
@@ -182,20 +212,6 @@ impl Bound<'_> {
     }
 }
 
-/// Refuses a stream that the host captures: what a run uses would be another run's by the time at which it is done.
-pub(super) fn check_capture(stream: &Stream) -> Result<()> {
-    match stream.queue().line() {
-        Some(line) if line.stream().is_capturing()? => Err(Error::new(
-            Code::FailedPrecondition,
-            format!(
-                "stream '{}' is being captured: a run of a program cannot be part of a capture, its kernels one by one can",
-                stream.queue().name()
-            ),
-        )),
-        _ => Ok(()),
-    }
-}
-
 impl Work for DirectRun {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
         Poll::Ready(self.issue(queue))
@@ -203,6 +219,10 @@ impl Work for DirectRun {
 
     fn give(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         Some(self.issue(queue))
+    }
+
+    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+        self.0.lock().given(queue, |direct, stream, tensors, lent| direct.capture(stream, tensors, lent))
     }
 
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
@@ -238,13 +258,7 @@ impl Work for DirectRun {
 impl DirectRun {
     fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let mut held = self.0.lock();
-        let Held { program, tensors, lent, .. } = &mut *held;
-        let direct = program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
-        let (Some((program, direct)), Some(line)) = (direct, queue.line()) else {
-            return Err(Error::internal("a run on a stream that is not its engine's"));
-        };
-        let issued = direct.issue(queue, line.stream(), tensors, lent);
-        let issued = issued.map_err(|error| error.within(format_args!("program '{}'", program.name())));
+        let issued = held.given(queue, |direct, stream, tensors, lent| direct.issue(queue, stream, tensors, lent));
         held.told_when_done(queue, issued)
     }
 }

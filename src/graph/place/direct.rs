@@ -31,8 +31,9 @@ use super::part::Part;
 use super::region::Region;
 use super::segment::Segment;
 use super::units::Role;
-use crate::base::{Code, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, Place, PreparedLaunch, Transfer};
+use crate::base::time::Deadline;
+use crate::base::{Code, Error, Ref, Result};
+use crate::device::{DeviceEvent, DeviceStream, Place, PreparedLaunch, StreamAttr, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::builder::{Body, Contents, Value};
 use crate::kernel::Kernel;
@@ -45,6 +46,8 @@ use std::sync::{Arc, Weak};
 
 /// Most lanes of a program.
 const MOST: usize = 32;
+/// The number of no queue.
+const NOBODY: u64 = 0;
 
 /// Why runs of a program are issued to the caller's stream, or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,6 +164,10 @@ impl Lent {
         }
         // ORDERING: Release pairs with the Acquire of who takes a lane that has nothing under way.
         lane.under_way.fetch_sub(1, Release);
+        // Nobody else has had it, and nobody will.
+        if lane.of.load(Relaxed) == NOBODY {
+            self.lane = None;
+        }
     }
 }
 
@@ -308,7 +315,7 @@ impl Direct {
         if let Some(is_possible) = self.is_possible() {
             return Ok(is_possible);
         }
-        let made = self.make(queue)?;
+        let made = self.make(queue.id())?;
         let lane = &made.lane;
         let mut record = || {
             let mut controls = self.parts.iter().filter_map(|part| Some((part, part.control()?)));
@@ -428,6 +435,42 @@ impl Direct {
         Ok(())
     }
 
+    /// Why no run can be part of what the host captures.
+    fn check_capture(&self) -> Result<()> {
+        let refuse = |why| Err(Error::precondition(format!("a run cannot be captured: {why}")));
+        if self.has_control {
+            return refuse(
+                "the program has branches or loops that the device decides, which no graph can have inside of it",
+            );
+        }
+        if self.has_issuers {
+            return refuse("the program has variables or tables, which may be elsewhere the next time");
+        }
+        Ok(())
+    }
+
+    /// Issues a run to a stream that the host captures, each piece by itself, in a lane of the run's own: nobody knows
+    /// when and how often what the host captures is done. It is the run's until the run is over.
+    pub fn capture(&self, stream: &dyn DeviceStream, tensors: &[Option<Ref<Tensor>>], lent: &mut Lent) -> Result<()> {
+        self.check_capture()?;
+        let Some(accelerator) = self.engine.accelerator() else { return Err(Error::internal("a run on the host")) };
+        self.shared.counts.direct.fetch_add(1, Relaxed);
+        let made = self.make(NOBODY)?;
+        if !self.constants.is_empty() {
+            // Not by the stream: each time would copy them again.
+            let name = format!("constants of stream {}", self.engine.label());
+            let aside = accelerator.stream(&StreamAttr { name: &name, priority: 0 })?;
+            let copied = accelerator.event(false)?;
+            self.copy_constants(&made.lane, &*aside)?;
+            aside.record(&copied)?;
+            copied.synchronize(Deadline::NEVER)?;
+        }
+        made.under_way.fetch_add(1, Relaxed);
+        lent.is_used = true;
+        let lane = lent.lane.insert(made);
+        self.parts.iter().try_for_each(|part| part.issue(&lane.lane, stream, tensors, false))
+    }
+
     /// A lane that belongs to this queue from now on, until another one takes it.
     fn lane(&self, queue: &Arc<Queue>) -> Result<Arc<DirectLane>> {
         let lanes = self.lanes.lock();
@@ -446,15 +489,15 @@ impl Direct {
         }
         // Not under the lock: devices, and allocators of the host's, may be slow.
         drop(lanes);
-        let made = self.make(queue)?;
+        let made = self.make(queue.id())?;
         self.lanes.lock().push(Arc::clone(&made));
         Ok(made)
     }
 
-    fn make(&self, queue: &Arc<Queue>) -> Result<Arc<DirectLane>> {
+    fn make(&self, queue: u64) -> Result<Arc<DirectLane>> {
         Ok(Arc::new(DirectLane {
             lane: self.shared.make(Way::Direct)?,
-            of: AtomicU64::new(queue.id()),
+            of: AtomicU64::new(queue),
             under_way: AtomicUsize::new(0),
             is_proven: AtomicBool::new(self.constants.is_empty()),
             state: Mutex::default(),

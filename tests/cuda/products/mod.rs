@@ -25,10 +25,10 @@ use weir::kernel::vector::activation::Activation;
 use weir::kernel::vector::binary::Op;
 use weir::memory::View;
 
-const WITH: (&str, &str) = ("BLAS", "13");
+pub const WITH: (&str, &str) = ("BLAS", "13");
 
 /// The fake library, as the process has loaded it.
-mod blas {
+pub mod blas {
     use super::*;
 
     fn symbol(name: &std::ffi::CStr) -> *mut std::ffi::c_void {
@@ -78,7 +78,7 @@ mod blas {
     }
 }
 
-fn matmul(bench: &Bench, flags: &[weir_matmul_flags]) -> Result<Ref<BoundKernel>> {
+pub fn matmul(bench: &Bench, flags: &[weir_matmul_flags]) -> Result<Ref<BoundKernel>> {
     let has = |flag| flags.contains(&flag);
     let kernel = Matmul {
         transpose_a: has(WEIR_MATMUL_TRANSPOSE_A),
@@ -116,8 +116,8 @@ fn products(bench: &Bench) -> String {
 }
 
 /// A matrix on the device, and its numbers.
-struct Matrix {
-    tensor: Ref<Tensor>,
+pub struct Matrix {
+    pub tensor: Ref<Tensor>,
     numbers: Vec<f32>,
     dims: [i64; 2],
     /// Elements in front of it.
@@ -132,7 +132,7 @@ impl Matrix {
     }
 
     /// The same as a tensor of its shape.
-    fn on(bench: &Bench, dims: &[i64; 2], seed: u64) -> Matrix {
+    pub fn on(bench: &Bench, dims: &[i64; 2], seed: u64) -> Matrix {
         Matrix::in_memory(bench, *dims, 0, seed, Desc::new(dtype::F32, dims))
     }
 
@@ -155,7 +155,7 @@ impl Matrix {
     }
 
     /// What is there now.
-    fn read(&self, bench: &Bench) -> Vec<f32> {
+    pub fn read(&self, bench: &Bench) -> Vec<f32> {
         let host = Tensor::create(bench.cpu.clone(), self.tensor.desc().to_owned()).unwrap();
         bench.stream.enqueue_copy(self.tensor.clone(), host.clone()).unwrap();
         bench.wait().unwrap();

@@ -20,10 +20,11 @@ pub enum Kind {
     Graph,
     Node,
     Exec,
+    Object,
 }
 
 impl Kind {
-    pub const ALL: [(Kind, &str); 9] = [
+    pub const ALL: [(Kind, &str); 10] = [
         (Kind::Context, "context"),
         (Kind::Stream, "stream"),
         (Kind::Event, "event"),
@@ -33,6 +34,7 @@ impl Kind {
         (Kind::Graph, "graph"),
         (Kind::Node, "node"),
         (Kind::Exec, "exec"),
+        (Kind::Object, "user object"),
     ];
 
     pub fn name(self) -> &'static str {

@@ -5,6 +5,7 @@
 //! loop's body ends in a task that decides again.
 
 use crate::abi::{Handle, Kind};
+use crate::api::object::Object;
 use crate::graph::{Choice, Condition, Graph, Work};
 use crate::operation::Operation;
 use crate::schedule::{Origin, Point, Task};
@@ -42,6 +43,7 @@ pub struct Exec {
     /// Conditional handles with the value at each launch.
     pub handles: BTreeMap<u64, Option<u32>>,
     pub tail: Option<Point>,
+    pub objects: Vec<Arc<Object>>,
 }
 
 impl Act {
@@ -109,6 +111,12 @@ impl World {
         Ok(Body { steps })
     }
 
+    /// What a graph and those inside of it keep.
+    fn objects_of(&self, graph: Handle) -> Vec<Arc<Object>> {
+        let inside = self.graphs.iter().filter(|(at, _)| self.is_inside(**at, graph));
+        inside.flat_map(|(_, found)| found.objects.iter().cloned()).collect()
+    }
+
     pub fn instantiate(&mut self, graph: Handle) -> Result<Handle> {
         let found = self.graphs.get(&graph).ok_or(Code::INVALID_HANDLE)?;
         if found.parent.is_some() {
@@ -120,8 +128,9 @@ impl World {
             return Err(Code::INVALID_VALUE);
         }
         let handles = found.handles.iter().map(|(handle, setting)| (*handle, setting.value)).collect();
+        let objects = self.objects_of(graph);
         let exec = self.name(Kind::Exec);
-        self.execs.insert(exec, Exec { body, handles, tail: None });
+        self.execs.insert(exec, Exec { body, handles, tail: None, objects });
         Ok(exec)
     }
 

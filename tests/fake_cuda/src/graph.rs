@@ -1,6 +1,7 @@
 //! Graphs as they are built: nodes and edges, and rules of what may be where.
 
 use crate::abi::{Handle, Kind};
+use crate::api::object::Object;
 use crate::operation::Operation;
 use crate::space::{self, Owner};
 use crate::status::{Code, Result};
@@ -67,6 +68,8 @@ pub struct Graph {
     pub context: Option<Handle>,
     /// Conditional handles, those of bodies as well in the graph that has all these.
     pub handles: BTreeMap<u64, Setting>,
+    /// What it keeps for the program.
+    pub objects: Vec<Arc<Object>>,
 }
 
 /// What a conditional handle was made for.
@@ -198,8 +201,10 @@ impl World {
     pub fn clone_graph(&mut self, graph: Handle, parent: Option<Handle>) -> Result<(Handle, BTreeMap<Handle, Handle>)> {
         if self.graph(graph)?.handles.is_empty() && !self.has_conditional(graph) {
             let is_body = parent.and_then(|parent| self.graphs.get(&parent)).is_some_and(|parent| parent.is_body);
-            let nodes = self.graph(graph)?.nodes.clone();
+            let found = self.graph(graph)?;
+            let (nodes, objects) = (found.nodes.clone(), found.objects.clone());
             let copy = self.new_graph(parent, is_body);
+            self.graph(copy)?.objects = objects;
             let mut became = BTreeMap::new();
             for node in nodes {
                 let work = match node.work {

@@ -2,6 +2,7 @@
 //! them.
 
 use crate::abi::{Handle, Kind};
+use crate::api::object::Object;
 use crate::capture::{Captures, Joined};
 use crate::checker::Checker;
 use crate::clock::{Chains, Clock};
@@ -101,6 +102,8 @@ pub struct World {
     pub modules: BTreeMap<Handle, Module>,
     pub functions: BTreeMap<Handle, Arc<Function>>,
     pub pools: BTreeMap<Handle, Pool>,
+    /// With the references that are the program's.
+    pub objects: BTreeMap<Handle, (Arc<Object>, u32)>,
     pub graphs: BTreeMap<Handle, Graph>,
     pub execs: BTreeMap<Handle, Exec>,
     /// Values of conditional handles by executable graph; none until somebody sets one.
@@ -167,6 +170,7 @@ impl World {
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
             pools: BTreeMap::new(),
+            objects: BTreeMap::new(),
             graphs: BTreeMap::new(),
             execs: BTreeMap::new(),
             values: HashMap::new(),

@@ -27,6 +27,7 @@ use super::status;
 use super::stream::CudaStream;
 use super::table::CUstream;
 use crate::base::{Code, Error, Result};
+use crate::device::DeviceStream;
 use crate::sync::{Mutex, fork};
 use library::{ARCH_MISMATCH, LICENSE_ERROR, Library, NOT_INITIALIZED, NOT_SUPPORTED, Pointer};
 use std::fmt::Display;
@@ -180,12 +181,18 @@ impl Drop for Workspace {
 impl Prepared<'_> {
     /// Puts the product into a stream, with that one's workspace.
     pub(super) fn issue(&self, stream: &CudaStream, what: &dyn Display) -> Result<()> {
+        let make =
+            |of| Workspace::new(self.blas(), self.blas().most_workspace, of, "a stream's workspace for products");
         let mut workspace = stream.workspace().lock();
-        if workspace.is_none() && self.workspace_bytes() > 0 {
-            let bytes = self.blas().most_workspace;
-            *workspace = Some(Workspace::new(self.blas(), bytes, stream.own(), "a stream's workspace for products")?);
-        }
-        let address = workspace.as_ref().map_or(0, |workspace| workspace.address as u64);
+        let address = if self.workspace_bytes() == 0 {
+            0
+        } else if stream.is_capturing()? {
+            stream.captured_workspace(|| make(None))?.address
+        } else if let Some(workspace) = &*workspace {
+            workspace.address
+        } else {
+            workspace.insert(make(stream.own())?).address
+        } as u64;
         let mut enqueued = Ok(status::SUCCESS);
         // The library may load its kernels now.
         let _entered = self.blas().context.enter_relaxed()?;

@@ -8,6 +8,7 @@ use crate::operation::Operation;
 use crate::status::{Code, Result};
 use crate::world::{World, lock};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The result codes of an update that is refused.
 const TOPOLOGY_CHANGED: i32 = 2;
@@ -98,7 +99,17 @@ crate::entries! {
     fn cuGraphExecDestroy(exec: Handle) {
         let _use = InUse::new(exec);
         let mut world = lock();
-        let found = world.execs.remove(&exec).ok_or(Code::INVALID_HANDLE)?;
+        let mut found = world.execs.remove(&exec).ok_or(Code::INVALID_HANDLE)?;
+        let (objects, tail) = (std::mem::take(&mut found.objects), found.tail.clone());
+        if !objects.is_empty() {
+            // A launch that is under way keeps them until it is over.
+            std::thread::spawn(move || {
+                while tail.as_ref().is_some_and(|tail| !tail.is_done()) {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+                drop(objects);
+            });
+        }
         if found.tail.is_none_or(|tail| tail.is_done()) {
             world.values.retain(|(of, _), _| *of != exec);
         }

@@ -16,6 +16,7 @@ mod launch;
 mod memory;
 mod module;
 mod node;
+pub mod object;
 mod pool;
 mod stream;
 
@@ -34,5 +35,6 @@ pub(crate) static ENTRIES: &[&[Entry]] = &[
     graph::ENTRIES,
     node::ENTRIES,
     exec::ENTRIES,
+    object::ENTRIES,
     capture::ENTRIES,
 ];

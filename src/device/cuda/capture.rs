@@ -1,0 +1,102 @@
+//! What the host captures from a stream of its own.
+//!
+//! Work that a stream is given while the host captures it becomes nodes of a graph, which the host has done when and as
+//! often as it likes. So what the nodes use belongs to the graph: it is tied to it as an object of the user's, and the
+//! driver says when the graph and all that it was instantiated to are gone. It says so in a thread of its own that must
+//! not call the driver; what is let go of there is put aside, for whoever captures next, makes or drops a stream, or
+//! trims an engine's memory (`sweep`).
+
+use super::blas::Workspace;
+use super::context::{Context, Handle};
+use super::inbox::Inbox;
+use super::table::{CUgraph, CUstream};
+use crate::base::{Code, Error, Result};
+use crate::sync::Mutex;
+use cudarc::driver::sys;
+use std::any::Any;
+use std::ffi::{c_int, c_uint, c_void};
+use std::fmt::Display;
+use std::sync::Arc;
+
+type Kept = Box<dyn Any + Send>;
+
+/// What graphs have let go of.
+static RELEASED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+/// Drops what graphs have let go of. Not under a lock: what dies here may be anything.
+pub fn sweep() {
+    let released = std::mem::take(&mut *RELEASED.lock());
+    drop(released);
+}
+
+/// A capture that a stream takes part in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Capture {
+    pub id: u64,
+    graph: Handle<CUgraph>,
+}
+
+/// What the nodes of one stream in one capture use one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub id: u64,
+    pub inbox: Option<Arc<Inbox>>,
+    pub workspace: Option<Arc<Workspace>>,
+}
+
+impl Capture {
+    /// The capture that this stream takes part in now.
+    pub(super) fn of(context: &Context, stream: CUstream, what: &dyn Display) -> Result<Capture> {
+        let (mut state, mut id, mut graph) = (0, 0, std::ptr::null_mut());
+        let info = context.table().stream_get_capture_info.ok_or_else(missing)?;
+        context.call("cuStreamGetCaptureInfo", what, |_| {
+            let (nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: the driver's function with a stream of this context, and places for the answers that are wanted.
+            unsafe { info(stream, &raw mut state, &raw mut id, &raw mut graph, nodes, count) }
+        })?;
+        if state != sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_ACTIVE as c_int || graph.is_null() {
+            return Err(Error::precondition("what is captured has become invalid, or has ended"));
+        }
+        Ok(Capture { id, graph: Handle(graph) })
+    }
+
+    /// The graph keeps this as long as it, or what it was instantiated to, is there.
+    pub(super) fn keep(&self, context: &Context, what: Kept) -> Result<()> {
+        sweep();
+        let table = context.table();
+        let functions = (table.user_object_create, table.user_object_release, table.graph_retain_user_object);
+        let (Some(create), Some(release), Some(retain)) = functions else { return Err(missing()) };
+        let (mut object, kept) = (std::ptr::null_mut(), Box::into_raw(Box::new(what)));
+        let flags = sys::CUuserObject_flags_enum::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as c_uint;
+        let created = context.call("cuUserObjectCreate", &"what a graph keeps", |_| {
+            // SAFETY: the driver's function, a place for the answer, and a box for `let_go`, which is called once.
+            unsafe { create(&raw mut object, kept.cast(), let_go, 1, flags) }
+        });
+        if let Err(error) = created {
+            // SAFETY: the driver has not taken it.
+            drop(unsafe { Box::from_raw(kept) });
+            return Err(error);
+        }
+        let retained = context.call("cuGraphRetainUserObject", &"what a graph keeps", |_| {
+            let flags = sys::CUuserObjectRetain_flags_enum::CU_GRAPH_USER_OBJECT_MOVE as c_uint;
+            // SAFETY: the driver's function with a graph that is being captured, to which the one reference goes.
+            unsafe { retain(self.graph.0, object, 1, flags) }
+        });
+        if retained.is_err() {
+            // SAFETY: the driver's function with the one reference, which calls `let_go`.
+            context.take_back("cuUserObjectRelease", |_| unsafe { release(object, 1) });
+        }
+        retained
+    }
+}
+
+/// Called by the driver, in a thread of its own.
+unsafe extern "C" fn let_go(kept: *mut c_void) {
+    // SAFETY: what `keep` gave, once.
+    let kept = unsafe { Box::from_raw(kept.cast::<Kept>()) };
+    RELEASED.lock().push(*kept);
+}
+
+fn missing() -> Error {
+    Error::new(Code::Unimplemented, "the driver has not all that captures take")
+}
