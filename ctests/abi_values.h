@@ -95,6 +95,11 @@ VALUE(WEIR_DEVICE_OBJECT_DEVICE, 1);
 VALUE(WEIR_DEVICE_OBJECT_STREAM, 2);
 VALUE(WEIR_DEVICE_OBJECT_EVENT, 3);
 
+/* weir_wait_policy_value */
+VALUE(WEIR_WAIT_DEFAULT, 0);
+VALUE(WEIR_WAIT_BLOCK, 1);
+VALUE(WEIR_WAIT_YIELD, 2);
+
 /* weir_thread_mode_value */
 VALUE(WEIR_THREAD_MODE_GLOBAL, 1);
 VALUE(WEIR_THREAD_MODE_PRIVATE, 2);
@@ -304,6 +309,7 @@ VALUE(WEIR_DUMP_JSON, 2);
 _Static_assert(sizeof(weir_status) == 4, "width of weir_status");
 _Static_assert(sizeof(weir_engine_kind) == 4, "width of weir_engine_kind");
 _Static_assert(sizeof(weir_thread_mode) == 4, "width of weir_thread_mode");
+_Static_assert(sizeof(weir_wait_policy) == 4, "width of weir_wait_policy");
 _Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
 _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
 _Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");

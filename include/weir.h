@@ -325,6 +325,19 @@ typedef enum weir_thread_mode_value {
   WEIR_THREAD_MODE_CALLER = 4,
 } weir_thread_mode_value;
 
+/** What a thread does that waits for a device, once it has looked for long enough. */
+typedef enum weir_wait_policy_value {
+  /** Looks and sleeps as is best with the device. */
+  WEIR_WAIT_DEFAULT = 0,
+  /** Sleeps until the device wakes it. */
+  WEIR_WAIT_BLOCK = 1,
+  /**
+   * Goes on looking, and gives its processor away in between to whoever wants it: least latency, and a processor at
+   * work all the time that it waits.
+   */
+  WEIR_WAIT_YIELD = 2,
+} weir_wait_policy_value;
+
 /** How an engine keeps its memory. */
 typedef enum weir_memory_mode_value {
   /**
@@ -4939,7 +4952,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(struct wei
 /**
  * Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
  * = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
- * attr may be NULL; its priority does not count.
+ * What it is given while the caller captures it becomes part of the caller's graph, which keeps what that uses; what
+ * cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does not count.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
  * stays the caller's, who keeps it until what was submitted is done and the last reference gone. Errors:
@@ -6432,7 +6446,8 @@ weir_status weir_run_options_get_threadpool(const struct weir_run_options *optio
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
  * done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
  * overlap of an output with an input or another output; the text names input or output; options with a notice and no
- * asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED;
+ * asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and
+ * the run cannot be part of that (docs/cuda.md); RESOURCE_EXHAUSTED;
  * when it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an
  * output of open shape.
  */

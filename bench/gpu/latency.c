@@ -136,6 +136,58 @@ static void completion(latency *l, double kernel_us) {
     }
 }
 
+/* The ways in which an engine can be told to wait, and those of the driver. */
+static const struct {
+    const char *name;
+    int way; /* of the driver's; WEIR_WAIT for weir's */
+    weir_wait_policy policy;
+    uint64_t spin_ns;
+} policies[] = {
+    {"cuEventQuery in a loop", LOOKING, 0, 0},
+    {"cuEventSynchronize of a blocking event", SLEEPING, 0, 0},
+    {"weir, as it is by itself", WEIR_WAIT, WEIR_WAIT_DEFAULT, 0},
+    {"weir, WEIR_WAIT_BLOCK at once", WEIR_WAIT, WEIR_WAIT_BLOCK, 0},
+    {"weir, WEIR_WAIT_BLOCK after 1 ms", WEIR_WAIT, WEIR_WAIT_BLOCK, 1000000},
+    {"weir, WEIR_WAIT_YIELD", WEIR_WAIT, WEIR_WAIT_YIELD, 0},
+};
+
+static void waiting(latency *l, spin_clock clock) {
+    enum { POLICIES = sizeof policies / sizeof *policies, TIMES = 41 };
+    static double took[POLICIES][TIMES], used[POLICIES][TIMES];
+    static const double lengths_us[] = {50, 200, 1000};
+    const int rounds = quick ? 2 : TIMES;
+    const uint64_t cycles = l->cycles;
+    weir_kernel *const kernel = l->kernel;
+    weir_stream *const stream = l->weir_streams[0];
+    weir_event *const event = l->events[0];
+    printf("\nOne kernel, and who waits for it: latency as above, less the shortest such time that looking took.\n\n"
+           "| kernel, us | the host waits by | latency: median, us | p99, us | processors' time, us |\n|---|---|---|---|---|\n");
+    for (size_t length = 0; length < sizeof lengths_us / sizeof *lengths_us; length++) {
+        l->cycles = spin_cycles(clock, lengths_us[length]);
+        for (int p = 0; p < POLICIES; p++) {
+            weir_engine *engine = cuda_engine_waiting(policies[p].policy, policies[p].spin_ns);
+            l->kernel = spin_kernel(engine, l->cycles, 1, 1);
+            l->weir_streams[0] = cuda_stream(engine);
+            OK(weir_event_create(engine, 0, &l->events[0]));
+            for (int round = -1; round < rounds; round++) {
+                const int at = round < 0 ? 0 : round;
+                took[p][at] = once(l, policies[p].way, 1, 0, &used[p][at]);
+            }
+            weir_event_release(l->events[0]);
+            weir_stream_release(l->weir_streams[0]);
+            weir_kernel_release(l->kernel);
+            weir_engine_release(engine);
+            l->events[0] = event, l->weir_streams[0] = stream, l->kernel = kernel;
+        }
+        const double least = quantile(took[0], rounds, 0);
+        for (int p = 0; p < POLICIES; p++) {
+            printf("| %.0f | %s | %.1f | %.1f | %.1f |\n", lengths_us[length], policies[p].name, (median(took[p], rounds) - least) / 1e3,
+                   (quantile(took[p], rounds, 0.99) - least) / 1e3, median(used[p], rounds) / 1e3);
+        }
+    }
+    l->cycles = cycles;
+}
+
 /* Empty kernels behind one another, on one stream or on two in turn. All have been issued before the first begins: it
  * stands behind a kernel that works that long. */
 static double hop_ns(latency *l, const raw_device *device, int crossing, int *starved) {
@@ -204,6 +256,7 @@ void bench_latency(raw_device *device) {
     for (int s = 0; s < STREAMS; s++) ((volatile uint32_t *)words)[s] = 0;
     printf("\n## Who knows when\n\n");
     completion(&l, us);
+    waiting(&l, clock);
     hops(&l, device);
     for (int s = 0; s < STREAMS; s++) {
         RAW(cuEventDestroy_v2(l.looked[s]));

@@ -200,7 +200,7 @@ static int prepare(products *all, const product *of, int64_t batch, int64_t n) {
     LT(cublasLtMatmulPreferenceSetAttribute(preference, LT_REDUCTIONS, &reductions, sizeof reductions));
     /* What weir says of addresses, too. */
     for (int which = LT_ALIGNMENT_A; which <= LT_ALIGNMENT_D; which++) {
-        const uint32_t alignment = 16;
+        const uint32_t alignment = 64;
         LT(cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof alignment));
     }
     const int status = lt.cublasLtMatmulAlgoGetHeuristic(all->handle, all->operation, all->factor, all->factor, all->result, all->result,

@@ -15,6 +15,16 @@ weir_engine *cuda_engine(uint32_t max_streams) {
     return engine;
 }
 
+weir_engine *cuda_engine_waiting(weir_wait_policy policy, uint64_t spin_ns) {
+    weir_engine_attr *attr = NULL;
+    weir_engine *engine = NULL;
+    OK(weir_engine_attr_create(WEIR_ENGINE_CUDA, &attr));
+    OK(weir_engine_attr_set_wait_policy(attr, policy, spin_ns));
+    OK(weir_engine_create(WEIR_ENGINE_CUDA, 0, attr, &engine));
+    weir_engine_attr_destroy(attr);
+    return engine;
+}
+
 weir_stream *cuda_stream(weir_engine *engine) {
     weir_stream *stream = NULL;
     OK(weir_stream_create(engine, 0, NULL, &stream));

@@ -21,6 +21,7 @@
     } while (0)
 
 weir_engine *cuda_engine(uint32_t max_streams);
+weir_engine *cuda_engine_waiting(weir_wait_policy policy, uint64_t spin_ns);
 weir_stream *cuda_stream(weir_engine *engine);
 /* f32[count] on the engine. */
 weir_tensor *floats_on(weir_engine *engine, int64_t count);

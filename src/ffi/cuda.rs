@@ -109,7 +109,8 @@ pub unsafe extern "C" fn weir_engine_attr_set_cuda_context(
 
 /// Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
 /// = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
-/// attr may be NULL; its priority does not count.
+/// What it is given while the caller captures it becomes part of the caller's graph, which keeps what that uses; what
+/// cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does not count.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
 /// stays the caller's, who keeps it until what was submitted is done and the last reference gone. Errors:

@@ -91,7 +91,8 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
 /// done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
 /// overlap of an output with an input or another output; the text names input or output; options with a notice and no
-/// asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it; RESOURCE_EXHAUSTED;
+/// asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and
+/// the run cannot be part of that (docs/cuda.md); RESOURCE_EXHAUSTED;
 /// when it blocks, also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor has no room for an
 /// output of open shape.
 #[must_use]

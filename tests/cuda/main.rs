@@ -34,4 +34,5 @@ mod sharing;
 mod sources;
 mod steps;
 mod waited;
+mod waiting;
 mod ways;

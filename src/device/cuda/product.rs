@@ -1,6 +1,8 @@
 //! A matrix product in the terms of libraries of such: what its operands look like, and where they are.
 #![forbid(unsafe_code)]
 
+use crate::memory::ALIGNMENT;
+
 /// C = A B + bias + addend, matrix by matrix, in the order of rows, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -21,12 +23,10 @@ pub struct Shape {
     pub addend: bool,
     /// Factors of f32 may be rounded to TF32.
     pub tf32: bool,
-    /// Whether all addresses are multiples of `ALIGNMENT`; else they are multiples of an element.
-    pub is_aligned: bool,
+    /// What all addresses are multiples of, at most `memory::ALIGNMENT`: all memory of weir's own is aligned so, and
+    /// which algorithm is taken must not depend on where in it tensors happen to lie.
+    pub alignment: u32,
 }
-
-/// No algorithm asks for more.
-pub const ALIGNMENT: usize = 16;
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +41,9 @@ pub struct Product {
 }
 
 impl Product {
-    /// `shape` says whether the addresses are aligned.
+    /// `shape` says how the addresses are aligned.
     pub fn new(mut shape: Shape, [a, b, c, bias, addend]: [usize; 5]) -> Product {
-        shape.is_aligned = [a, b, c, bias, addend].iter().all(|address| address.is_multiple_of(ALIGNMENT));
+        shape.alignment = 1 << (ALIGNMENT | a | b | c | bias | addend).trailing_zeros();
         Product { shape, a, b, c, bias, addend }
     }
 }

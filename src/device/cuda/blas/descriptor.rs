@@ -131,11 +131,11 @@ impl Preference {
         self.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, COMPUTE_TYPE)
     }
 
-    /// What addresses of factors, and of the result, are multiples of.
-    pub fn alignment(&self, factors: u32, result: u32) -> Result<()> {
-        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, factors)?;
-        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, factors)?;
-        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result)?;
-        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result)
+    /// What all addresses are multiples of.
+    pub fn alignment(&self, bytes: u32) -> Result<()> {
+        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes)?;
+        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes)?;
+        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes)?;
+        self.set(P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes)
     }
 }

@@ -7,7 +7,7 @@ use super::Blas;
 use super::descriptor::{Layout, Operation, Preference};
 use super::library::{Algorithm, NOT_SUPPORTED, Proposal, SUCCESS};
 use crate::base::{Error, Result, dtype};
-use crate::device::cuda::product::{ALIGNMENT, Product, Shape};
+use crate::device::cuda::product::{Product, Shape};
 use crate::device::cuda::table::{CUdeviceptr, CUstream};
 use crate::sync::Mutex;
 use std::ffi::{c_int, c_void};
@@ -75,9 +75,7 @@ impl Plan {
         let preference = Preference::new(library)?;
         preference.workspace(blas.most_workspace)?;
         preference.whole_sums()?;
-        let bytes =
-            |of| if shape.is_aligned { Ok(ALIGNMENT as u32) } else { dtype::size(of).map(|bytes| bytes as u32) };
-        preference.alignment(bytes(shape.dtype)?, bytes(shape.to)?)?;
+        preference.alignment(shape.alignment)?;
         let (mut proposal, mut count) = (Proposal::default(), 0);
         let entered = blas.context.enter_relaxed()?;
         // SAFETY: the library's function with descriptors of its own, and places for the answers.

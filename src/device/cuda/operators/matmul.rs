@@ -109,21 +109,8 @@ impl Matmul {
         let strides = [walk.strides()[0][0], walk.strides()[1][0]];
         let (Matmul { transpose_a, transpose_b, bias, sum: addend, tf32, .. }, batch) = (*self, walk.places());
         let (dtype, to) = (a.dtype, c.dtype);
-        let shape = Shape {
-            dtype,
-            to,
-            m,
-            n,
-            k,
-            batch,
-            strides,
-            transpose_a,
-            transpose_b,
-            bias,
-            addend,
-            tf32,
-            is_aligned: false,
-        };
+        let shape =
+            Shape { dtype, to, m, n, k, batch, strides, transpose_a, transpose_b, bias, addend, tf32, alignment: 0 };
         (shape, walk)
     }
 
@@ -288,10 +275,11 @@ impl Operator for MatmulInt8 {
             bias: false,
             addend: false,
             tf32: false,
-            is_aligned: false,
+            alignment: 0,
         };
         let [a, b, c] = [&inputs[0], &inputs[1], &outputs[0]].map(|view| view.data().addr());
         let product = Product::new(shape, [a, b, c, 0, 0]);
-        Ok(product.shape.is_aligned.then_some(product))
+        // Its kernels of integers take nothing else.
+        Ok((product.shape.alignment >= 16).then_some(product))
     }
 }
