@@ -283,6 +283,11 @@ pub trait DeviceStream: Send + Sync + Debug {
         Err(Error::new(crate::base::Code::Unimplemented, "the device takes no events of the host's"))
     }
 
+    /// False: the host cannot be collecting what it is given (`is_capturing`).
+    fn may_be_captured(&self) -> bool {
+        false
+    }
+
     /// Whether the host collects what it is given, to be done later and maybe often, instead of having it done.
     fn is_capturing(&self) -> Result<bool> {
         Ok(false)

@@ -285,7 +285,7 @@ impl Queue {
     /// Refuses to wait for a stream that the host captures.
     pub(super) fn check_not_captured(&self) -> Result<()> {
         match self.line() {
-            Some(line) if line.stream().is_capturing()? => Err(Error::precondition(format!(
+            Some(line) if line.is_captured()? => Err(Error::precondition(format!(
                 "stream '{}' is being captured: what it is given is not done now, and nobody can say how far it is with what came before",
                 self.name()
             ))),
@@ -301,7 +301,7 @@ impl Queue {
         if key.is_empty() || line.standing().is_empty() || !self.has_no_news() {
             return false;
         }
-        if !matches!(line.stream().is_capturing(), Ok(false)) {
+        if !matches!(line.is_captured(), Ok(false)) {
             return false;
         }
         let Some(mut turn) = self.turn().hold() else { return false };

@@ -153,6 +153,12 @@ impl Line {
         &*self.stream
     }
 
+    /// Whether the host captures the stream.
+    #[inline]
+    pub fn is_captured(&self) -> Result<bool> {
+        if self.stream.may_be_captured() { self.stream.is_capturing() } else { Ok(false) }
+    }
+
     /// Waits until so many items are issued.
     pub(super) fn wait_issued(&self, target: u64, spin_ns: u64, deadline: Deadline) {
         self.issued.wait(target, spin_ns, deadline);
@@ -241,7 +247,7 @@ impl Line {
     /// Records a milestone behind item `item`, the last one that was issued.
     fn milestone(&self, flight: &mut Flight, item: u64) -> Result<()> {
         // It would be a part of what the host captures. Who wants to know asks again.
-        if self.stream.is_capturing()? {
+        if self.is_captured()? {
             return Ok(());
         }
         let event = match flight.spare.pop() {

@@ -47,7 +47,7 @@ impl Queue {
             return true;
         }
         // No event can be had of a stream that the host captures.
-        if matches!(line.stream().is_capturing(), Ok(true)) {
+        if matches!(line.is_captured(), Ok(true)) {
             self.retire(line);
             return self.completed() >= target;
         }
@@ -221,7 +221,7 @@ impl Queue {
                 continue;
             }
             let milestone = line.milestone_for(target);
-            if milestone.is_none() && matches!(line.stream().is_capturing(), Ok(true)) {
+            if milestone.is_none() && matches!(line.is_captured(), Ok(true)) {
                 std::thread::sleep(Duration::from_nanos(LOOK_AGAIN_NS).min(deadline.left().unwrap_or(Duration::MAX)));
             }
             if let Some(event) = milestone {

@@ -469,7 +469,7 @@ impl Queue {
             return self.run_now(op);
         }
         if let Some(line) = self.line()
-            && line.stream().is_capturing()?
+            && line.is_captured()?
         {
             return self.capture(line, op);
         }

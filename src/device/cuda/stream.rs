@@ -367,7 +367,10 @@ impl DeviceStream for CudaStream {
         })
     }
 
-    #[inline]
+    fn may_be_captured(&self) -> bool {
+        self.may_capture.load(Relaxed)
+    }
+
     fn is_capturing(&self) -> Result<bool> {
         self.captures()
     }

@@ -244,6 +244,12 @@ mod tests {
     }
 
     #[test]
+    fn the_driver_of_the_benchmarks_has_what_must_be_there() {
+        let idle = include_str!("../../../tests/idle_cuda/src/lib.rs");
+        REQUIRED.iter().for_each(|name| assert!(idle.contains(name), "{name}"));
+    }
+
+    #[test]
     fn what_must_be_there_is_named_if_it_is_not() {
         for missing in REQUIRED {
             let find = |name: &'static str| (name != *missing).then_some(anything as Found);

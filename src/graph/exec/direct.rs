@@ -148,7 +148,7 @@ impl Bound<'_> {
     pub(super) fn check_not_captured(&self, stream: &Stream) -> Result<()> {
         let queue = stream.queue();
         match queue.line() {
-            Some(line) if line.stream().is_capturing()? => {}
+            Some(line) if line.is_captured()? => {}
             _ => return Ok(()),
         }
         let direct = self.program.layout.report.placement.direct.text();

@@ -31,7 +31,7 @@ macro_rules! nothing {
 }
 
 nothing! {
-    cuInit cuDevicePrimaryCtxRelease_v2
+    cuInit cuDevicePrimaryCtxRelease_v2 cuCtxEnablePeerAccess
     cuStreamDestroy_v2 cuStreamQuery cuStreamSynchronize cuStreamWaitEvent
     cuEventDestroy_v2 cuEventRecord cuEventQuery cuEventSynchronize
     cuMemHostRegister_v2 cuMemHostUnregister
@@ -95,6 +95,7 @@ answers! {
     cuDriverGetVersion(version: c_int) = VERSION;
     cuDeviceGetCount(count: c_int) = 1;
     cuDeviceGet(device: c_int, c_int) = 0;
+    cuDeviceCanAccessPeer(can: c_int, c_int, c_int) = 0;
     cuDeviceTotalMem_v2(bytes: usize, c_int) = 8 << 30;
     cuDeviceGetUuid_v2(uuid: [u8; 16], c_int) = *b"idle-cuda-gpu-00";
     cuDevicePrimaryCtxRetain(context: usize, c_int) = CONTEXT;
