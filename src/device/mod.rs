@@ -129,6 +129,10 @@ pub trait Accelerator: Send + Sync {
     /// Keeps at most so many bytes of what it was given back.
     fn trim(&self, _keep: usize) {}
 
+    /// Drops what streams had kept (`DeviceStream::keep`) and nobody needs any more. Not under a lock: it may be
+    /// anything, and call the host.
+    fn sweep(&self) {}
+
     fn stream(&self, attr: &StreamAttr<'_>) -> Result<Box<dyn DeviceStream>>;
 
     /// A stream that the host has made with the interface below, by what that calls it. It stays the host's.
@@ -330,6 +334,11 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
         self.synchronize(deadline)
     }
 
+    /// Whether it was recorded last into what the host captures: it stands for a part of that, and is never reached.
+    fn is_captured(&self) -> bool {
+        false
+    }
+
     /// Nanoseconds from an earlier one to this, both with timing and reached.
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64>;
 
@@ -337,6 +346,11 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())
     }
+}
+
+/// Of an event that no wait can end for.
+pub fn in_a_capture() -> Error {
+    Error::precondition("the event was recorded into a capture, which does not reach it")
 }
 
 impl dyn DeviceEvent {

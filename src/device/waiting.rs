@@ -1,7 +1,7 @@
 //! How threads wait for a device.
 #![forbid(unsafe_code)]
 
-use super::DeviceEvent;
+use super::{DeviceEvent, in_a_capture};
 use crate::base::Result;
 use crate::base::time::{Deadline, now_ns};
 
@@ -31,6 +31,9 @@ impl Waiting {
             }
             if deadline.is_past() {
                 return Ok(Some(false));
+            }
+            if event.is_captured() {
+                return Err(in_a_capture());
             }
             let answered = now_ns();
             if answered - begin < self.spin_ns {

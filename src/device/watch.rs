@@ -14,6 +14,7 @@ use crate::sync::{Gate, Mutex, ambient};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::time::Duration;
 
 const LOOK_NS: u64 = 30_000;
 const FIRST_NAP_NS: u64 = 50_000;
@@ -122,7 +123,9 @@ impl Shared {
                     self.called.wait(seen + 1, 0, Deadline::NEVER);
                 }
                 Some((oldest, _)) if now_ns() - since > LOOK_NS => {
-                    let _ = oldest.synchronize(Deadline::after(nap));
+                    if oldest.synchronize(Deadline::after(nap)).is_err() {
+                        std::thread::sleep(Duration::from_nanos(nap));
+                    }
                     nap = (nap * 2).min(LAST_NAP_NS);
                 }
                 Some(_) => std::hint::spin_loop(),

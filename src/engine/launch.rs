@@ -116,12 +116,18 @@ impl Work for DeviceCall {
         Some(self.issue(queue))
     }
 
-    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
-        if self.kernel.on_device().is_none() {
+    fn may_be_captured(&self) -> Result<()> {
+        match self.kernel.on_device() {
+            Some(_) => Ok(()),
             // A variable or a table may be elsewhere the next time.
-            let text = format!("kernel '{}' cannot be captured, as it takes the host each time", self.kernel.label());
-            return Err(Error::new(Code::Unimplemented, text));
+            None => Err(Error::new(
+                Code::Unimplemented,
+                format!("kernel '{}' cannot be captured, as it takes the host each time", self.kernel.label()),
+            )),
         }
+    }
+
+    fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
         self.issue(queue)
     }
 

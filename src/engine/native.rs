@@ -69,7 +69,15 @@ impl Work for ForeignEvent {
         Poll::Ready(self.issue(queue))
     }
 
-    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+    fn may_be_captured(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
         self.issue(queue)
+    }
+
+    fn may_join_capture(&self) -> bool {
+        !self.records
     }
 }

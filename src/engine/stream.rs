@@ -10,9 +10,10 @@ use super::tensor::Tensor;
 use super::transfer;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live, with_article};
+use crate::device::in_a_capture;
 use crate::kernel::Task;
 use crate::memory::{Block, Lane, Progress};
-use crate::stream::{Doer, Op, Queue, QueueAttr};
+use crate::stream::{Doer, Mark, Op, Queue, QueueAttr};
 use crate::sync::HandOff;
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -38,6 +39,9 @@ impl Kind for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.queue.see_off();
+        if let Some(accelerator) = self.engine.accelerator() {
+            accelerator.sweep();
+        }
     }
 }
 
@@ -51,7 +55,10 @@ impl Stream {
             )));
         }
         let doer = match engine.accelerator() {
-            Some(_) => Doer::Device(engine.device(), attr.wrapped),
+            Some(accelerator) => {
+                accelerator.sweep();
+                Doer::Device(engine.device(), attr.wrapped)
+            }
             None => Doer::Host,
         };
         let pool = attr.threadpool().or(engine.pool()).cloned();
@@ -119,9 +126,15 @@ impl Stream {
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.queue.admit()?;
         match event.last_mark() {
+            Some(mark) if mark.is_captured() && !self.is_of_device_of(&mark) => Err(in_a_capture()),
             Some(mark) => self.queue.submit(Op::Wait(mark)),
             None => Ok(()),
         }
+    }
+
+    /// Whether the mark was recorded on this stream's device.
+    fn is_of_device_of(&self, mark: &Mark) -> bool {
+        self.queue.line().is_some_and(|line| mark.event_on(line.device()).is_some())
     }
 
     pub fn enqueue_task(&self, task: Arc<dyn Task>) -> Result<()> {

@@ -135,7 +135,11 @@ impl Work for Copy {
         Poll::Ready(self.issue(queue))
     }
 
-    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+    fn may_be_captured(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
         self.issue(queue)
     }
 }
@@ -165,7 +169,11 @@ impl Work for Filled {
         Poll::Ready(self.issue(queue))
     }
 
-    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+    fn may_be_captured(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
         self.issue(queue)
     }
 }

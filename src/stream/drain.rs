@@ -12,6 +12,7 @@
 use super::line::Line;
 use super::notice::tell_put_off;
 use super::queue::{Items, Joined, Mode, Op, Queue, Work};
+use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::sync::{TurnGuard, ambient};
 use crate::threadpool::{Job, ThreadPool};
@@ -30,6 +31,9 @@ pub(super) enum Hands {
     /// Issue to a device, and no function or run of the host's among its items.
     Issuer,
 }
+
+/// How long a capture waits for another thread that drains.
+const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// How far draining came.
 enum Drained {
@@ -259,27 +263,51 @@ impl Queue {
     /// holds, and is none of the queue's.
     #[cold]
     pub(super) fn capture(self: &Arc<Self>, line: &Line, op: Op) -> Result<()> {
-        let refuse = |why: &str| Error::precondition(format!("it is being captured: {why}"));
-        let turn = self.turn().hold().filter(|turn| turn.is_empty() && self.has_no_news());
-        let turn = turn.ok_or_else(|| refuse("its device has not been given all that came before"));
-        let turn = turn.map_err(|error| error.within(format_args!("stream '{}'", self.name())))?;
+        if let Some(accelerator) = line.device().accelerator() {
+            accelerator.sweep();
+        }
+        let turn = self.turn_in_capture();
         let _frame = ambient::enter(ambient::Work::Queue(self.id()));
-        let issued = self.named(|| match &op {
-            Op::Record(mark) => {
-                mark.issue(line.device(), line.record_mark(mark.has_timing())?);
-                Ok(())
+        let captured = self.named(|| {
+            let refuse = |why: &str| Err(Error::precondition(format!("it is being captured: {why}")));
+            if turn.is_none() {
+                return refuse("its device has not been given all that came before");
             }
-            Op::Wait(mark) => match mark.event_on(line.device()) {
-                Some(event) => line.stream().wait(event),
-                None if mark.is_reached() => mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))),
-                None => Err(refuse("an event of the host's or of another device cannot be waited for in it")),
-            },
-            Op::Task(_) => Err(refuse("a function of the host's cannot be part of it")),
-            Op::Work(work) => Arc::clone(work).capture(self),
+            match &op {
+                Op::Record(mark) => {
+                    mark.issue(line.device(), line.record_mark(mark.has_timing())?);
+                    Ok(())
+                }
+                Op::Wait(mark) => match mark.event_on(line.device()) {
+                    Some(event) if event.is_captured() => line.stream().wait(event),
+                    _ if mark.is_reached() => mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))),
+                    _ => refuse("an event that is not part of the capture cannot be waited for in it"),
+                },
+                Op::Task(_) => refuse("a function of the host's cannot be part of it"),
+                Op::Work(work) => {
+                    work.may_be_captured()?;
+                    // First: what fails half way has given the device a part.
+                    line.stream().keep(Box::new(Captured(Some(Arc::clone(work)))))?;
+                    work.capture(self)
+                }
+            }
         });
-        self.leave(line, turn);
-        issued?;
-        self.named(|| line.stream().keep(Box::new(Captured(Some(op)))))
+        if let Some(turn) = turn {
+            self.leave(line, turn);
+        }
+        captured
+    }
+
+    /// The turn, if the device was given all that came before. Another thread may have it that is about to be done.
+    fn turn_in_capture(&self) -> Option<TurnGuard<'_, Items>> {
+        let deadline = Deadline::after(PATIENCE_NS);
+        loop {
+            match self.turn().hold() {
+                Some(turn) => return Some(turn).filter(|turn| turn.is_empty() && self.has_no_news()),
+                None if self.turn().is_parked() || deadline.is_past() => return None,
+                None => std::thread::yield_now(),
+            }
+        }
     }
 
     /// Refuses to wait for a stream that the host captures.
@@ -364,6 +392,13 @@ impl Queue {
                 return Drained::Enough;
             }
             if let Mode::Device(line) = self.mode() {
+                if matches!(line.is_captured(), Ok(true)) && self.cause().is_none() {
+                    // It would become part of what the host collects, and not be done.
+                    self.fail(Error::precondition(format!(
+                        "stream '{}' is being captured, and its device had not been given all that came before",
+                        self.name()
+                    )));
+                }
                 match self.issue(line, op, hands) {
                     Issued::Pending => return Drained::Pending,
                     Issued::ForHost => return Drained::ForHost,
@@ -386,11 +421,11 @@ impl Queue {
 }
 
 /// What the host has captured holds this.
-struct Captured(Option<Op>);
+struct Captured(Option<Arc<dyn Work>>);
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        if let Some(Op::Work(work)) = self.0.take() {
+        if let Some(work) = self.0.take() {
             work.over(true);
         }
     }

@@ -40,7 +40,7 @@ use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::device::{Device, DeviceEvent, DeviceStream, Reached, StreamAttr, Then};
 use crate::sync::{Asked, Gate, Giver, Milestone, Milestones, Mutex, MutexGuard, OnceLock, Standing};
-use std::sync::atomic::{AtomicBool, Ordering::*, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 use std::sync::{Arc, Weak};
 
 /// So many items may be under way before their submitter looks which are done, and that many lie between two looks: a
@@ -68,6 +68,8 @@ pub struct Line {
     /// to take it, and the turn orders them.
     is_at_host: AtomicBool,
     is_begun: AtomicBool,
+    /// The item that last made the stream take part in a capture. ORDERING: Relaxed; who waits looks again and again.
+    joined: AtomicU64,
     /// The host has let go of the queue.
     is_abandoned: AtomicBool,
 }
@@ -82,6 +84,17 @@ struct Halt {
     /// The item in front of which it was put was skipped. ORDERING: Relaxed, both; by the thread that has the queue's
     /// turn.
     is_stale: AtomicBool,
+}
+
+/// A queue that the host has let go of while it captured the stream.
+struct Left(Option<Arc<Queue>>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0.take() {
+            queue.see_off();
+        }
+    }
 }
 
 impl Reached for Halt {
@@ -144,6 +157,7 @@ impl Line {
             lane: OnceLock::new(),
             is_at_host: AtomicBool::new(false),
             is_begun: AtomicBool::new(false),
+            joined: AtomicU64::new(0),
             is_abandoned: AtomicBool::new(false),
         };
         Ok((line, giver))
@@ -151,6 +165,16 @@ impl Line {
 
     pub fn stream(&self) -> &dyn DeviceStream {
         &*self.stream
+    }
+
+    /// Whether it can be known when so many items are over, although the host captures the stream.
+    pub(super) fn is_foreseen(&self, target: u64) -> bool {
+        let has_joined = target > 0 && self.joined.load(Relaxed) == target;
+        self.milestone_for(target - u64::from(has_joined)).is_some()
+    }
+
+    pub(super) fn joined(&self) -> &AtomicU64 {
+        &self.joined
     }
 
     /// Whether the host captures the stream.
@@ -371,12 +395,21 @@ impl Queue {
     /// The first item was issued, or failed to be. Without `op` it has nothing to let go of.
     pub(super) fn issued(&self, line: &Line, op: Option<Op>, event: Result<Option<Event>>) {
         line.leave_host();
+        let may_join = match &op {
+            Some(Op::Wait(_)) => true,
+            Some(Op::Work(work)) => work.may_join_capture(),
+            _ => false,
+        };
         let event = event.unwrap_or_else(|error| {
             self.fail(error);
             None
         });
         if let Err(error) = line.note(op, event) {
             self.fail_late(error);
+        }
+        if may_join && matches!(line.is_captured(), Ok(true)) {
+            line.joined.store(line.issued(), Relaxed);
+            self.has_joined(line);
         }
         if line.is_crowded() {
             self.retire(line);
@@ -447,6 +480,15 @@ impl Queue {
             return;
         }
         let queue = Arc::clone(self);
+        if matches!(line.is_captured(), Ok(true)) {
+            // Nobody can ask the device until the host has what it captures, which keeps the queue so long.
+            let left = Left(Some(queue));
+            if line.stream.keep(Box::new(left)).is_err() {
+                // Then what the device may still use is kept for ever.
+                std::mem::forget(Arc::clone(self));
+            }
+            return;
+        }
         // If it is not issued yet, whoever will resume it holds it until then, and comes back here.
         if let (Some(event), Some(accelerator)) = (line.milestone_for(target), line.device.accelerator()) {
             let then = move || {

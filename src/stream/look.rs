@@ -9,6 +9,7 @@ use crate::base::{Code, Error};
 use crate::sync::{AllLook, Look, Milestone, MutexGuard, ambient};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// So many items are taken out under one lock, and count as completed together.
@@ -49,6 +50,7 @@ impl Queue {
         // No event can be had of a stream that the host captures.
         if matches!(line.is_captured(), Ok(true)) {
             self.retire(line);
+            self.has_joined(line);
             return self.completed() >= target;
         }
         if let Err(error) = line.ask(target) {
@@ -90,6 +92,22 @@ impl Queue {
         self.let_go(line, count, Over::Known { is_well });
         let known = std::mem::take(&mut line.flight().unknown);
         drop(known);
+    }
+
+    /// The last item made the stream take part in a capture, and has nothing to do any more. If all before it is known
+    /// to be over, so is it.
+    #[cold]
+    pub(super) fn has_joined(&self, line: &Line) {
+        let last = line.joined().load(Relaxed);
+        if self.completed() + 1 != last || last != line.issued() || !line.flight().under_way.begin_all(last) {
+            return;
+        }
+        let look = line.flight().under_way.answer_all(last, true, drop);
+        match look {
+            AllLook::Over => {}
+            AllLook::Again => self.retire(line),
+            AllLook::Reached(count) => self.let_all_go(line, count, true),
+        }
     }
 
     /// Lets go of what the device has done.

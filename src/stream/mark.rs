@@ -5,7 +5,7 @@ use super::queue::Queue;
 use super::wait::{self, Wait};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent, Then, Waiting};
+use crate::device::{Device, DeviceEvent, Then, Waiting, in_a_capture};
 use crate::sync::{Gate, Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -157,6 +157,9 @@ impl Mark {
 
     /// Has the notice told when the mark is reached, or now if it is.
     pub fn notify(self: &Arc<Self>, notice: Notice) -> Result<()> {
+        if self.is_captured() {
+            return Err(in_a_capture());
+        }
         if !self.is_reached() {
             let mut waiters = self.waiters.lock();
             let reached = self.gate.reached();
@@ -227,8 +230,16 @@ impl Mark {
         }
     }
 
+    /// Whether it stands for a part of what the host captures: it is never reached.
+    pub fn is_captured(&self) -> bool {
+        self.on_device.get().is_some_and(|on| on.event.is_captured())
+    }
+
     /// Waits until it is reached; the error of the queue that reached it is not this call's.
     pub fn wait(&self, spin_ns: u64, deadline: Deadline) -> Result<()> {
+        if self.is_captured() {
+            return Err(in_a_capture());
+        }
         let queue = self.queue.upgrade();
         let sleep = |spin_ns, deadline| self.sleep(spin_ns, deadline);
         let on_device = || self.on_device.get().is_some();

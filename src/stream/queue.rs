@@ -45,10 +45,20 @@ pub trait Work: Send + Sync {
         false
     }
 
+    /// Whether `capture` can be called.
+    fn may_be_captured(&self) -> Result<()> {
+        Err(Error::new(Code::Unimplemented, "this cannot be captured, as it takes the host each time"))
+    }
+
     /// On a stream of a device's that the host captures: gives the device all that there is to it, to be done as often
     /// as the host has that done.
-    fn capture(self: Arc<Self>, _queue: &Arc<Queue>) -> Result<()> {
-        Err(Error::new(Code::Unimplemented, "this cannot be captured, as it takes the host each time"))
+    fn capture(&self, _queue: &Arc<Queue>) -> Result<()> {
+        self.may_be_captured()
+    }
+
+    /// Whether a device's stream that does it may take part in a capture of the host's from then on.
+    fn may_join_capture(&self) -> bool {
+        false
     }
 
     /// It will not run, because the queue failed before.
@@ -473,6 +483,12 @@ impl Queue {
         {
             return self.capture(line, op);
         }
+        if let (Some(line), Op::Wait(mark)) = (self.line(), &op)
+            && mark.is_captured()
+        {
+            // The stream joins in: what is known now can be known for as long as that lasts.
+            self.look(line, self.submitted());
+        }
         self.count_submitted();
         let op = match self.line() {
             Some(line) => match self.issue_now(line, op, key) {
@@ -572,7 +588,9 @@ impl Queue {
 
     fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
         let done = || self.has_completed(target);
-        if !done() {
+        // Where there is a milestone that can be waited for.
+        let is_known = |line: &Line| self.look(line, target) || line.is_foreseen(target);
+        if !done() && !self.line().is_some_and(is_known) {
             self.check_not_captured()?;
         }
         let sleep = |spin_ns, deadline| match (self.line(), &self.pool) {

@@ -74,8 +74,13 @@ impl Snapshot {
 
     /// Waits for all of it.
     pub fn wait(mut self, deadline: Deadline) -> Result<()> {
-        let mut queues = self.first.iter().flatten().chain(&self.rest);
-        queues.try_for_each(|(queue, target)| queue.wait(*target, deadline))?;
+        for (queue, target) in self.first.iter().flatten().chain(&self.rest) {
+            match queue.wait(*target, deadline) {
+                // It cannot be waited for, and the others can.
+                Err(error) if error.code() == Code::FailedPrecondition => _ = self.failure.get_or_insert(error),
+                waited => waited?,
+            }
+        }
         for (aside, event, waiting) in &self.aside {
             if let Ok(false) = event.wait(*waiting, deadline) {
                 let text = format!("the time to wait for the work of {} on a device has passed", aside.owner());

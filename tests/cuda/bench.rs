@@ -1,6 +1,6 @@
 //! An engine on the first device, a stream, and arrays of 32-bit numbers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::abi::weir_cuda_argument_kind_value as A;
 use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
@@ -117,7 +117,11 @@ impl Bench {
         let attributes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
         let operation = Operation { name: CUDA_KERNEL, attributes, ..Operation::default() };
-        let signature = Arc::new(Signature { name, inputs });
+        self.create_with(Signature { name, inputs, last_words: Mutex::new(None) }, operation)
+    }
+
+    fn create_with(&self, signature: Signature, operation: Operation<'_>) -> Result<Ref<BoundKernel>> {
+        let signature = Arc::new(signature);
         BoundKernel::create_as(self.engine.clone(), signature, operation, &KernelAttr::default())
     }
 
@@ -130,6 +134,19 @@ impl Bench {
     pub fn fill(&self, value: u32) -> Ref<BoundKernel> {
         let value = [value];
         self.kernel("fill", 0, &[output(0), output_elements(0), number(&value)]).unwrap()
+    }
+
+    /// The same; the kernel does something as it ends.
+    pub fn fill_with(&self, value: u32, last_words: LastWords) -> Ref<BoundKernel> {
+        let value = [value];
+        let arguments = [output(0), output_elements(0), number(&value)];
+        let kind = weir_cuda_source_value::WEIR_CUDA_SOURCE_PTX;
+        let desc = kernel_desc(KERNELS, kind, c"fill", &arguments, 0);
+        // SAFETY: the bytes of a plain struct.
+        let attributes =
+            unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
+        let signature = Signature { name: "fill", inputs: 0, last_words: Mutex::new(Some(last_words)) };
+        self.create_with(signature, Operation { name: CUDA_KERNEL, attributes, ..Operation::default() }).unwrap()
     }
 
     pub fn wait(&self) -> Result<()> {
@@ -175,6 +192,18 @@ pub fn number<T>(value: &[T; 1]) -> weir_cuda_argument {
 struct Signature {
     name: &'static str,
     inputs: usize,
+    last_words: Mutex<Option<LastWords>>,
+}
+
+type LastWords = Box<dyn FnOnce() + Send>;
+
+impl Drop for Signature {
+    fn drop(&mut self) {
+        let last_words = self.last_words.lock().unwrap().take();
+        if let Some(last_words) = last_words {
+            last_words();
+        }
+    }
 }
 
 impl Kernel for Signature {

@@ -1,16 +1,19 @@
 //! The host captures a stream of its own, as torch.cuda.graph does: what weir is given for that stream becomes part of
 //! the graph, as often as the host launches it and as long as it is there.
 
-use crate::bench::{Bench, LEN, values};
+use crate::bench::{Bench, LEN, number, values};
 use crate::direct::{chain, check, enter, floats, run};
 use crate::gather::Lookup;
 use crate::kit::{eventually, fake, raw, with_driver};
 use crate::loops::There;
 use crate::products::{Matrix, WITH, blas, matmul};
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use weir::base::{Code, Ref, Result};
-use weir::engine::{Engine, Extent, Stream, StreamAttr, sync_all};
+use weir::device::{DeviceKind, Waiting};
+use weir::engine::{Engine, EngineAttr, Extent, Stream, StreamAttr, sync_all};
 use weir::graph::RunOptions;
 use weir::kernel::Task;
 
@@ -244,6 +247,262 @@ fn a_long_capture_holds_nobody_up() {
             assert_eq!(bench.read(&x).unwrap()[0], i32::from_ne_bytes([399u32 as u8; 4]));
             assert_eq!(bench.read(&y).unwrap()[0], i32::from_ne_bytes([round; 4]));
         }
+    });
+}
+
+/// A function that ends when it is told to.
+struct Gate(Mutex<Receiver<()>>);
+
+impl Task for Gate {
+    fn run(&self) -> Result<()> {
+        let _ = self.0.lock().unwrap().recv();
+        Ok(())
+    }
+}
+
+fn gate() -> (Arc<Gate>, Sender<()>) {
+    let (open, is_open) = channel();
+    (Arc::new(Gate(Mutex::new(is_open))), open)
+}
+
+fn spin(bench: &Bench, stream: &Ref<Stream>, us: u64) {
+    let us = [us];
+    let kernel = bench.kernel("spin", 0, &[number(&us)]).unwrap();
+    stream.enqueue(kernel, vec![], vec![bench.on_device().unwrap()]).unwrap();
+}
+
+/// What waits for the host when a capture begins does not become part of it: the stream fails.
+#[test]
+fn what_was_given_before_does_not_become_part_of_a_graph() {
+    with_driver(&[], || {
+        let bench = Bench::new();
+        let theirs = Theirs::new(&bench.engine);
+        let (stream, x) = (theirs.stream(), bench.on_device().unwrap());
+        let behind: [&dyn Fn() -> Result<()>; 3] = [
+            &|| stream.enqueue_fill(x.clone(), 2),
+            &|| stream.enqueue_fill(x.clone(), 2).and_then(|()| bench.event().record(stream)),
+            &|| stream.enqueue_task(gate().0),
+        ];
+        for give in behind {
+            bench.stream.enqueue_fill(x.clone(), 1).unwrap();
+            bench.wait().unwrap();
+            let (first, open) = gate();
+            stream.enqueue_task(first).unwrap();
+            give().unwrap();
+            theirs.begin();
+            drop(open);
+            eventually("the stream has failed", || stream.error().is_some());
+            let graph = theirs.end();
+            let error = stream.synchronize(u64::MAX).unwrap_err();
+            assert!(error.message().contains("had not been given all that came before"), "{error}");
+            theirs.launch(&graph);
+            theirs.wait();
+            assert_eq!(bench.read(&x).unwrap()[0], 0x0101_0101);
+            stream.clear_error();
+            stream.enqueue_fill(x.clone(), 3).unwrap();
+            stream.synchronize(u64::MAX).unwrap();
+        }
+    });
+}
+
+/// The graph has a part of it, which keeps what it uses.
+#[test]
+fn a_run_that_fails_half_way_leaves_a_graph_that_can_be_launched() {
+    with_driver(&[("FAIL", "cuLaunchKernel:2:2")], || {
+        let bench = Bench::new();
+        let theirs = Theirs::new(&bench.engine);
+        let (x, y) = (floats(&bench, 0.0), bench.on_device().unwrap());
+        let program = chain(&bench, 3, true);
+        theirs.begin();
+        assert_eq!(run(&program, theirs.stream(), &x, &y).unwrap_err().code(), Code::ResourceExhausted);
+        let graph = theirs.end();
+        drop((program, x, y));
+        bench.engine.trim(0);
+        theirs.launch(&graph);
+        theirs.wait();
+    });
+}
+
+/// Streams may be let go of at any time: what they were given is done, and the capture goes on.
+#[test]
+fn streams_may_be_released_while_they_are_captured() {
+    with_driver(&[WITH, ("DELAY", "1:3000,2:3000,3:3000")], || {
+        let bench = Bench::new();
+        let mut theirs = Theirs::new(&bench.engine);
+        let kernel = matmul(&bench, &[]).unwrap();
+        let [a, b, c] = [1, 2, 3].map(|seed| Matrix::on(&bench, &[20, 20], seed));
+        // It has memory of its own.
+        let side = bench.stream("side");
+        side.enqueue(kernel, vec![a.tensor.clone(), b.tensor.clone()], vec![c.tensor.clone()]).unwrap();
+        let (fork, join, x) = (bench.event(), bench.event(), bench.on_device().unwrap());
+        (0..3).for_each(|_| spin(&bench, theirs.stream(), 20_000));
+        theirs.stream().enqueue_fill(x.clone(), 2).unwrap();
+        theirs.begin();
+        fork.record(theirs.stream()).unwrap();
+        side.wait_event(&fork).unwrap();
+        side.enqueue_fill(c.tensor.clone(), 1).unwrap();
+        join.record(&side).unwrap();
+        theirs.stream().wait_event(&join).unwrap();
+        drop((side, x, theirs.stream.take()));
+        bench.engine.trim(0);
+        let y = bench.on_device().unwrap();
+        bench.stream.enqueue_fill(y.clone(), 7).unwrap();
+        let graph = theirs.end();
+        theirs.launch(&graph);
+        theirs.wait();
+        assert_eq!(bench.read(&y).unwrap()[0], 0x0707_0707);
+    });
+}
+
+/// Nobody can wait for an event of a capture, and everybody for one of before.
+#[test]
+fn waits_for_events_end_or_are_refused() {
+    for yields in [false, true] {
+        let ran = with_driver(&[("WEIR_TEST_YIELDS", if yields { "1" } else { "0" })], || {
+            let mut attr = EngineAttr::new(DeviceKind::CUDA);
+            let yields = std::env::var("WEIR_TEST_YIELDS").unwrap() == "1";
+            attr.set_waiting(yields.then_some(Waiting { spin_ns: 0, yields })).unwrap();
+            let bench = Bench::with(Some(&attr)).unwrap();
+            let theirs = Theirs::new(&bench.engine);
+            let (event, before, x) = (bench.event(), bench.event(), bench.on_device().unwrap());
+            bench.stream.enqueue_fill(x.clone(), 1).unwrap();
+            before.record(&bench.stream).unwrap();
+            before.synchronize(u64::MAX).unwrap();
+            let mut of_host = StreamAttr::new(DeviceKind::CPU);
+            of_host.asynchronous = true;
+            let host = Stream::create(bench.cpu.clone(), of_host).unwrap();
+            theirs.begin();
+            theirs.stream().wait_event(&before).unwrap();
+            event.record(theirs.stream()).unwrap();
+            let refused = || {
+                assert!(!event.is_reached());
+                for result in [event.synchronize(1_000_000_000), event.synchronize(u64::MAX), host.wait_event(&event)] {
+                    let error = result.unwrap_err();
+                    assert!(error.message().contains("recorded into a capture"), "{error}");
+                }
+            };
+            refused();
+            drop(theirs.end());
+            refused();
+            sync_all(Extent::Everything, u64::MAX).unwrap();
+            event.record(&bench.stream).unwrap();
+            event.synchronize(u64::MAX).unwrap();
+        });
+        if ran.is_none() {
+            return;
+        }
+    }
+}
+
+/// Who waits for everything waits for all that can be waited for, and is told of what cannot.
+#[test]
+fn a_wait_for_everything_leaves_out_no_other_stream() {
+    with_driver(&[], || {
+        let bench = Bench::new();
+        let theirs = Theirs::new(&bench.engine);
+        let x = bench.on_device().unwrap();
+        let waits_for_others = |is_known: bool| {
+            let others = bench.stream("others");
+            spin(&bench, &others, 30_000);
+            let waited = sync_all(Extent::Everything, u64::MAX);
+            assert!(others.is_idle());
+            match waited {
+                Ok(()) => assert!(is_known),
+                Err(error) => assert!(!is_known && error.message().contains("'theirs' is being captured"), "{error}"),
+            }
+        };
+        theirs.stream().enqueue_fill(x.clone(), 1).unwrap();
+        theirs.wait();
+        // weir has not been told that it is over.
+        theirs.begin();
+        waits_for_others(false);
+        drop(theirs.end());
+        theirs.stream().synchronize(u64::MAX).unwrap();
+        // A stream of weir's that has joined in has nothing to do.
+        let (side, fork, join) = (bench.stream("side"), bench.event(), bench.event());
+        side.enqueue_fill(x.clone(), 2).unwrap();
+        theirs.begin();
+        fork.record(theirs.stream()).unwrap();
+        side.wait_event(&fork).unwrap();
+        waits_for_others(true);
+        join.record(&side).unwrap();
+        theirs.stream().wait_event(&join).unwrap();
+        drop(theirs.end());
+    });
+}
+
+/// Threads may give streams of one capture work at once.
+#[test]
+fn two_threads_may_give() {
+    with_driver(&[], || {
+        let bench = Bench::new();
+        let theirs = Theirs::new(&bench.engine);
+        let stream = theirs.stream();
+        let tensors = [bench.on_device().unwrap(), bench.on_device().unwrap()];
+        // As the second thread is no party to it otherwise.
+        raw!(cuStreamBeginCapture_v2(theirs.raw, 2): Pointer, i32);
+        std::thread::scope(|scope| {
+            for x in &tensors {
+                scope.spawn(|| (0..500).for_each(|_| stream.enqueue_fill(x.clone(), 5).unwrap()));
+            }
+        });
+        let graph = theirs.end();
+        theirs.launch(&graph);
+        theirs.wait();
+        tensors.iter().for_each(|x| assert_eq!(bench.read(x).unwrap()[0], 0x0505_0505));
+    });
+}
+
+/// The program's memory that a captured stream had last is not waited for.
+#[test]
+fn runs_on_other_streams_take_no_part_in_a_capture() {
+    with_driver(&[("DELAY", "1:3000,2:3000,3:3000")], || {
+        let bench = Bench::new();
+        let theirs = Theirs::new(&bench.engine);
+        let (x, y) = (floats(&bench, 0.0), bench.on_device().unwrap());
+        let program = chain(&bench, 3, true);
+        // As many as there are lanes.
+        let streams: Vec<_> = (0..31).map(|i| bench.stream(&format!("s{i}"))).collect();
+        let outputs: Vec<_> = streams.iter().map(|_| bench.on_device().unwrap()).collect();
+        run(&program, theirs.stream(), &x, &y).unwrap();
+        for (stream, y) in streams.iter().zip(&outputs) {
+            (0..3).for_each(|_| run(&program, stream, &x, y).unwrap());
+        }
+        theirs.wait();
+        theirs.begin();
+        let (last, z) = (bench.stream("last"), bench.on_device().unwrap());
+        run(&program, &last, &x, &z).unwrap();
+        drop(theirs.end());
+        last.synchronize(u64::MAX).unwrap();
+        streams.iter().for_each(|stream| stream.synchronize(u64::MAX).unwrap());
+        theirs.stream().synchronize(u64::MAX).unwrap();
+        check(&bench, &z, |x| x + 100.0 + 2.0 * x);
+        check(&bench, &outputs[3], |x| x + 100.0 + 2.0 * x);
+    });
+}
+
+/// What a graph lets go of may do anything, such as to use what is being captured.
+#[test]
+fn what_a_graph_lets_go_of_is_dropped_under_no_lock() {
+    with_driver(&[WITH], || {
+        let bench = Bench::new();
+        let theirs = Theirs::new(&bench.engine);
+        let kernel = matmul(&bench, &[]).unwrap();
+        let [a, b, c] = [1, 2, 3].map(|seed| Matrix::on(&bench, &[20, 20], seed));
+        let (again, other, was_let_go) = (kernel.clone(), bench.stream("other"), Arc::new(AtomicBool::new(false)));
+        let (inputs, output, told) = (vec![a.tensor.clone(), b.tensor.clone()], c.tensor.clone(), was_let_go.clone());
+        let last_words: Box<dyn FnOnce() + Send> = Box::new(move || {
+            other.enqueue(again, inputs, vec![output]).unwrap();
+            other.synchronize(u64::MAX).unwrap();
+            told.store(true, SeqCst);
+        });
+        let x = bench.on_device().unwrap();
+        drop(theirs.capture(|stream| stream.enqueue(bench.fill_with(3, last_words), vec![], vec![x.clone()])));
+        eventually("the graph has let go", || {
+            let inputs = vec![a.tensor.clone(), b.tensor.clone()];
+            drop(theirs.capture(|stream| stream.enqueue(kernel.clone(), inputs, vec![c.tensor.clone()])));
+            was_let_go.load(SeqCst)
+        });
     });
 }
 

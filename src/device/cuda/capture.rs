@@ -4,7 +4,7 @@
 //! often as it likes. So what the nodes use belongs to the graph: it is tied to it as an object of the user's, and the
 //! driver says when the graph and all that it was instantiated to are gone. It says so in a thread of its own that must
 //! not call the driver; what is let go of there is put aside, for whoever captures next, makes or drops a stream, or
-//! trims an engine's memory (`sweep`).
+//! trims an engine's memory (`sweep`): at the border, where no lock of the library's is held.
 
 use super::blas::Workspace;
 use super::context::{Context, Handle};
@@ -16,7 +16,7 @@ use cudarc::driver::sys;
 use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::Weak;
 
 type Kept = Box<dyn Any + Send>;
 
@@ -36,12 +36,20 @@ pub(super) struct Capture {
     graph: Handle<CUgraph>,
 }
 
-/// What the nodes of one stream in one capture use one after the other.
+/// What the nodes of one stream in one capture use one after the other, and the graph keeps.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub id: u64,
-    pub inbox: Option<Arc<Inbox>>,
-    pub workspace: Option<Arc<Workspace>>,
+    pub inbox: Weak<Inbox>,
+    pub workspace: Weak<Workspace>,
+}
+
+/// Keeps what a stream had that is let go of while it is captured; for ever, if nobody can say how long.
+pub(super) fn put_aside(capture: Option<Capture>, context: &Context, what: Kept) {
+    match capture {
+        Some(capture) => drop(capture.keep(context, what)),
+        None => std::mem::forget(what),
+    }
 }
 
 impl Capture {
@@ -62,7 +70,9 @@ impl Capture {
 
     /// The graph keeps this as long as it, or what it was instantiated to, is there.
     pub(super) fn keep(&self, context: &Context, what: Kept) -> Result<()> {
-        sweep();
+        // Nobody guards a graph but its users.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock();
         let table = context.table();
         let functions = (table.user_object_create, table.user_object_release, table.graph_retain_user_object);
         let (Some(create), Some(release), Some(retain)) = functions else { return Err(missing()) };

@@ -145,6 +145,10 @@ impl Accelerator for CudaDevice {
         self.memory.deallocate(address as u64);
     }
 
+    fn sweep(&self) {
+        sweep();
+    }
+
     fn trim(&self, keep: usize) {
         sweep();
         self.memory.trim(keep);

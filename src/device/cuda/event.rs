@@ -22,7 +22,7 @@ use super::status;
 use super::table::{CUevent, Status};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Error, Result};
-use crate::device::{DeviceEvent, Waiting};
+use crate::device::{DeviceEvent, Waiting, in_a_capture};
 use crate::sync::{Mutex, fork};
 use cudarc::driver::sys::CUevent_flags_enum as F;
 use std::ffi::c_uint;
@@ -54,6 +54,8 @@ pub struct CudaEvent {
     reached: AtomicU64,
     /// It was recorded last into a capture.
     captured: AtomicBool,
+    /// The host has its handle, and may record it into a capture.
+    known: AtomicBool,
     /// What `recorded` was when the driver failed to answer, 0 if it did not, and what it said.
     failed_at: AtomicU64,
     failure: Mutex<Option<Error>>,
@@ -71,6 +73,7 @@ impl CudaEvent {
             recorded: AtomicU64::new(0),
             reached: AtomicU64::new(0),
             captured: AtomicBool::new(false),
+            known: AtomicBool::new(false),
             failed_at: AtomicU64::new(0),
             failure: Mutex::default(),
             reports: Reports::default(),
@@ -100,9 +103,8 @@ impl CudaEvent {
             .ok_or_else(|| Error::internal("a stream was given an event of another device's"))
     }
 
-    /// Recorded last into a capture.
-    pub(super) fn is_captured(&self) -> bool {
-        self.captured.load(Relaxed)
+    pub(super) fn is_known_to_others(&self) -> bool {
+        self.known.load(Relaxed)
     }
 
     pub(super) fn raw(&self) -> CUevent {
@@ -196,7 +198,7 @@ impl DeviceEvent for CudaEvent {
                 return Ok(false);
             }
             if self.is_captured() {
-                return Err(Error::precondition("the event was recorded into a capture, which does not reach it"));
+                return Err(in_a_capture());
             }
             let Some(left) = deadline.left() else {
                 let recorded = self.recorded.load(Acquire);
@@ -213,6 +215,10 @@ impl DeviceEvent for CudaEvent {
         }
     }
 
+    fn is_captured(&self) -> bool {
+        self.captured.load(Relaxed)
+    }
+
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {
         let start = CudaEvent::of(start, &self.spare.context)?;
         if !self.timing || !start.timing {
@@ -227,6 +233,7 @@ impl DeviceEvent for CudaEvent {
     }
 
     fn native_handle(&self) -> Result<u64> {
+        self.known.store(true, Relaxed);
         Ok(exposed(self.raw()))
     }
 }

@@ -19,8 +19,8 @@ use crate::device::Pinning;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Weak};
 
 /// Pinned memory that inboxes are cut from.
 const PAGE_BYTES: usize = 4096;
@@ -184,8 +184,39 @@ impl Drop for Inbox {
     }
 }
 
+/// An inbox.
+#[derive(Clone, Debug)]
+enum Heard {
+    Own(Arc<Inbox>),
+    /// Of what the host has captured, which keeps it.
+    Captured(Weak<Inbox>),
+}
+
 /// An inbox, the number of the last launch that counts, and how often the inbox had been emptied.
-type Upto = (Arc<Inbox>, u64, u64);
+type Upto = (Heard, u64, u64);
+
+impl Heard {
+    fn address(&self) -> *const Inbox {
+        match self {
+            Heard::Own(inbox) => Arc::as_ptr(inbox),
+            Heard::Captured(inbox) => inbox.as_ptr(),
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        match self {
+            Heard::Own(_) => true,
+            Heard::Captured(inbox) => inbox.strong_count() > 0,
+        }
+    }
+
+    fn failure(&self, last: u64, emptied: u64) -> Option<Error> {
+        match self {
+            Heard::Own(inbox) => inbox.failure(last, emptied),
+            Heard::Captured(inbox) => inbox.upgrade()?.failure(last, emptied),
+        }
+    }
+}
 
 /// Inboxes that work may have written to.
 #[derive(Debug, Default)]
@@ -198,21 +229,27 @@ pub(super) struct Reports {
 
 impl Reports {
     pub(super) fn add(&self, inbox: &Arc<Inbox>, last: u64) {
-        self.add_of(inbox, last, inbox.emptied.load(Relaxed));
+        self.add_of(&Heard::Own(Arc::clone(inbox)), last, inbox.emptied.load(Relaxed));
     }
 
-    fn add_of(&self, inbox: &Arc<Inbox>, last: u64, emptied: u64) {
+    /// One that what the host has captured keeps: all its launches.
+    pub(super) fn add_captured(&self, inbox: &Arc<Inbox>) {
+        self.add_of(&Heard::Captured(Arc::downgrade(inbox)), u64::MAX, inbox.emptied.load(Relaxed));
+    }
+
+    fn add_of(&self, inbox: &Heard, last: u64, emptied: u64) {
         let mut list = self.list.lock();
-        match list.iter_mut().find(|(known, _, time)| Arc::ptr_eq(known, inbox) && *time == emptied) {
+        list.retain(|(known, ..)| known.is_there());
+        match list.iter_mut().find(|(known, _, time)| known.address() == inbox.address() && *time == emptied) {
             Some((_, known, _)) => *known = last.max(*known),
-            None => list.push((Arc::clone(inbox), last, emptied)),
+            None => list.push((inbox.clone(), last, emptied)),
         }
         self.any.store(true, Relaxed);
     }
 
     pub(super) fn has(&self, inbox: &Arc<Inbox>) -> bool {
         let emptied = inbox.emptied.load(Relaxed);
-        let is_it = |(known, _, time): &Upto| Arc::ptr_eq(known, inbox) && *time == emptied;
+        let is_it = |(known, _, time): &Upto| known.address() == Arc::as_ptr(inbox) && *time == emptied;
         self.any.load(Relaxed) && self.list.lock().iter().any(is_it)
     }
 
@@ -242,6 +279,6 @@ impl Reports {
         if !self.any.load(Relaxed) {
             return None;
         }
-        self.list.lock().iter().find_map(|(inbox, last, emptied)| inbox.failure(*last, *emptied))
+        self.list.lock().iter().find_map(|(heard, last, emptied)| heard.failure(*last, *emptied))
     }
 }

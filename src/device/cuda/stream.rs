@@ -90,7 +90,6 @@ impl fmt::Debug for CudaStream {
 
 impl CudaStream {
     pub(super) fn new(context: &Arc<Context>, attr: &StreamAttr<'_>) -> Result<CudaStream> {
-        capture::sweep();
         let (mut least, mut most) = (0, 0);
         let what = format!("stream '{}'", attr.name);
         context.call("cuCtxGetStreamPriorityRange", &what, |table| {
@@ -178,12 +177,13 @@ impl CudaStream {
         if shared.id != capture.id {
             *shared = capture::Shared { id: capture.id, ..Default::default() };
         }
-        if let Some(workspace) = &shared.workspace {
-            return Ok(Arc::clone(workspace));
+        if let Some(workspace) = shared.workspace.upgrade() {
+            return Ok(workspace);
         }
         let made = Arc::new(make()?);
         capture.keep(&self.context, Box::new(Arc::clone(&made)))?;
-        Ok(Arc::clone(shared.workspace.insert(made)))
+        shared.workspace = Arc::downgrade(&made);
+        Ok(made)
     }
 
     /// Where kernels that the host captures write what they find.
@@ -193,13 +193,16 @@ impl CudaStream {
         if shared.id != capture.id {
             *shared = capture::Shared { id: capture.id, ..Default::default() };
         }
-        if let Some(inbox) = &shared.inbox {
-            return Ok(Arc::clone(inbox));
+        if let Some(inbox) = shared.inbox.upgrade() {
+            return Ok(inbox);
         }
         let made = Inbox::new(&self.context)?;
         capture.keep(&self.context, Box::new(Arc::clone(&made)))?;
-        self.heard.lock().push(Arc::downgrade(&made));
-        Ok(Arc::clone(shared.inbox.insert(made)))
+        let mut heard = self.heard.lock();
+        heard.retain(|inbox| inbox.strong_count() > 0);
+        heard.push(Arc::downgrade(&made));
+        shared.inbox = Arc::downgrade(&made);
+        Ok(made)
     }
 
     fn capture(&self) -> Result<Capture> {
@@ -358,7 +361,7 @@ impl DeviceStream for CudaStream {
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let event = CudaEvent::of(&**event, &self.context)?;
         self.reports.join(&event.reports);
-        if event.is_captured() {
+        if event.is_captured() || event.is_known_to_others() {
             self.may_capture.store(true, Relaxed);
         }
         // SAFETY: the driver's function with a stream and an event of this context.
@@ -405,7 +408,7 @@ impl DeviceStream for CudaStream {
             None => false,
             Some(inbox) => {
                 inbox.empty();
-                self.reports.add(&inbox, u64::MAX);
+                self.reports.add_captured(&inbox);
                 true
             }
         });
@@ -442,7 +445,7 @@ impl Tickets for CudaStream {
     fn ticket(&self, name: &str, check: &Check<'_>) -> Result<Ticket> {
         if self.captures()? {
             let inbox = self.captured_inbox()?;
-            self.reports.add(&inbox, u64::MAX);
+            self.reports.add_captured(&inbox);
             return Ok(inbox.ticket(name, check, true));
         }
         let mut own = self.inbox.lock();
@@ -471,10 +474,35 @@ impl CudaStream {
     }
 }
 
+/// What a stream had that was let go of while it was captured.
+struct Left {
+    context: Arc<Context>,
+    raw: Option<Handle<CUstream>>,
+    workspace: Option<Workspace>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some(workspace) = &mut self.workspace {
+            workspace.is_out_of_use();
+        }
+        if let Some(raw) = self.raw {
+            // SAFETY: the driver's function with a stream that nobody uses any more.
+            self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(raw.0) });
+        }
+    }
+}
+
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        capture::sweep();
-        drop(self.workspace.lock().take());
+        let workspace = self.workspace.lock().take();
+        let has_any = self.is_own || workspace.is_some();
+        if has_any && !matches!(self.captures(), Ok(false)) && self.context.lost().is_none() {
+            // Neither may be given back in a stream that is captured.
+            let left = Left { context: Arc::clone(&self.context), raw: self.is_own.then_some(self.raw), workspace };
+            return capture::put_aside(self.capture().ok(), &self.context, Box::new(left));
+        }
+        drop(workspace);
         if self.is_own {
             // SAFETY: the driver's function with a stream that nobody uses any more; what lies in it is done all the
             // same.

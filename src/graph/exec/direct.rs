@@ -221,7 +221,14 @@ impl Work for DirectRun {
         Some(self.issue(queue))
     }
 
-    fn capture(self: Arc<Self>, queue: &Arc<Queue>) -> Result<()> {
+    fn may_be_captured(&self) -> Result<()> {
+        let held = self.0.lock();
+        let direct = held.program.as_ref().and_then(|program| Some((program, program.layout.direct.as_ref()?)));
+        let Some((program, direct)) = direct else { return Err(Error::internal("a run without a program")) };
+        direct.check_capture().map_err(|error| error.within(format_args!("program '{}'", program.name())))
+    }
+
+    fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
         self.0.lock().given(queue, |direct, stream, tensors, lent| direct.capture(stream, tensors, lent))
     }
 

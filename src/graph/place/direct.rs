@@ -131,6 +131,14 @@ struct State {
     has_run: bool,
 }
 
+impl State {
+    /// The last run was issued to another queue, whose stream the host captures now.
+    fn is_anothers_in_a_capture(&self, queue: &Queue) -> bool {
+        let is_captured = |last: Arc<Queue>| last.line().is_some_and(|line| !matches!(line.is_captured(), Ok(false)));
+        self.last.0 != queue.id() && self.last.1.upgrade().is_some_and(is_captured)
+    }
+}
+
 /// On which queue constants were copied, and in which of its epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Copied {
@@ -355,6 +363,14 @@ impl Direct {
             if lane.of.load(Relaxed) != queue.id() {
                 continue;
             }
+            if state.is_anothers_in_a_capture(queue) && lane.under_way.load(Acquire) > 0 {
+                // Nobody can wait for that stream now.
+                drop(state);
+                let made = self.make(queue.id())?;
+                self.lanes.lock().push(Arc::clone(&made));
+                before = Some(made);
+                continue;
+            }
             let issued = self.issue_in(&lane, &mut state, (queue, stream), tensors, lent);
             drop(state);
             lent.lane = Some(lane);
@@ -436,7 +452,7 @@ impl Direct {
     }
 
     /// Why no run can be part of what the host captures.
-    fn check_capture(&self) -> Result<()> {
+    pub fn check_capture(&self) -> Result<()> {
         let refuse = |why| Err(Error::precondition(format!("a run cannot be captured: {why}")));
         if self.has_control {
             return refuse(
@@ -452,7 +468,6 @@ impl Direct {
     /// Issues a run to a stream that the host captures, each piece by itself, in a lane of the run's own: nobody knows
     /// when and how often what the host captures is done. It is the run's until the run is over.
     pub fn capture(&self, stream: &dyn DeviceStream, tensors: &[Option<Ref<Tensor>>], lent: &mut Lent) -> Result<()> {
-        self.check_capture()?;
         let Some(accelerator) = self.engine.accelerator() else { return Err(Error::internal("a run on the host")) };
         self.shared.counts.direct.fetch_add(1, Relaxed);
         let made = self.make(NOBODY)?;

@@ -172,6 +172,13 @@ impl Workspace {
     }
 }
 
+impl Workspace {
+    /// Nothing that was issued uses it any more.
+    pub(super) fn is_out_of_use(&mut self) {
+        self.stream = None;
+    }
+}
+
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.memory.deallocate_behind(self.address as u64, self.stream.map(|stream| stream.0));
