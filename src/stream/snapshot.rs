@@ -77,7 +77,7 @@ impl Snapshot {
         for (queue, target) in self.first.iter().flatten().chain(&self.rest) {
             match queue.wait(*target, deadline) {
                 // It cannot be waited for, and the others can.
-                Err(error) if error.code() == Code::FailedPrecondition => _ = self.failure.get_or_insert(error),
+                Err(error) if queue.check_not_captured().is_err() => _ = self.failure.get_or_insert(error),
                 waited => waited?,
             }
         }
