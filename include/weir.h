@@ -4956,7 +4956,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(struct wei
  * cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does not count.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
- * stays the caller's, who keeps it until what was submitted is done and the last reference gone. Errors:
+ * stays the caller's, who keeps it until what was submitted is done and the last reference gone, and if that was let
+ * go of during a capture, until the graph is gone. Errors:
  * INVALID_ARGUMENT (also a stream of another context, an attr of another kind); UNIMPLEMENTED if the engine is of
  * another kind, or the build is without CUDA; what the driver says.
  */

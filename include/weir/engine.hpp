@@ -127,8 +127,8 @@ public:
     engine_attr &set_pinned_limit(std::uint64_t bytes) {
         return check(weir_engine_attr_set_pinned_limit(*this, bytes)), *this;
     }
-    engine_attr &set_wait_policy(weir_wait_policy policy, std::chrono::nanoseconds spin = std::chrono::nanoseconds(0)) {
-        return check(weir_engine_attr_set_wait_policy(*this, policy, static_cast<std::uint64_t>(spin.count()))), *this;
+    engine_attr &set_wait_policy(weir_wait_policy policy, std::uint64_t spin_ns = 0) {
+        return check(weir_engine_attr_set_wait_policy(*this, policy, spin_ns)), *this;
     }
     engine_attr &set_memory_mode(weir_memory_mode mode) {
         return check(weir_engine_attr_set_memory_mode(*this, mode)), *this;

@@ -297,10 +297,13 @@ pub trait DeviceStream: Send + Sync + Debug {
         Ok(false)
     }
 
-    /// Keeps something until what the host collects now can be done no more. It is let go of some time after that.
+    /// Keeps something until what the host collects now can be done no more. It is dropped by a `sweep` after that.
     fn keep(&self, _what: Box<dyn Any + Send>) -> Result<()> {
         Err(Error::internal("a stream that nobody captures"))
     }
+
+    /// The same; if it cannot be kept so long, a `sweep` before may drop it.
+    fn put_aside(&self, _what: Box<dyn Any + Send>) {}
 
     /// Whether it can be asked `is_idle`.
     fn tells_idle(&self) -> bool {
@@ -336,6 +339,11 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
 
     /// Whether it was recorded last into what the host captures: it stands for a part of that, and is never reached.
     fn is_captured(&self) -> bool {
+        false
+    }
+
+    /// Whether the host has its handle, and may have recorded it itself.
+    fn is_exposed(&self) -> bool {
         false
     }
 

@@ -58,6 +58,9 @@ impl Staged {
         let of = |tensor: &Tensor| Place::Device(tensor.data() as usize);
         let is_here = |tensor: &Tensor| Arc::ptr_eq(tensor.engine().device(), line.device());
         let copy = |tensor: &Tensor, to: Place<'_>, from: Place<'_>| {
+            if is_here(tensor) && line.is_captured()? {
+                return Err(Error::precondition("the stream is being captured, and the copy goes through the host"));
+            }
             let stream = if is_here(tensor) { line.stream() } else { &*self.aside };
             stream.copy(&Transfer { name: "copy", to, from, bytes }).map(|()| stream)
         };

@@ -108,6 +108,9 @@ impl Stream {
     }
 
     pub fn synchronize(&self, timeout_ns: u64) -> Result<()> {
+        if let Some(accelerator) = self.engine.accelerator() {
+            accelerator.sweep();
+        }
         self.queue.synchronize(timeout_ns)?;
         self.intact_pool()
     }

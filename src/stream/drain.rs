@@ -263,10 +263,7 @@ impl Queue {
     /// holds, and is none of the queue's.
     #[cold]
     pub(super) fn capture(self: &Arc<Self>, line: &Line, op: Op) -> Result<()> {
-        if let Some(accelerator) = line.device().accelerator() {
-            accelerator.sweep();
-        }
-        let turn = self.turn_in_capture();
+        let turn = self.turn_in_capture(line);
         let _frame = ambient::enter(ambient::Work::Queue(self.id()));
         let captured = self.named(|| {
             let refuse = |why: &str| Err(Error::precondition(format!("it is being captured: {why}")));
@@ -279,7 +276,7 @@ impl Queue {
                     Ok(())
                 }
                 Op::Wait(mark) => match mark.event_on(line.device()) {
-                    Some(event) if event.is_captured() => line.stream().wait(event),
+                    Some(event) if event.is_captured() || event.is_exposed() => line.stream().wait(event),
                     _ if mark.is_reached() => mark.failure().map_or(Ok(()), |origin| Err(self.derived(origin))),
                     _ => refuse("an event that is not part of the capture cannot be waited for in it"),
                 },
@@ -299,12 +296,21 @@ impl Queue {
     }
 
     /// The turn, if the device was given all that came before. Another thread may have it that is about to be done.
-    fn turn_in_capture(&self) -> Option<TurnGuard<'_, Items>> {
+    fn turn_in_capture(self: &Arc<Self>, line: &Line) -> Option<TurnGuard<'_, Items>> {
         let deadline = Deadline::after(PATIENCE_NS);
+        let is_at_host = || line.is_at_host() || ambient::within(ambient::Work::Queue(self.id()));
         loop {
             match self.turn().hold() {
-                Some(turn) => return Some(turn).filter(|turn| turn.is_empty() && self.has_no_news()),
-                None if self.turn().is_parked() || deadline.is_past() => return None,
+                Some(turn) if turn.is_empty() && self.has_no_news() => return Some(turn),
+                Some(turn) => {
+                    drop(turn);
+                    // Who found the turn taken meanwhile has left it to this thread.
+                    if self.turn().call() {
+                        self.call();
+                    }
+                    return None;
+                }
+                None if self.turn().is_parked() || is_at_host() || deadline.is_past() => return None,
                 None => std::thread::yield_now(),
             }
         }

@@ -279,7 +279,10 @@ impl Line {
             None => self.new_event(false)?,
         };
         self.stream.record(&event)?;
-        flight.under_way.put(Milestone { item, event, is_own: true });
+        // The host may have begun just now: then it is a part of that, and is never reached.
+        if !event.is_captured() {
+            flight.under_way.put(Milestone { item, event, is_own: true });
+        }
         Ok(())
     }
 
@@ -482,12 +485,7 @@ impl Queue {
         let queue = Arc::clone(self);
         if matches!(line.is_captured(), Ok(true)) {
             // Nobody can ask the device until the host has what it captures, which keeps the queue so long.
-            let left = Left(Some(queue));
-            if line.stream.keep(Box::new(left)).is_err() {
-                // Then what the device may still use is kept for ever.
-                std::mem::forget(Arc::clone(self));
-            }
-            return;
+            return line.stream.put_aside(Box::new(Left(Some(queue))));
         }
         // If it is not issued yet, whoever will resume it holds it until then, and comes back here.
         if let (Some(event), Some(accelerator)) = (line.milestone_for(target), line.device.accelerator()) {

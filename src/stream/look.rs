@@ -4,8 +4,9 @@
 
 use super::line::{Event, Flight, Line};
 use super::queue::{Op, Queue};
+use super::wait;
 use crate::base::time::{Deadline, now_ns};
-use crate::base::{Code, Error};
+use crate::base::{Code, Error, Result};
 use crate::sync::{AllLook, Look, Milestone, MutexGuard, ambient};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -39,6 +40,43 @@ enum Over {
 const LOOK_AGAIN_NS: u64 = 10_000_000;
 
 impl Queue {
+    /// Waits until `target` items are completed.
+    pub fn wait(self: &Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
+        self.wait_looking(target, self.spin_ns(), deadline)
+    }
+
+    fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
+        let done = || self.has_completed(target);
+        let is_unknown = |line: &Line| {
+            matches!(line.is_captured(), Ok(true))
+                && !(line.is_foreseen(target) || line.is_retiring() || self.look(line, target))
+        };
+        if !done() && self.line().is_some_and(is_unknown) {
+            self.check_not_captured()?;
+        }
+        let sleep = |spin_ns, deadline| match (self.line(), self.pool()) {
+            (None, None) => self.wait_completed(target, spin_ns, deadline),
+            (None, Some(pool)) => pool.watched(deadline, |deadline| self.wait_completed(target, spin_ns, deadline)),
+            (Some(line), _) => self.sleep(line, target, spin_ns, deadline),
+        };
+        let on_device = || self.line().is_some_and(|line| line.issued() >= target);
+        let wait = wait::Wait { what: "the work", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
+        wait::until(&wait, Some(self), deadline)
+    }
+
+    /// Waits for everything submitted so far, and reports the failure once.
+    pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
+        self.check_not_captured()?;
+        let (target, deadline) = (self.submitted(), Deadline::after(timeout_ns));
+        let brief = self.line().map_or(Brief::No, |line| self.look_briefly(line, target, deadline));
+        if brief != Brief::Done {
+            self.line().map(|line| self.look(line, target));
+            let spin_ns = if brief == Brief::Spent { 0 } else { self.spin_ns() };
+            self.wait_looking(target, spin_ns, deadline)?;
+        }
+        self.latch().tell().map_or(Ok(()), Err)
+    }
+
     /// Whether all items up to `target` are completed, after a look at the device.
     pub(super) fn look(&self, line: &Line, target: u64) -> bool {
         if self.completed() >= target {
@@ -47,13 +85,20 @@ impl Queue {
         if self.look_at_all(line) && self.completed() >= target {
             return true;
         }
-        // No event can be had of a stream that the host captures.
-        if matches!(line.is_captured(), Ok(true)) {
-            self.retire(line);
-            self.has_joined(line);
+        self.retire(line);
+        if self.completed() >= target || line.milestone_for(target).is_some() {
             return self.completed() >= target;
         }
-        if let Err(error) = line.ask(target) {
+        let asked = match line.is_captured() {
+            Ok(false) => line.ask(target),
+            Err(error) if error.code() == Code::DeviceLost => Err(error),
+            // No event can be had of a stream that the host captures.
+            _ => {
+                self.has_joined(line);
+                return self.completed() >= target;
+            }
+        };
+        if let Err(error) = asked {
             self.give_up(line, error, target);
         }
         self.retire(line);
@@ -106,7 +151,8 @@ impl Queue {
         match look {
             AllLook::Over => {}
             AllLook::Again => self.retire(line),
-            AllLook::Reached(count) => self.let_all_go(line, count, true),
+            // Not of what nobody knows of: the device was not asked.
+            AllLook::Reached(count) => self.let_go(line, count, Over::Known { is_well: true }),
         }
     }
 

@@ -7,9 +7,7 @@ use super::drain::Hands;
 use super::lane::Lane;
 use super::latch::Latch;
 use super::line::Line;
-use super::look::Brief;
 use super::mark::Mark;
-use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Fifo, Ref, Result};
 use crate::device::Device;
@@ -350,6 +348,10 @@ impl Queue {
         self.turn.hold()
     }
 
+    pub(super) fn latch(&self) -> &Latch {
+        &self.latch
+    }
+
     pub(super) fn complete_one(&self) {
         self.count_completed(1);
     }
@@ -579,41 +581,6 @@ impl Queue {
     pub(super) fn derived(&self, origin: &Error) -> Error {
         let text = format!("stream '{}': waited for an event of a failed stream: {}", self.name, origin.message());
         Error::derived(origin, text)
-    }
-
-    /// Waits until `target` items are completed.
-    pub fn wait(self: &Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
-        self.wait_looking(target, self.spin_ns, deadline)
-    }
-
-    fn wait_looking(self: &Arc<Self>, target: u64, spin_ns: u64, deadline: Deadline) -> Result<()> {
-        let done = || self.has_completed(target);
-        // Where there is a milestone that can be waited for.
-        let is_known = |line: &Line| self.look(line, target) || line.is_foreseen(target);
-        if !done() && !self.line().is_some_and(is_known) {
-            self.check_not_captured()?;
-        }
-        let sleep = |spin_ns, deadline| match (self.line(), &self.pool) {
-            (None, None) => self.completed.wait(target, spin_ns, deadline),
-            (None, Some(pool)) => pool.watched(deadline, |deadline| self.completed.wait(target, spin_ns, deadline)),
-            (Some(line), _) => self.sleep(line, target, spin_ns, deadline),
-        };
-        let on_device = || self.line().is_some_and(|line| line.issued() >= target);
-        let wait = wait::Wait { what: "the work", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
-        wait::until(&wait, Some(self), deadline)
-    }
-
-    /// Waits for everything submitted so far, and reports the failure once.
-    pub fn synchronize(self: &Arc<Self>, timeout_ns: u64) -> Result<()> {
-        self.check_not_captured()?;
-        let (target, deadline) = (self.submitted(), Deadline::after(timeout_ns));
-        let brief = self.line().map_or(Brief::No, |line| self.look_briefly(line, target, deadline));
-        if brief != Brief::Done {
-            self.line().map(|line| self.look(line, target));
-            let spin_ns = if brief == Brief::Spent { 0 } else { self.spin_ns };
-            self.wait_looking(target, spin_ns, deadline)?;
-        }
-        self.latch.tell().map_or(Ok(()), Err)
     }
 }
 

@@ -20,6 +20,9 @@ pub trait Aside: Send + Sync {
     fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>>;
 }
 
+/// Whose work lies in front of an event, and how that is waited for.
+type Outstanding = (Arc<dyn Aside>, Arc<dyn DeviceEvent>, Option<Waiting>);
+
 /// Queues, and what each must have completed; and events. The first 32 queues need no allocation, so that a program
 /// that synchronises around every run allocates nothing.
 #[derive(Default)]
@@ -27,7 +30,7 @@ pub(super) struct Snapshot {
     first: [Option<(Arc<Queue>, u64)>; 32],
     len: usize,
     rest: Vec<(Arc<Queue>, u64)>,
-    aside: Vec<(Arc<dyn Aside>, Arc<dyn DeviceEvent>, Option<Waiting>)>,
+    aside: Vec<Outstanding>,
     /// A device did not say how far it is.
     failure: Option<Error>,
 }

@@ -343,6 +343,7 @@ fn streams_may_be_released_while_they_are_captured() {
         side.enqueue_fill(c.tensor.clone(), 1).unwrap();
         join.record(&side).unwrap();
         theirs.stream().wait_event(&join).unwrap();
+        let of_before = Arc::downgrade(&x);
         drop((side, x, theirs.stream.take()));
         bench.engine.trim(0);
         let y = bench.on_device().unwrap();
@@ -351,6 +352,45 @@ fn streams_may_be_released_while_they_are_captured() {
         theirs.launch(&graph);
         theirs.wait();
         assert_eq!(bench.read(&y).unwrap()[0], 0x0707_0707);
+        drop(graph);
+        eventually("what the stream was given before is let go of", || {
+            bench.engine.trim(0);
+            of_before.strong_count() == 0
+        });
+    });
+}
+
+/// Also in a capture that has become invalid: then they are given back when it has ended.
+#[test]
+fn streams_may_be_released_while_a_capture_is_invalid() {
+    with_driver(&[("OTHERS", "")], || {
+        let bench = Bench::new();
+        let mut theirs = Theirs::new(&bench.engine);
+        let (side, fork, x) = (bench.stream("side"), bench.event(), bench.on_device().unwrap());
+        theirs.stream().enqueue_fill(x.clone(), 2).unwrap();
+        side.enqueue_fill(bench.on_device().unwrap(), 1).unwrap();
+        theirs.begin();
+        fork.record(theirs.stream()).unwrap();
+        side.wait_event(&fork).unwrap();
+        // A call that captures do not bear.
+        type Query = unsafe extern "C" fn(Pointer) -> i32;
+        // SAFETY: the driver's function with this name has this type.
+        let query: Query = unsafe { std::mem::transmute(crate::kit::symbol("cuStreamQuery")) };
+        // SAFETY: a stream.
+        assert_ne!(unsafe { query(theirs.raw) }, 0);
+        let of_before = Arc::downgrade(&x);
+        drop((side, x, theirs.stream.take()));
+        bench.engine.trim(0);
+        type End = unsafe extern "C" fn(Pointer, *mut Pointer) -> i32;
+        // SAFETY: as above.
+        let end: End = unsafe { std::mem::transmute(crate::kit::symbol("cuStreamEndCapture")) };
+        let mut graph: Pointer = std::ptr::null_mut();
+        // SAFETY: a stream, and a place for the graph.
+        assert_ne!(unsafe { end(theirs.raw, &raw mut graph) }, 0);
+        eventually("what the stream was given before is let go of", || {
+            bench.engine.trim(0);
+            of_before.strong_count() == 0
+        });
     });
 }
 
@@ -501,6 +541,7 @@ fn what_a_graph_lets_go_of_is_dropped_under_no_lock() {
         eventually("the graph has let go", || {
             let inputs = vec![a.tensor.clone(), b.tensor.clone()];
             drop(theirs.capture(|stream| stream.enqueue(kernel.clone(), inputs, vec![c.tensor.clone()])));
+            theirs.stream().synchronize(u64::MAX).unwrap();
             was_let_go.load(SeqCst)
         });
     });

@@ -3,8 +3,9 @@
 //! Work that a stream is given while the host captures it becomes nodes of a graph, which the host has done when and as
 //! often as it likes. So what the nodes use belongs to the graph: it is tied to it as an object of the user's, and the
 //! driver says when the graph and all that it was instantiated to are gone. It says so in a thread of its own that must
-//! not call the driver; what is let go of there is put aside, for whoever captures next, makes or drops a stream, or
-//! trims an engine's memory (`sweep`): at the border, where no lock of the library's is held.
+//! not call the driver; what is let go of there is put aside, for whoever makes, waits for or drops a stream, or trims
+//! an engine's memory (`sweep`): at the border, where no lock of the library's is held, and not in a capture, which a
+//! destructor of the host's might spoil.
 
 use super::blas::Workspace;
 use super::context::{Context, Handle};
@@ -17,16 +18,30 @@ use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::Display;
 use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 type Kept = Box<dyn Any + Send>;
 
-/// What graphs have let go of.
+/// What graphs have let go of, and whether there is any. ORDERING: Relaxed; who misses it sweeps the next time.
 static RELEASED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Drops what graphs have let go of. Not under a lock: what dies here may be anything.
 pub fn sweep() {
-    let released = std::mem::take(&mut *RELEASED.lock());
-    drop(released);
+    if ANY.load(Relaxed) {
+        let mut released = RELEASED.lock();
+        ANY.store(false, Relaxed);
+        let all = std::mem::take(&mut *released);
+        drop(released);
+        drop(all);
+    }
+}
+
+/// For the next sweep.
+pub(super) fn put_off(what: Kept) {
+    let mut released = RELEASED.lock();
+    released.push(what);
+    ANY.store(true, Relaxed);
 }
 
 /// A capture that a stream takes part in.
@@ -44,12 +59,13 @@ pub(super) struct Shared {
     pub workspace: Weak<Workspace>,
 }
 
-/// Keeps what a stream had that is let go of while it is captured; for ever, if nobody can say how long.
+/// Keeps what a stream had that is let go of while it is captured; to the next sweep, if that has become invalid.
 pub(super) fn put_aside(capture: Option<Capture>, context: &Context, what: Kept) {
-    match capture {
-        Some(capture) => drop(capture.keep(context, what)),
-        None => std::mem::forget(what),
-    }
+    let left = match capture {
+        Some(capture) => capture.try_keep(context, what).err().and_then(|(_, left)| left),
+        None => Some(what),
+    };
+    left.into_iter().for_each(put_off);
 }
 
 impl Capture {
@@ -70,12 +86,19 @@ impl Capture {
 
     /// The graph keeps this as long as it, or what it was instantiated to, is there.
     pub(super) fn keep(&self, context: &Context, what: Kept) -> Result<()> {
+        self.try_keep(context, what).map_err(|(error, _)| error)
+    }
+
+    /// Gives it back with the error, unless it was put off.
+    fn try_keep(&self, context: &Context, what: Kept) -> Result<(), (Error, Option<Kept>)> {
         // Nobody guards a graph but its users.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock();
         let table = context.table();
         let functions = (table.user_object_create, table.user_object_release, table.graph_retain_user_object);
-        let (Some(create), Some(release), Some(retain)) = functions else { return Err(missing()) };
+        let (Some(create), Some(release), Some(retain)) = functions else {
+            return Err((missing(), Some(what)));
+        };
         let (mut object, kept) = (std::ptr::null_mut(), Box::into_raw(Box::new(what)));
         let flags = sys::CUuserObject_flags_enum::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as c_uint;
         let created = context.call("cuUserObjectCreate", &"what a graph keeps", |_| {
@@ -84,8 +107,7 @@ impl Capture {
         });
         if let Err(error) = created {
             // SAFETY: the driver has not taken it.
-            drop(unsafe { Box::from_raw(kept) });
-            return Err(error);
+            return Err((error, Some(*unsafe { Box::from_raw(kept) })));
         }
         let retained = context.call("cuGraphRetainUserObject", &"what a graph keeps", |_| {
             let flags = sys::CUuserObjectRetain_flags_enum::CU_GRAPH_USER_OBJECT_MOVE as c_uint;
@@ -96,7 +118,7 @@ impl Capture {
             // SAFETY: the driver's function with the one reference, which calls `let_go`.
             context.take_back("cuUserObjectRelease", |_| unsafe { release(object, 1) });
         }
-        retained
+        retained.map_err(|error| (error, None))
     }
 }
 
@@ -104,7 +126,7 @@ impl Capture {
 unsafe extern "C" fn let_go(kept: *mut c_void) {
     // SAFETY: what `keep` gave, once.
     let kept = unsafe { Box::from_raw(kept.cast::<Kept>()) };
-    RELEASED.lock().push(*kept);
+    put_off(*kept);
 }
 
 fn missing() -> Error {

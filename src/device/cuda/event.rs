@@ -103,10 +103,6 @@ impl CudaEvent {
             .ok_or_else(|| Error::internal("a stream was given an event of another device's"))
     }
 
-    pub(super) fn is_known_to_others(&self) -> bool {
-        self.known.load(Relaxed)
-    }
-
     pub(super) fn raw(&self) -> CUevent {
         self.raw.0
     }
@@ -217,6 +213,10 @@ impl DeviceEvent for CudaEvent {
 
     fn is_captured(&self) -> bool {
         self.captured.load(Relaxed)
+    }
+
+    fn is_exposed(&self) -> bool {
+        self.known.load(Relaxed)
     }
 
     fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {

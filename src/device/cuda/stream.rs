@@ -214,12 +214,7 @@ impl CudaStream {
         if !self.may_capture.load(Relaxed) {
             return Ok(false);
         }
-        let mut capturing = 0;
-        self.context.issue("cuStreamIsCapturing", &On(&"whether it is captured", &self.name), |table| {
-            // SAFETY: the driver's function with a stream of this context, and a place for the answer.
-            unsafe { (table.stream_is_capturing)(self.raw(), &raw mut capturing) }
-        })?;
-        Ok(capturing != 0)
+        is_capturing(&self.context, self.raw(), &On(&"whether it is captured", &self.name))
     }
 
     /// Calls one of the driver's functions that put work into the stream.
@@ -361,7 +356,7 @@ impl DeviceStream for CudaStream {
     fn wait(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
         let event = CudaEvent::of(&**event, &self.context)?;
         self.reports.join(&event.reports);
-        if event.is_captured() || event.is_known_to_others() {
+        if event.is_captured() || event.is_exposed() {
             self.may_capture.store(true, Relaxed);
         }
         // SAFETY: the driver's function with a stream and an event of this context.
@@ -380,6 +375,10 @@ impl DeviceStream for CudaStream {
 
     fn keep(&self, what: Box<dyn Any + Send>) -> Result<()> {
         self.capture()?.keep(&self.context, what)
+    }
+
+    fn put_aside(&self, what: Box<dyn Any + Send>) {
+        capture::put_aside(self.capture().ok(), &self.context, what);
     }
 
     /// The caller may be capturing a stream of its own, which must not be asked then.
@@ -477,29 +476,41 @@ impl CudaStream {
 /// What a stream had that was let go of while it was captured.
 struct Left {
     context: Arc<Context>,
-    raw: Option<Handle<CUstream>>,
+    raw: Handle<CUstream>,
     workspace: Option<Workspace>,
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
+        if matches!(is_capturing(&self.context, self.raw.0, &"what is left of a stream"), Ok(true)) {
+            // What was captured has become invalid, and has not ended.
+            let (context, workspace) = (Arc::clone(&self.context), self.workspace.take());
+            return capture::put_off(Box::new(Left { context, raw: self.raw, workspace }));
+        }
         if let Some(workspace) = &mut self.workspace {
             workspace.is_out_of_use();
         }
-        if let Some(raw) = self.raw {
-            // SAFETY: the driver's function with a stream that nobody uses any more.
-            self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(raw.0) });
-        }
+        // SAFETY: the driver's function with a stream that nobody uses any more.
+        self.context.take_back("cuStreamDestroy", |table| unsafe { (table.stream_destroy)(self.raw.0) });
     }
+}
+
+fn is_capturing(context: &Context, stream: CUstream, what: &dyn Display) -> Result<bool> {
+    let mut capturing = 0;
+    context.issue("cuStreamIsCapturing", what, |table| {
+        // SAFETY: the driver's function with a stream of this context, and a place for the answer.
+        unsafe { (table.stream_is_capturing)(stream, &raw mut capturing) }
+    })?;
+    Ok(capturing != 0)
 }
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
         let workspace = self.workspace.lock().take();
-        let has_any = self.is_own || workspace.is_some();
-        if has_any && !matches!(self.captures(), Ok(false)) && self.context.lost().is_none() {
+        // Of the host's own nothing is asked any more: the host may have destroyed it.
+        if self.is_own && matches!(self.captures(), Ok(true)) {
             // Neither may be given back in a stream that is captured.
-            let left = Left { context: Arc::clone(&self.context), raw: self.is_own.then_some(self.raw), workspace };
+            let left = Left { context: Arc::clone(&self.context), raw: self.raw, workspace };
             return capture::put_aside(self.capture().ok(), &self.context, Box::new(left));
         }
         drop(workspace);

@@ -365,6 +365,7 @@ impl Direct {
             }
             if state.is_anothers_in_a_capture(queue) && lane.under_way.load(Acquire) > 0 {
                 // Nobody can wait for that stream now.
+                lane.of.store(state.last.0, Relaxed);
                 drop(state);
                 let made = self.make(queue.id())?;
                 self.lanes.lock().push(Arc::clone(&made));
