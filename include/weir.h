@@ -325,7 +325,7 @@ typedef enum weir_thread_mode_value {
   WEIR_THREAD_MODE_CALLER = 4,
 } weir_thread_mode_value;
 
-/** What a thread does that waits for a device, once it has looked for long enough. */
+/** Wait policies: how a thread waits for a device once it has looked for long enough. */
 typedef enum weir_wait_policy_value {
   /** Looks and sleeps as is best with the device. */
   WEIR_WAIT_DEFAULT = 0,
@@ -3265,10 +3265,10 @@ weir_status weir_engine_attr_get_max_streams(const struct weir_engine_attr *attr
                                              uint32_t *out_count);
 
 /**
- * How threads wait for work on the engine's device, whatever they wait with: they look for spin_ns nanoseconds, at most
- * one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and takes no spin_ns: a CUDA device is
- * asked for 30 us, which is shorter than it takes to be woken, before a thread sleeps. What a stream looks besides,
- * weir_stream_attr_set_spin_ns says.
+ * How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They look
+ * for spin_ns nanoseconds, at most one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and
+ * takes no spin_ns: a CUDA device is asked for 30 us before a thread sleeps. The spin budget of a stream
+ * (weir_stream_attr_set_spin_ns) comes first, and is the stream's alone.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
  * unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -3280,7 +3280,7 @@ weir_status weir_engine_attr_set_wait_policy(struct weir_engine_attr *attr,
                                              uint64_t spin_ns);
 
 /**
- * What weir_engine_attr_set_wait_policy set.
+ * The policy and the time to look that were set.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -4952,8 +4952,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(struct wei
 /**
  * Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
  * = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
- * What it is given while the caller captures it becomes part of the caller's graph, which keeps what that uses; what
- * cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does not count.
+ * Work that is enqueued while the caller captures the CUstream becomes part of the caller's graph, and the graph keeps
+ * all that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does
+ * not count.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
  * stays the caller's, who keeps it until what was submitted is done and the last reference gone, and if that was let

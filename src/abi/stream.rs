@@ -25,7 +25,7 @@ pub const WEIR_ENGINE_PLUGIN_FIRST: weir_engine_kind = 4096;
 /// How threads wait for the device of an engine: one of enum weir_wait_policy_value.
 pub type weir_wait_policy = u32;
 
-/// What a thread does that waits for a device, once it has looked for long enough.
+/// Wait policies: how a thread waits for a device once it has looked for long enough.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_wait_policy_value {

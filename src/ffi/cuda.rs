@@ -109,8 +109,9 @@ pub unsafe extern "C" fn weir_engine_attr_set_cuda_context(
 
 /// Makes a stream of weir's on a CUstream of the caller's. NULL or (CUstream)1 = the legacy default stream, (CUstream)2
 /// = the default stream of the thread that submits. What the caller puts there besides runs in the order of the calls.
-/// What it is given while the caller captures it becomes part of the caller's graph, which keeps what that uses; what
-/// cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does not count.
+/// Work that is enqueued while the caller captures the CUstream becomes part of the caller's graph, and the graph keeps
+/// all that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its priority does
+/// not count.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
 /// stays the caller's, who keeps it until what was submitted is done and the last reference gone, and if that was let

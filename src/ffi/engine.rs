@@ -206,10 +206,10 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
     })
 }
 
-/// How threads wait for work on the engine's device, whatever they wait with: they look for spin_ns nanoseconds, at most
-/// one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and takes no spin_ns: a CUDA device is
-/// asked for 30 us, which is shorter than it takes to be woken, before a thread sleeps. What a stream looks besides,
-/// weir_stream_attr_set_spin_ns says.
+/// How threads wait for work on the engine's device, in waits for streams, events, engines and all devices. They look
+/// for spin_ns nanoseconds, at most one second, and then do as the policy says. WEIR_WAIT_DEFAULT is the default and
+/// takes no spin_ns: a CUDA device is asked for 30 us before a thread sleeps. The spin budget of a stream
+/// (weir_stream_attr_set_spin_ns) comes first, and is the stream's alone.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
 /// unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_wait_policy(
     })
 }
 
-/// What weir_engine_attr_set_wait_policy set.
+/// The policy and the time to look that were set.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.

@@ -1,11 +1,12 @@
-//! What the host captures from a stream of its own.
+//! Stream captures by the host.
 //!
-//! Work that a stream is given while the host captures it becomes nodes of a graph, which the host has done when and as
-//! often as it likes. So what the nodes use belongs to the graph: it is tied to it as an object of the user's, and the
-//! driver says when the graph and all that it was instantiated to are gone. It says so in a thread of its own that must
-//! not call the driver; what is let go of there is put aside, for whoever makes, waits for or drops a stream, or trims
-//! an engine's memory (`sweep`): at the border, where no lock of the library's is held, and not in a capture, which a
-//! destructor of the host's might spoil.
+//! Work that a stream is given while the host captures it becomes nodes of a graph. The host launches that graph when
+//! and as often as it likes, so everything that the nodes use belongs to the graph. It is tied to the graph as a user
+//! object (`cuGraphRetainUserObject`), and the driver calls `let_go` when the graph and its executables are gone.
+//!
+//! That call comes on a thread of the driver's, which must not call the driver. So `let_go` puts the object aside, and a
+//! `sweep` drops it later: when a stream is made, waited for or dropped, or an engine is trimmed. No lock of the
+//! library's is held there. A captured call does not sweep, because a destructor of the host's could spoil the capture.
 
 use super::blas::Workspace;
 use super::context::{Context, Handle};

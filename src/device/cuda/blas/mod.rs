@@ -170,9 +170,7 @@ impl Workspace {
         let address = blas.memory.allocate(bytes, what)?;
         Ok(Workspace { memory: Arc::clone(&blas.memory), address, bytes, stream })
     }
-}
 
-impl Workspace {
     /// Nothing that was issued uses it any more.
     pub(super) fn is_out_of_use(&mut self) {
         self.stream = None;
