@@ -18,6 +18,10 @@
 //! processor, it takes a few milliseconds of both wanting to run until they are moved apart. What is short is not timed
 //! each time.
 //!
+//! *What a wrong figure costs.* Whoever is interrupted while he takes a sample finds the loop dear, and sharing would
+//! look like a gain for as long as that is believed. So the first figure is the less of two samples, a smaller one is
+//! believed sooner than a larger one, and samples that differ from the figure are followed by another soon.
+//!
 //! Loops are known by where they are and their size; each entry is a few words that are read and written one by one.
 //! Two threads may both step the state, or an entry may change its owner between two looks: the figures only steer.
 #![forbid(unsafe_code)]
@@ -44,6 +48,10 @@ const TIMED_SHARED: u32 = 4;
 const SHORT_NS: f32 = 4_000.0;
 /// Calls of a loop that is too small to be shared, from one that is timed to the next.
 const TIMED_SMALL: u32 = 64;
+/// A sample agrees with the figure if neither is more than this part of the other larger.
+const AGREES: f32 = 0.33;
+/// Samples of a loop that is not known.
+const SAMPLES: u32 = 2;
 /// Sharing must save this part of the time alone.
 const MARGIN: f32 = 0.03;
 /// Longer loops are shared untried, in nanoseconds as estimated: threads that are in each other's way are moved apart
@@ -169,9 +177,10 @@ fn known(figure: &AtomicU32) -> Option<f32> {
     Some(f32::from_bits(figure.load(Relaxed))).filter(|&ns| ns > 0.0)
 }
 
-/// Moves a figure by a quarter of the difference, and never up by more than half: one slow call is none.
+/// Moves a figure up by a quarter of the difference and never by more than half, as one slow call is none; and down by
+/// half the difference, as nothing makes a call look faster than it is.
 fn nearer(figure: &AtomicU32, ns: f32) -> f32 {
-    let ns = known(figure).map_or(ns, |old| old + (ns.min(3.0 * old) - old) / 4.0);
+    let ns = known(figure).map_or(ns, |old| old + (ns.min(3.0 * old) - old) / if ns < old { 2.0 } else { 4.0 });
     figure.store(ns.to_bits(), Relaxed);
     ns
 }
@@ -231,13 +240,24 @@ impl Trial<'_> {
 
     /// It took so long in its caller.
     pub fn was_alone(&self, ns: f32) {
-        let (step, alone) = (self.step(), nearer(&self.0.alone, ns));
+        let (step, before) = (self.step(), self.alone_ns());
+        if let (State::Sample, Some(first)) = (step.state, before) {
+            self.0.alone.store(first.min(ns).to_bits(), Relaxed);
+        }
+        let alone = nearer(&self.0.alone, ns);
         let Some(shared) = known(&self.0.shared) else { return };
         if !matches!(step.state, State::Sample | State::Shared) {
             return;
         }
+        if step.state == State::Sample && step.left > 1 {
+            return self.go(Step { left: step.left - 1, ..step });
+        }
         if shared > (1.0 - MARGIN) * alone {
             return self.begin_try(step);
+        }
+        let agrees = before.is_some_and(|before| ns.max(before) < (1.0 + AGREES) * ns.min(before));
+        if step.state == State::Shared && !agrees {
+            return self.go(Step { left: FEWEST, ..step });
         }
         // That tries were in vain is forgotten when it has been a gain for a while.
         let (confirmed, vain) = if step.state == State::Shared { (DOUBLINGS, 0) } else { (0, step.vain) };
@@ -254,8 +274,10 @@ impl Trial<'_> {
                 if step.left < FIRST {
                     nearer(&self.0.shared, ns);
                 }
-                let left = step.left.saturating_sub(1);
-                self.go(Step { state: if left == 0 { State::Sample } else { State::First }, left, ..step });
+                self.go(match step.left.saturating_sub(1) {
+                    0 => Step { state: State::Sample, left: SAMPLES, ..step },
+                    left => Step { left, ..step },
+                });
             }
             (State::Try, Some(alone)) if ns < (1.0 - MARGIN) * alone => {
                 self.0.shared.store(ns.to_bits(), Relaxed);
@@ -282,7 +304,7 @@ impl Trial<'_> {
                 }
             }
             // Another thread has begun the entry anew meanwhile.
-            (State::Try, None) => self.go(Step { state: State::Sample, left: 0, ..step }),
+            (State::Try, None) => self.go(Step { state: State::Sample, left: SAMPLES, ..step }),
             _ => {}
         }
     }
@@ -365,6 +387,20 @@ mod tests {
         let slow = |at: usize| move |call| (80_000.0, if call == at { 5_000_000.0 } else { 40_000.0 });
         assert!(calls(&trials, 0..100, slow(50)).1 >= 97);
         assert!(calls(&Trials::default(), 0..100, slow(0)).1 >= 95);
+    }
+
+    #[test]
+    fn a_sample_that_was_interrupted_is_not_believed_for_long() {
+        for at in [4, 5] {
+            // Sharing is six times as slow; and the first or the second sample is interrupted for 4 ms.
+            let ns = |call| (if call == at { 4_000_000.0 } else { 80_000.0 }, 500_000.0);
+            let (_, shared) = calls(&Trials::default(), 0..3000, ns);
+            assert!(shared < 24, "{at}: {shared}");
+        }
+        // Both, and every sample in the first two hundred calls.
+        let ns = |call| (if call < 200 { 4_000_000.0 } else { 80_000.0 }, 500_000.0);
+        let (_, shared) = calls(&Trials::default(), 0..3000, ns);
+        assert!(shared < 500, "{shared}");
     }
 
     #[test]
